@@ -1,0 +1,5 @@
+"""python -m jobgen."""
+
+from jobgen.cli import main
+
+main()

@@ -1,0 +1,146 @@
+"""What a repository knows before its first job: settings, kinds, overlays; each checked against its own schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jobgen import repo
+from jobgen.kinds import Kind, parse_kind
+from jobgen.model import Data, Finding, Mark, Problem, Related, bare, mark_of, plain
+from jobgen.overlay import Environment, Overlay, compose
+from jobgen.schema import Check, compile_schema, nearest
+from jobgen.source import Source, read
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Kinds, overlays and settings of a repository, bare or traced."""
+
+    root: Path
+    kinds: tuple[Kind, ...]
+    overlays: dict[str, Overlay]
+    settings: dict[str, Data]
+    findings: tuple[Finding, ...]
+
+    def environments(self) -> list[str]:
+        """The environments to work on where none is named."""
+        if "environments" in self.settings:
+            return [str(bare(name)) for name in self.settings["environments"]]
+        extended = {
+            bare(parent)
+            for name, overlay in self.overlays.items()
+            for spec in overlay.specs
+            for parent in spec.get("extends", ())
+            if bare(parent) != name
+        }
+        return [name for name in sorted(self.overlays) if name not in extended] or sorted(self.overlays) or [""]
+
+    def environment(self, name: str, problems: list[Problem]) -> Environment:
+        """The environment of that name; the nameless one has no overlays."""
+        return compose(name, self.overlays, problems) if name else Environment("")
+
+
+@cache
+def format_check(name: str) -> Check:
+    """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
+    home = repo.shipped("schemas") / "jobgen.dev"
+    schemas = {path.name: json.loads(path.read_text("utf-8")) for path in home.glob("*_v1.json")}
+    return compile_schema(f"{name}_v1.json", schemas)
+
+
+def load(root: Path, *, marked: bool = False) -> Catalogue:
+    """Read the catalogue of a repository; faults are findings, and what has one is left out."""
+    findings: list[Finding] = []
+    kinds = _kinds(root, findings, marked=marked)
+    overlays = _overlays(root, findings, marked=marked)
+    settings = _settings(root, findings)
+    for name in settings.get("environments", ()):
+        if bare(name) not in overlays:
+            hint = nearest(bare(name), list(overlays))
+            findings.append(
+                place(Problem("unknown-overlay", f"there is no overlay `{bare(name)}`{hint}", name), repo.SETTINGS)
+            )
+    return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings))
+
+
+def checked(file: repo.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
+    """The documents of a file that fit their format; the others become findings on their lines."""
+    source = read_source(file, findings, marked=marked)
+    good: list[Data] = []
+    for index, document in enumerate(source.documents):
+        if faults(document.data, format_name):
+            findings += located(file, index, format_name)
+        else:
+            good.append(document.data)
+    return good
+
+
+def read_source(file: repo.File, findings: list[Finding], *, marked: bool = False) -> Source:
+    """The file's documents; what is wrong with its text goes to `findings`."""
+    if file.finding:
+        findings.append(file.finding)
+        return Source(file.path, ())
+    source = read(file.content, file.path, marked=marked)
+    findings += source.findings
+    return source
+
+
+def faults(data: Data, format_name: str) -> list[Problem]:
+    """What is wrong with a document of one of our formats."""
+    problems: list[Problem] = []
+    format_check(format_name)(data, format_name, data, problems)
+    return problems
+
+
+def located(file: repo.File, index: int, format_name: str) -> list[Finding]:
+    """The faults of one document, read again with places."""
+    document = read(file.content, file.path, marked=True).documents[index]
+    return [place(problem, file.path, document.mark) for problem in faults(document.data, format_name)]
+
+
+def place(problem: Problem, file: str, fallback: Mark | None = None) -> Finding:
+    """A problem of a traced walk, on the line of the node that is to blame."""
+    related = tuple(Related(mark, text) for node, text in problem.related if (mark := mark_of(node)))
+    mark = mark_of(problem.node) or fallback or Mark(file)
+    return Finding(problem.rule, problem.category, problem.severity, problem.message, mark, related=related)
+
+
+def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
+    """Kinds by apiVersion and kind; a later file replaces an earlier one."""
+    known: dict[tuple[str, str], Kind] = {}
+    for file in repo.kinds(root):
+        for data in checked(file, "kind", findings, marked=marked):
+            kind = parse_kind(data)
+            known[str(bare(kind.api_version)), kind.name] = kind
+    return list(known.values())
+
+
+def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
+    found: dict[str, list[Data]] = {}
+    for name, file in repo.overlays(root):
+        if not name:
+            message = "an overlay stands in a folder of its own: overlays/<environment>/"
+            findings.append(place(Problem("misplaced-overlay", message), file.path))
+            continue
+        documents = checked(file, "overlay", findings, marked=marked)
+        found.setdefault(name, []).extend(document["spec"] for document in documents)
+        for document in documents:
+            findings += _name_mismatch(document, name, file.path)
+    return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
+
+
+def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
+    named = document.get("metadata", {}).get("name")
+    if named is not None and bare(named) != folder:
+        message = f"the overlay calls itself `{bare(named)}`, but its folder makes it `{folder}`"
+        yield place(Problem("overlay-name-mismatch", message, named), path)
+
+
+def _settings(root: Path, findings: list[Finding]) -> dict[str, Data]:
+    file = repo.settings(root)
+    documents = checked(file, "settings", findings) if file else []
+    return plain(documents[0]) if documents else {}

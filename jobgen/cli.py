@@ -1,0 +1,117 @@
+"""The command line: reads arguments, calls a command, prints and exits; no other module does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from jobgen import __version__
+from jobgen.commands import Code, Result, stopped
+
+_env = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-C", "--directory", default=".", metavar="DIR", help="Work in this folder.")
+@click.option("--traceback", is_flag=True, help="Show the traceback of an internal fault.")
+@click.version_option(__version__, prog_name="jobgen")
+@click.pass_context
+def cli(context: click.Context, directory: str, traceback: bool) -> None:
+    """Training jobs written once, layered by overlays, spelt for their operator."""
+    # main looks for --traceback itself: a fault may come before arguments are read.
+    context.obj = Path(directory)
+
+
+@cli.command()
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@_env
+@click.option("-o", "--output", metavar="DIR", help="Write a tree: DIR/<env>/<namespace>/<kind>-<name>.yaml.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
+@click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@click.pass_obj
+def render(
+    directory: Path, jobs: tuple[str, ...], envs: tuple[str, ...], output: str | None, check: bool, format_: str
+) -> None:
+    """Print the manifests of jobs, or write them as a tree.
+
+    JOB is a name or a shell pattern; without it, all jobs are rendered.
+    """
+    from jobgen.commands.render import render as run
+
+    folder = Path(output) if output else None
+    progress = _Progress()
+    result = run(_root(directory), jobs, envs, folder, check=check, format_=format_, progress=progress)
+    progress.clear()
+    _finish(result)
+
+
+@cli.command()
+@click.argument("job")
+@click.argument("field", default="")
+@_env
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def explain(directory: Path, job: str, field: str, envs: tuple[str, ...], format_: str) -> None:
+    """Say who set the values of a job: file, line and layer, the last word first.
+
+    FIELD is a dotted path or a JSON pointer into the rendered object; without it, every value is explained.
+    """
+    from jobgen.commands.explain import explain_job
+
+    _finish(explain_job(_root(directory), job, field, envs, format_))
+
+
+def main() -> None:
+    """Run the command line; an internal fault is one line and exit code 4."""
+    try:
+        cli(prog_name="jobgen")
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python would complain while closing it.
+        sys.stdout = None
+        raise SystemExit(Code.FINE) from None
+    except Exception as fault:
+        if "--traceback" in sys.argv:
+            raise
+        _finish(
+            stopped(Code.BROKEN, f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)")
+        )
+
+
+def _finish(result: Result) -> None:
+    click.echo(result.err, nl=False, err=True)
+    click.echo(result.out, nl=False)
+    raise SystemExit(int(result.code))
+
+
+def _root(directory: Path) -> Path:
+    from jobgen.repo import find_root
+
+    root = find_root(directory.resolve()) if directory.is_dir() else None
+    if not directory.is_dir():
+        _finish(stopped(Code.USAGE, f"there is no folder `{directory}`"))
+    if root is None:
+        _finish(stopped(Code.USAGE, "no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here"))
+    assert root is not None, "_finish does not return"
+    return root
+
+
+class _Progress:
+    """A count on the terminal, once a second has passed."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.shown = 0.0
+
+    def __call__(self, count: int) -> None:
+        now = time.monotonic()
+        if now - self.started > 1 and now - self.shown > 0.1 and sys.stderr.isatty():
+            self.shown = now
+            click.echo(f"\r{count} objects rendered", nl=False, err=True)
+
+    def clear(self) -> None:
+        """Take the count away again."""
+        if self.shown:
+            click.echo("\r\033[K", nl=False, err=True)

@@ -1,0 +1,170 @@
+"""The canonical text of an object: YAML that YAML 1.1, YAML 1.2 and Go all read alike, and JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from jobgen.model import Data
+
+# Kubernetes' own order for the keys everybody looks for first; the rest follow by name.
+_FIRST = """
+    apiVersion kind metadata type name namespace generateName key operator op path labels annotations spec
+    framework runPolicy replicas replicaSpecs restartPolicy image imagePullPolicy command args workingDir env envFrom
+    ports containerPort protocol resources limits requests volumeMounts mountPath value valueFrom template
+    initContainers containers volumes status
+""".split()
+_RANK = {key: rank for rank, key in enumerate(_FIRST)}
+
+_SAFE = re.compile(r"[A-Za-z_/.][A-Za-z0-9_./@+$-]*(?:[:=][A-Za-z0-9_./@+$=-]+)*\Z")
+_READS_AS_SOMETHING_ELSE = re.compile(
+    r"""(?:y|n|yes|no|on|off|true|false|null|nan|inf|infinity|\.nan|\.inf|~|=|<<)\Z  # words of some YAML
+    |[-+.]?[0-9_]                                        # numbers, dates, times, and all that begins like one
+    |\.[-+._eE0-9]*\Z""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUANTITY = re.compile(r"[0-9]+(?:[KMGTP]i?|Ei|[numk])\Z")
+_FLAG = re.compile(r"--?[A-Za-z][A-Za-z0-9_./@+=-]*\Z")
+# Literal blocks cannot carry these, or carry them differently in different readers.
+_NOT_LITERAL = re.compile(
+    "[^\n\x20-\x7e\xa1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010fffd]|[ \t]\n|[ \t]\\Z"
+)
+_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]')
+_SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+_texts: dict[str, str] = {}
+_orders: dict[tuple[str, ...], tuple[str, ...]] = {}
+_MEMORY = 50_000
+
+
+def to_yaml(value: Data) -> str:
+    """One document, ending in a newline."""
+    return "\n".join(_block(value, "")) + "\n"
+
+
+def to_yaml_stream(objects: Iterable[Data]) -> Iterator[str]:
+    """Documents with separators between them, one text for each object."""
+    for number, value in enumerate(objects):
+        yield ("---\n" if number else "") + to_yaml(value)
+
+
+def to_json(value: Data) -> str:
+    """The same object as JSON, keys in the same order."""
+    return json.dumps(_ordered(value), ensure_ascii=False, indent=2) + "\n"
+
+
+def _ordered(value: Data) -> Data:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in _order(value)}
+    if isinstance(value, list):
+        return [_ordered(item) for item in value]
+    return value
+
+
+def _order(mapping: dict[str, Any]) -> tuple[str, ...]:
+    keys = tuple(mapping)
+    known = _orders.get(keys)
+    if known is None:
+        if len(_orders) > _MEMORY:
+            _orders.clear()
+        known = tuple(sorted(keys, key=lambda key: (_RANK.get(key, len(_RANK)), key)))
+        _orders[keys] = known
+    return known
+
+
+def _block(value: Data, indent: str) -> list[str]:
+    if isinstance(value, dict) and value:
+        return _mapping(value, indent)
+    if isinstance(value, list) and value:
+        return _sequence(value, indent)
+    return [indent + _inline(value, indent)]
+
+
+def _mapping(mapping: dict[str, Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    for key in _order(mapping):
+        value = mapping[key]
+        name = _texts.get(key) or _text(key)
+        if isinstance(value, dict) and value:
+            lines.append(f"{indent}{name}:")
+            lines += _mapping(value, indent + "  ")
+        elif isinstance(value, list) and value:
+            lines.append(f"{indent}{name}:")
+            lines += _sequence(value, indent)
+        else:
+            lines.append(f"{indent}{name}: {_inline(value, indent)}")
+    return lines
+
+
+def _sequence(items: list[Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    inner = indent + "  "
+    for item in items:
+        if isinstance(item, (dict, list)) and item:
+            block = _block(item, inner)
+            block[0] = f"{indent}- {block[0][len(inner) :]}"
+            lines += block
+        else:
+            lines.append(f"{indent}- {_inline(item, indent)}")
+    return lines
+
+
+def _inline(value: Data, indent: str) -> str:
+    if isinstance(value, str):
+        if "\n" in value:
+            return _multiline(value, indent)
+        return _texts.get(value) or _text(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _float(value)
+    return "{}" if isinstance(value, dict) else "[]"
+
+
+def _text(value: str) -> str:
+    """A string bare where every reader takes it for that string, else in double quotes."""
+    safe = _SAFE.match(value) or _FLAG.match(value)
+    bare = (safe and not _READS_AS_SOMETHING_ELSE.match(value)) or _QUANTITY.match(value)
+    shown = value if bare else _quoted(value)
+    if len(_texts) > _MEMORY:
+        _texts.clear()
+    _texts[value] = shown
+    return shown
+
+
+def _quoted(value: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, value)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    return _SHORT_ESCAPES.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}")
+
+
+def _multiline(value: str, indent: str) -> str:
+    """A literal block where it says exactly the string, else one quoted line."""
+    body = value.rstrip("\n")
+    if not body or body.startswith((" ", "\n")) or _NOT_LITERAL.search(value):
+        return _quoted(value)
+    newlines = len(value) - len(body)
+    chomp = ("-", "")[newlines] if newlines < 2 else "+"
+    inner = indent + "  "
+    lines = [inner + line if line else "" for line in value.split("\n")]
+    if newlines:
+        lines.pop()
+    return "\n".join([f"|{chomp}", *lines])
+
+
+def _float(value: float) -> str:
+    """Digits with a point and a signed exponent: the one spelling that all readers take for a float."""
+    text = repr(value)
+    mantissa, e, exponent = text.partition("e")
+    if not e:
+        return text
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(exponent):+d}"

@@ -1,0 +1,241 @@
+"""A job and its environment to a JobSpec: every layer laid on the last, each role with all its fields.
+
+Layers count before nearness: a job's own word for all roles beats an overlay's default for one role, and a patch
+for all roles beats what the job says of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jobgen.kinds import Framework, Kind
+from jobgen.merge import Deletion, merge
+from jobgen.model import Data, Problem, bare, in_layer, plain
+from jobgen.normal import JOB_FIELDS, Layer, normalise
+from jobgen.overlay import Cluster, Environment, Facets, Patch
+from jobgen.path import Step, dotted
+from jobgen.schema import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A job as it was written: a spec of ours, or a raw manifest."""
+
+    data: Data
+    file: str
+
+    @property
+    def name(self) -> str:
+        """The name in its metadata, as text."""
+        metadata = self.data.get("metadata")
+        return str(bare(metadata.get("name", ""))) if isinstance(metadata, dict) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A job with its overlays applied, ready to be spelt as its kind spells it."""
+
+    metadata: dict[str, Data]
+    framework: str
+    kind: Kind
+    cluster: Cluster
+    fields: dict[str, Data]
+    roles: dict[str, dict[str, Data]]
+    templates: Mapping[str, list[Data]]
+    manifests: list[Data]
+
+
+class Expander:
+    """Expands the jobs of one environment; what all jobs of a framework share is folded once."""
+
+    def __init__(self, environment: Environment, kinds: list[Kind]) -> None:
+        self.environment = environment
+        self.kinds = kinds
+        self._bases: dict[str, _Base] = {}
+
+    def expand(
+        self, job: Document, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+    ) -> JobSpec | None:
+        """The job's spec with the patches that mean it, or None with the problems that stand in its way."""
+        own = normalise(in_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
+        problems.extend(_locked(job.data["spec"], self.environment))
+        layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
+        framework = _framework((*self.environment.defaults, *layers))
+        if bare(framework) is None:
+            problems.append(Problem("missing-field", "the job names no `framework`", job.data["spec"] or job.data))
+            return None
+        kind = self._kind(bare(framework))
+        if kind is None:
+            problems.append(Problem("not-expressible", self._no_kind(bare(framework)), framework))
+            return None
+        return self._fold(job, layers, bare(framework), kind, problems, deletions)
+
+    def facets(self, job: Document) -> Facets:
+        """What matches may ask about a spec, before any patch."""
+        metadata = plain(job.data["metadata"])
+        namespace = metadata.get("namespace") or bare(self.environment.namespace) or ""
+        framework = bare(job.data["spec"].get("framework")) or bare(_framework(self.environment.defaults)) or ""
+        kind = self._kind(framework)
+        return Facets(job.name, metadata.get("labels") or {}, framework, kind.name if kind else "", namespace, job.file)
+
+    def _kind(self, framework: str) -> Kind | None:
+        cluster = self.environment.cluster
+        for kind in self.kinds:
+            declared = cluster.operators.get(kind.operator, "")
+            serves = kind.platform == cluster.platform and framework in kind.frameworks
+            if serves and kind.span.holds(declared) and kind.frameworks[framework].span.holds(declared):
+                return kind
+        return None
+
+    def _no_kind(self, framework: str) -> str:
+        cluster = self.environment.cluster
+        for kind in self.kinds:
+            if kind.platform == cluster.platform and framework in kind.frameworks:
+                declared = cluster.operators[kind.operator]
+                span = kind.span if not kind.span.holds(declared) else kind.frameworks[framework].span
+                return f"{kind.operator} {declared} has no {kind.name} for `{framework}`: it {span}"
+        served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
+        where = f"; it can be on {', '.join(f'`{name}`' for name in served)}" if served else ""
+        return f"`{framework}` cannot be trained on platform `{cluster.platform}`{where}"
+
+    def _fold(
+        self,
+        job: Document,
+        layers: list[Layer],
+        framework: str,
+        kind: Kind,
+        problems: list[Problem],
+        deletions: list[Deletion],
+    ) -> JobSpec:
+        base = self._base(framework, kind)
+        fields = base.fields
+        for layer in layers:
+            fields = merge(fields, layer.job, deletions)
+        names = _role_names(layers, kind, kind.frameworks[framework], problems)
+        roles: dict[str, dict[str, Data]] = {}
+        for name in names:
+            role = base.role(name)
+            for layer in layers:
+                role = merge(role, layer.common, deletions)
+                if isinstance(layer.roles.get(name), dict):
+                    role = merge(role, layer.roles[name], deletions)
+            roles[name] = role
+        every = [*base.layers, *layers]
+        return JobSpec(
+            metadata=self._metadata(job),
+            framework=framework,
+            kind=kind,
+            cluster=self.environment.cluster,
+            fields={key: value for key, value in fields.items() if key != "framework"},
+            roles=roles,
+            templates={name: list(_templates(every, name)) for name in names},
+            manifests=[layer.manifest for layer in every if layer.manifest is not None],
+        )
+
+    def _metadata(self, job: Document) -> dict[str, Data]:
+        metadata = in_layer(job.data["metadata"], "job")
+        if "namespace" in metadata or bare(self.environment.namespace) is None:
+            return dict(metadata)
+        return {**metadata, "namespace": in_layer(self.environment.namespace, f"namespace of {self.environment.name}")}
+
+    def _base(self, framework: str, kind: Kind) -> _Base:
+        if framework not in self._bases:
+            own = normalise(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
+            self._bases[framework] = _Base(kind, [own, *self.environment.defaults])
+        return self._bases[framework]
+
+
+class _Base:
+    """The kind's defaults and the overlays' defaults, folded for the job and for each role."""
+
+    def __init__(self, kind: Kind, layers: list[Layer]) -> None:
+        self.kind = kind
+        self.layers = layers
+        self.fields: dict[str, Data] = {}
+        for layer in layers:
+            self.fields = merge(self.fields, layer.job, [])
+        self._roles: dict[str, dict[str, Data]] = {}
+
+    def role(self, name: str) -> dict[str, Data]:
+        if name not in self._roles:
+            role: dict[str, Data] = {"replicas": self.kind.roles[name].replicas}
+            for layer in self.layers:
+                role = merge(role, layer.common, [])
+                if isinstance(layer.roles.get(name), dict):
+                    role = merge(role, layer.roles[name], [])
+            self._roles[name] = role
+        return self._roles[name]
+
+
+def _framework(layers: Sequence[Layer]) -> Data:
+    """The strongest layer's word for the framework."""
+    return next((layer.job["framework"] for layer in reversed(layers) if "framework" in layer.job), None)
+
+
+def _role_names(layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem]) -> list[str]:
+    """The roles of a job in its kind's order: those that it or a patch names, and those that the kind must have."""
+    named: dict[str, Data] = {}
+    for layer in layers:
+        for name, role in layer.roles.items():
+            if isinstance(role, dict):
+                named.setdefault(name, name)
+            else:
+                named.pop(name, None)
+    for name, node in named.items():
+        if name not in framework.roles:
+            hint = (
+                nearest(name, list(framework.roles)) or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
+            )
+            problems.append(Problem("unknown-role", f"{kind.name} has no role `{name}`{hint}", node))
+    if not named:
+        named[framework.single] = None
+    return [name for name in framework.roles if name in named or kind.roles[name].required]
+
+
+def _templates(layers: list[Layer], role: str) -> Iterator[Data]:
+    for layer in layers:
+        for template in (layer.template, layer.role_templates.get(role)):
+            if template is not None:
+                yield template
+
+
+def _locked(spec: dict[str, Data], environment: Environment) -> Iterator[Problem]:
+    for lock in environment.locks:
+        for holder, path in _holders(spec, lock.path):
+            node = _find_key(holder, path)
+            if node is not None:
+                message = f"`{dotted(lock.path)}` is locked by overlay `{lock.overlay}`; a job may not set it"
+                yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
+
+
+def _holders(spec: dict[str, Data], path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[Step, ...]]]:
+    yield spec, path
+    if path and path[0] not in JOB_FIELDS and path[0] != "roles":
+        for role in (spec.get("roles") or {}).values():
+            yield role, path
+
+
+def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
+    """The key at the end of a path, if the path is there."""
+    for depth, step in enumerate(path):
+        if not isinstance(node, dict):
+            return None
+        key = next((key for key in node if key == step), None)
+        if key is None:
+            return None
+        if depth == len(path) - 1:
+            return key
+        node = node[key]
+    return None
+
+
+def dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
+    """Markers that deleted nothing anywhere; told apart by their place, so the walk must be traced."""
+    hit = {deletion.mark for deletion in deletions if deletion.found}
+    seen = set(hit)
+    for deletion in deletions:
+        if deletion.mark not in seen:
+            seen.add(deletion.mark)
+            message = f"`{deletion.key}` is to be deleted, but there is nothing to delete"
+            yield Problem("deletes-nothing", message, deletion.asked_by)

@@ -1,0 +1,92 @@
+"""Who set this value: the chain of those who wrote it, from the last word down to the kind's default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobgen.model import Data, Items, Leaf, Mark, plain
+from jobgen.path import Named, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One layer's say about a value; without a place, the renderer's own."""
+
+    value: Data
+    layer: str
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A leaf of the rendered object and everybody who wrote it, the last first."""
+
+    path: tuple[Step, ...]
+    words: tuple[Word, ...]
+
+
+class NoSuchFieldError(LookupError):
+    """The object has no such field; carries the fields that it has at the last step that fits."""
+
+    def __init__(self, step: str, known: list[str]) -> None:
+        super().__init__(step)
+        self.step = step
+        self.known = known
+
+
+def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
+    """Every leaf at or below a path of a traced object."""
+    node, steps = traced, list[Step]()
+    replaced: Data = None
+    for step in path:
+        replaced = node.under if type(node) is Items else None
+        found, node = _follow(node, step)
+        steps.append(found)
+    yield from _leaves(node, tuple(steps), replaced)
+
+
+def _follow(node: Data, step: Step) -> tuple[Step, Data]:
+    if isinstance(node, dict):
+        if str(step) in node:
+            return str(step), node[str(step)]
+        raise NoSuchFieldError(str(step), [str(key) for key in node])
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            if str(step) == str(index) or (isinstance(step, Named) and _is_named(item, step)):
+                return index, item
+        raise NoSuchFieldError(str(step), [str(index) for index in range(len(node))])
+    raise NoSuchFieldError(str(step), [])
+
+
+def _is_named(item: Data, step: Named) -> bool:
+    return isinstance(item, dict) and step.field in item and str(plain(item[step.field])) == step.value
+
+
+def _leaves(node: Data, path: tuple[Step, ...], replaced: Data) -> Iterator[Explained]:
+    """Leaves below a node; a list that replaced another is part of the story of each of its items."""
+    if isinstance(node, dict) and node:
+        for key, child in node.items():
+            yield from _leaves(child, (*path, str(key)), None)
+    elif isinstance(node, list) and node:
+        under = node.under if type(node) is Items else None
+        for index, child in enumerate(node):
+            yield from _leaves(child, (*path, index), under)
+    else:
+        yield Explained(path, tuple(_words(node, replaced)))
+
+
+def _words(node: Data, replaced: Data) -> Iterator[Word]:
+    while node is not None:
+        if isinstance(node, (Leaf, Items)):
+            yield Word(plain(node), node.layer, node.mark)
+            node, replaced = (node.under, replaced) if node.under is not None else (replaced, None)
+        else:
+            yield Word(plain(node), "", None)
+            return
+
+
+def shown(value: Data) -> str:
+    """A value on one line."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,196 @@
+"""Kind descriptions: how each CRD spells a job. Data from schemas/<group>/<kind>_<version>.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobgen.model import Data, bare, in_layer, plain
+from jobgen.path import Step, parse_dotted
+
+Version = tuple[int, ...]
+
+
+def version(text: str) -> Version:
+    """`v1.8.1` as numbers that compare; what is not a number counts as zero."""
+    parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
+    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The operator versions in which something exists: from `since`, and gone at `until`."""
+
+    since: str = ""
+    until: str = ""
+
+    def holds(self, at: str) -> bool:
+        """Whether it exists in that version; an unknown version is the newest that has it."""
+        if not at:
+            return True
+        return not (self.since and version(at) < version(self.since)) and not (
+            self.until and version(at) >= version(self.until)
+        )
+
+    def __str__(self) -> str:
+        since = f"came with {self.since}" if self.since else ""
+        until = f"went with {self.until}" if self.until else ""
+        return " and ".join(filter(None, (since, until)))
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where one of our fields goes in the custom resource, and how it is spelt there."""
+
+    at: tuple[Step, ...]
+    as_type: str = ""
+    values: Mapping[str, str] | None = None
+    span: Span = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A role of a kind: its spelling there, its default count and bounds."""
+
+    name: str
+    spelling: Data
+    replicas: Data
+    least: int | None = None
+    most: int | None = None
+    required: bool = False
+    launches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Where the parts of a pod template go in a kind that has none, in some operator versions."""
+
+    span: Span
+    at: tuple[Step, ...]
+    item: Data
+    spec: tuple[Step, ...]
+    metadata: tuple[Step, ...] | None
+    pod_fields: frozenset[str]
+    container_fields: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A kind without pod templates: fields of its main container, and the parts that can be overridden."""
+
+    container: Mapping[str, tuple[Step, ...]]
+    shapes: tuple[Parts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """What a kind does for one framework."""
+
+    roles: tuple[str, ...]
+    single: str
+    defaults: Data
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a CRD spells a job."""
+
+    api_version: Data
+    kind: Data
+    platform: str
+    operator: str
+    span: Span
+    deprecated: str
+    frameworks: Mapping[str, Framework]
+    replicas_at: tuple[Step, ...]
+    shape: str
+    roles: Mapping[str, Role]
+    container: Data
+    fields: Mapping[str, Field]
+    template: Template | None
+    spellings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The kind's bare name."""
+        return str(bare(self.kind))
+
+    def describes(self, api_version: str, kind: str) -> bool:
+        """Whether an object with this apiVersion and kind is one of these."""
+        return api_version == bare(self.api_version) and kind in (self.name, *self.spellings)
+
+
+def parse_kind(described: dict[str, Data]) -> Kind:
+    """The Kind that a description file holds; its shape is vouched for by schemas/kind.json."""
+    raw = plain(described)
+    traced = in_layer(described, f"kind {raw['kind']}")
+    operator = raw["operator"]
+    template = raw.get("template")
+    return Kind(
+        api_version=traced["apiVersion"],
+        kind=traced["kind"],
+        platform=raw["platform"],
+        operator=operator["name"],
+        span=Span(operator.get("since", ""), operator.get("removed", "")),
+        deprecated=operator.get("deprecated", ""),
+        frameworks={name: _framework(raw, traced, name) for name in raw["frameworks"]},
+        replicas_at=parse_dotted(raw["replicas"]["at"]),
+        shape=raw["replicas"]["shape"],
+        roles={name: _role(name, raw["roles"][name], traced["roles"][name]) for name in raw["roles"]},
+        container=traced["container"],
+        fields={name: _field(value) for name, value in raw.get("fields", {}).items()},
+        template=_template(template, traced["template"]) if template else None,
+        spellings=tuple(raw.get("spellings", ())),
+    )
+
+
+def _framework(raw: dict[str, Any], traced: dict[str, Data], name: str) -> Framework:
+    own = raw["frameworks"][name] or {}
+    own_traced = traced["frameworks"][name]
+    defaults = own_traced.get("defaults", {}) if isinstance(own_traced, dict) else {}
+    return Framework(
+        roles=tuple(own.get("roles", raw["roles"])),
+        single=own.get("single", raw.get("single", "")),
+        defaults={**traced.get("defaults", {}), **defaults},
+        span=Span(own.get("since", ""), own.get("until", "")),
+    )
+
+
+def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> Role:
+    return Role(
+        name=name,
+        spelling=traced.get("spelling", name),
+        replicas=traced["replicas"],
+        least=raw.get("min"),
+        most=raw.get("max"),
+        required=raw.get("required", False),
+        launches=raw.get("launches", False),
+    )
+
+
+def _field(value: Any) -> Field:
+    if isinstance(value, str):
+        return Field(parse_dotted(value))
+    span = Span(value.get("since", ""), value.get("until", ""))
+    return Field(parse_dotted(value["at"]), value.get("as", ""), value.get("values"), span)
+
+
+def _template(raw: dict[str, Any], traced: dict[str, Data]) -> Template:
+    container = {name: parse_dotted(at) for name, at in raw["container"].items()}
+    shapes = zip(raw["shapes"], traced["shapes"], strict=True)
+    return Template(container, tuple(_parts(shape, traced_shape["item"]) for shape, traced_shape in shapes))
+
+
+def _parts(shape: dict[str, Any], item: Data) -> Parts:
+    metadata = shape.get("metadata")
+    return Parts(
+        span=Span(shape.get("since", ""), shape.get("until", "")),
+        at=parse_dotted(shape["at"]),
+        item=item,
+        spec=parse_dotted(shape.get("spec", "")),
+        metadata=None if metadata is None else parse_dotted(metadata),
+        pod_fields=frozenset(shape["podFields"]),
+        container_fields=frozenset(shape["containerFields"]),
+    )

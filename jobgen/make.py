@@ -1,0 +1,132 @@
+"""A job to its object in one environment: rendered from a spec or taken raw, with the patches laid over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jobgen import jsonpatch
+from jobgen.expand import Document, Expander
+from jobgen.kinds import Kind
+from jobgen.merge import Deletion, merge
+from jobgen.model import API_VERSION, Data, Identity, Problem, bare, in_layer, plain
+from jobgen.overlay import Facets, Patch
+from jobgen.render import render
+
+# Kinds that have no namespace; all others belong to one.
+_CLUSTER_SCOPED = frozenset(
+    """APIService CSIDriver CSINode ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime
+    CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
+    ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+    ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
+)
+_LONGEST_NAME = 253
+
+
+def make(
+    job: Document, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+) -> Data:
+    """The object of a job; None, or one with problems, if it cannot be made."""
+    if is_spec(job.data):
+        spec = expander.expand(job, patches, problems, deletions)
+        made = render(spec, problems, deletions) if spec else None
+    else:
+        made = _raw(job, expander)
+    if made is None:
+        return None
+    for patch in patches:
+        if patch.manifest is not None:
+            made = merge(made, patch.manifest, deletions)
+        if patch.json_patch is not None:
+            made = jsonpatch.apply(made, patch.json_patch, problems)
+    if not problems:
+        problems.extend(_unsafe_names(made))
+    return made
+
+
+def is_spec(data: Data) -> bool:
+    """Whether a document is in a format of ours, rather than a raw manifest."""
+    return bool(bare(data.get("apiVersion")) == API_VERSION)
+
+
+def facets_of(job: Document, expander: Expander) -> Facets:
+    """What matches may ask about a job, a spec or a raw manifest."""
+    if is_spec(job.data):
+        return expander.facets(job)
+    metadata = plain(job.data["metadata"])
+    kind = _described(job.data, expander.kinds)
+    framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
+    labels = metadata.get("labels")
+    return Facets(
+        name=job.name,
+        labels=labels if isinstance(labels, dict) else {},
+        framework=framework,
+        kind=str(bare(job.data["kind"])),
+        namespace=metadata.get("namespace") or bare(expander.environment.namespace) or "",
+        path=job.file,
+        is_spec=False,
+    )
+
+
+def _described(data: Data, kinds: Sequence[Kind]) -> Kind | None:
+    api_version, kind = str(bare(data["apiVersion"])), str(bare(data["kind"]))
+    return next((known for known in kinds if known.describes(api_version, kind)), None)
+
+
+def _raw(job: Document, expander: Expander) -> Data:
+    """A raw manifest as it is, in the environment's namespace if it names none."""
+    data = in_layer(job.data, "manifest")
+    namespace = expander.environment.namespace
+    if bare(namespace) is None or "namespace" in data["metadata"] or bare(data["kind"]) in _CLUSTER_SCOPED:
+        return data
+    named = in_layer(namespace, f"namespace of {expander.environment.name}")
+    return {**data, "metadata": {**data["metadata"], "namespace": named}}
+
+
+def identity_of(made: Data) -> Identity:
+    """What the API server will know the object by."""
+    metadata = made.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name", metadata.get("generateName", ""))
+    return Identity(
+        api_version=str(bare(made.get("apiVersion", ""))),
+        kind=str(bare(made.get("kind", ""))),
+        namespace=str(bare(metadata.get("namespace")) or ""),
+        name=str(bare(name)),
+    )
+
+
+def _unsafe_names(made: Data) -> Iterator[Problem]:
+    """Names become paths of files, so a name that is no path segment stops here."""
+    identity = identity_of(made)
+    for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
+        unsafe = set(name) & set("/\\\0") or name.startswith(".") or len(name) > _LONGEST_NAME
+        if unsafe or (not name and field != "namespace"):
+            holder = made if field == "kind" else made.get("metadata")
+            node = holder.get(field) if isinstance(holder, dict) else made
+            yield Problem("invalid-name", f"`{name[:60]}` cannot be the {field} of an object", node, category="schema")
+
+
+def items_of(data: Data) -> list[Data]:
+    """The objects of a document: those of a `kind: List`, or the one it is."""
+    if str(bare(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
+        return list(data["items"])
+    return [data]
+
+
+def raw_faults(manifest: Data) -> list[Problem]:
+    """What keeps a raw manifest from being an object at all."""
+    if not isinstance(manifest, dict):
+        return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
+    problems = [
+        Problem("missing-field", f"the object has no `{key}`", manifest, category="schema")
+        for key in ("apiVersion", "kind")
+        if not isinstance(bare(manifest.get(key)), str)
+    ]
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        problems.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))
+    elif not isinstance(bare(metadata.get("name", metadata.get("generateName"))), str):
+        problems.append(
+            Problem("missing-field", "the object has no `metadata.name`", metadata or manifest, category="schema")
+        )
+    return problems

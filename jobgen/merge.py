@@ -1,0 +1,116 @@
+"""The merge law, one for specs, pod templates and manifests.
+
+Maps merge deep; `null` deletes; lists whose items Kubernetes tells apart merge by that key; every other list is
+replaced whole. `$patch: delete` deletes a list item or a map, `$patch: replace` takes what it stands in as it is.
+Leaves are opaque, so the same law carries bare values and traced ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobgen.model import Data, Items, Mark, bare, lay, mark_of
+
+LIST_KEYS: dict[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name",),
+    "imagePullSecrets": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "ports": ("containerPort", "protocol"),
+    "replicaSpecs": ("type",),
+    "replicatedJobs": ("name",),
+    "runtimePatches": ("manager",),
+}
+_KEY_DEFAULTS = {"protocol": "TCP"}
+_DIRECTIVE = "$patch"
+
+
+class Deletion(NamedTuple):
+    """A marker that asked for something to go, and whether there was anything."""
+
+    asked_by: Data
+    key: str
+    found: bool
+
+    @property
+    def mark(self) -> Mark | None:
+        """Where the marker was written, on a traced walk."""
+        return mark_of(self.asked_by)
+
+
+def merge(base: Data, over: Data, deletions: list[Deletion], name: str = "") -> Data:
+    """`over` laid on `base`; neither is changed, and what was to be deleted is noted in `deletions`."""
+    if isinstance(over, dict):
+        return _merge_maps(base, over, deletions)
+    if isinstance(over, list):
+        return _merge_lists(base, over, deletions, name)
+    return over if base is None else lay(over, base)
+
+
+def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
+    if _DIRECTIVE in over and bare(over[_DIRECTIVE]) == "replace":
+        base, over = None, {key: value for key, value in over.items() if key != _DIRECTIVE}
+    merged = dict(base) if isinstance(base, dict) else {}
+    for key, value in over.items():
+        if bare(value) is None or _is_deletion(value):
+            deletions.append(Deletion(value if value is not None else over, key, key in merged))
+            merged.pop(key, None)
+        elif key in merged or isinstance(value, (dict, list)):
+            merged[key] = merge(merged.get(key), value, deletions, key)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _is_deletion(value: Data) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value and bare(value[_DIRECTIVE]) == "delete"
+
+
+def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: str) -> Data:
+    keys = LIST_KEYS.get(name)
+    below = base if isinstance(base, list) else []
+    if keys is None or not (_all_keyed(over, keys) and _all_keyed(below, keys)):
+        return over if base is None else lay(over, base)
+    if any(_is_replacement(item) for item in over):
+        below = []
+    merged = list(below)
+    # The last of several items with one key is the one that counts, and the others are left alone.
+    at = {_identity(item, keys): index for index, item in enumerate(merged)}
+    for item in over:
+        if _is_replacement(item):
+            continue
+        identity = _identity(item, keys)
+        if _is_deletion(item):
+            deletions.append(Deletion(item, "/".join(map(str, identity)), identity in at))
+            merged = [other for other in merged if _identity(other, keys) != identity]
+            at = {_identity(other, keys): index for index, other in enumerate(merged)}
+        elif identity in at:
+            merged[at[identity]] = _merge_maps(merged[at[identity]], item, deletions)
+        else:
+            at[identity] = len(merged)
+            merged.append(_merge_maps(None, item, deletions))
+    return _same_kind(over, merged)
+
+
+def _is_replacement(item: Data) -> bool:
+    return isinstance(item, dict) and len(item) == 1 and bare(item.get(_DIRECTIVE)) == "replace"
+
+
+def _all_keyed(items: list[Data], keys: tuple[str, ...]) -> bool:
+    return all(isinstance(item, dict) and (_has_scalars(item, keys) or _is_replacement(item)) for item in items)
+
+
+def _has_scalars(item: dict[str, Data], keys: tuple[str, ...]) -> bool:
+    return keys[0] in item and not any(isinstance(item.get(key), (dict, list)) for key in keys)
+
+
+def _identity(item: dict[str, Data], keys: tuple[str, ...]) -> tuple[Data, ...]:
+    return tuple(bare(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys)
+
+
+def _same_kind(pattern: list[Data], items: list[Data]) -> list[Data]:
+    return Items(items, pattern.mark, pattern.layer, pattern.under) if type(pattern) is Items else items

@@ -1,0 +1,188 @@
+"""The nouns of jobgen: frozen values, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+Data: TypeAlias = Any
+"""A tree of dicts, lists and leaves; a leaf is a bare scalar, or a `Leaf` on a traced walk."""
+
+
+API_VERSION = "jobgen.dev/v1"
+"""apiVersion of our own formats."""
+
+
+class Severity(StrEnum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Mark(NamedTuple):
+    """A place in a file, counted from 1 as editors do."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+    end_line: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class Leaf:
+    """A scalar with the place it was written, and what it replaced there."""
+
+    __slots__ = ("layer", "mark", "under", "value")
+
+    def __init__(self, value: Data, mark: Mark, layer: str = "", under: Data = None) -> None:
+        self.value = value
+        self.mark = mark
+        self.layer = layer
+        self.under = under
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.value!r}, {self.mark})"
+
+
+class Key(str):
+    """A mapping key that knows where it was written; it equals its bare text."""
+
+    __slots__ = ("mark",)
+    mark: Mark
+
+    @classmethod
+    def at(cls, text: str, mark: Mark) -> Key:
+        """A key with its place."""
+        key = cls(text)
+        key.mark = mark
+        return key
+
+
+class Items(list[Data]):
+    """A list that knows where it was written, and which list it replaced."""
+
+    __slots__ = ("layer", "mark", "under")
+
+    def __init__(self, items: Iterator[Data] | list[Data], mark: Mark, layer: str = "", under: Data = None) -> None:
+        super().__init__(items)
+        self.mark = mark
+        self.layer = layer
+        self.under = under
+
+
+def bare(leaf: Data) -> Data:
+    """The scalar itself, on either walk."""
+    return leaf.value if type(leaf) is Leaf else leaf
+
+
+def derive(leaf: Data, value: Data) -> Data:
+    """A value made from `leaf`, which keeps its place and its history."""
+    if type(leaf) is Leaf:
+        return Leaf(value, leaf.mark, leaf.layer, leaf.under)
+    return value
+
+
+def as_key(leaf: Data) -> str:
+    """A scalar turned into a mapping key, with its place if it has one."""
+    return Key.at(str(leaf.value), leaf.mark) if type(leaf) is Leaf else str(leaf)
+
+
+def as_leaf(key: str) -> Data:
+    """A mapping key turned into a scalar, with its place if it has one."""
+    return Leaf(str(key), key.mark) if type(key) is Key else key
+
+
+def lay(over: Data, base: Data) -> Data:
+    """`over` in the place of `base`: a traced value remembers what it replaced."""
+    if type(over) is Leaf:
+        return Leaf(over.value, over.mark, over.layer, base)
+    if type(over) is Items:
+        return Items(over, over.mark, over.layer, base)
+    return over
+
+
+def plain(tree: Data) -> Data:
+    """The tree with bare leaves and keys."""
+    if isinstance(tree, dict):
+        return {str(key): plain(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [plain(value) for value in tree]
+    return bare(tree)
+
+
+def in_layer(tree: Data, layer: str) -> Data:
+    """The traced tree with the name of its layer on every leaf; bare trees stay as they are."""
+    if isinstance(tree, dict):
+        return {key: in_layer(value, layer) for key, value in tree.items()}
+    if type(tree) is Items:
+        return Items((in_layer(value, layer) for value in tree), tree.mark, layer, tree.under)
+    if type(tree) is Leaf:
+        return Leaf(tree.value, tree.mark, layer, tree.under)
+    return tree
+
+
+def mark_of(node: Data) -> Mark | None:
+    """Where a node of a traced tree was written: its own place, or that of the first thing in it."""
+    if isinstance(node, (Leaf, Key, Items)):
+        return node.mark
+    children: Any = ()
+    if isinstance(node, dict):
+        children = [part for pair in node.items() for part in pair]
+    elif isinstance(node, list):
+        children = node
+    return next((mark for mark in map(mark_of, children) if mark), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the API server tells objects apart by."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {where}{self.name}"
+
+
+class Related(NamedTuple):
+    """Another place that a finding speaks of."""
+
+    mark: Mark
+    message: str
+
+
+class Problem(NamedTuple):
+    """What a stage found wrong, and the node that is to blame; its place is looked up later."""
+
+    rule: str
+    message: str
+    node: Data = None
+    related: tuple[tuple[Data, str], ...] = ()
+    category: str = "spec"
+    severity: Severity = Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem put in its place."""
+
+    rule: str
+    category: str
+    severity: Severity
+    message: str
+    mark: Mark
+    object: Identity | None = None
+    env: str = ""
+    pointer: str = ""
+    related: tuple[Related, ...] = ()
+    fixable: bool = False

@@ -1,0 +1,211 @@
+"""Overlay documents to environments: facts of a cluster, the layers under its jobs and the patches over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from jobgen.merge import merge
+from jobgen.model import Data, Problem, bare, in_layer, plain
+from jobgen.normal import Layer, normalise
+from jobgen.path import BadPathError, Step, parse_dotted
+from jobgen.schema import nearest
+
+DEFAULT_GPU = "nvidia.com/gpu"
+DEFAULT_PLATFORM = "kubeflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Facts of the place where an environment runs."""
+
+    platform: str = DEFAULT_PLATFORM
+    operators: Mapping[str, str] = field(default_factory=dict)
+    gitops: str = ""
+    gpu_resource: str = DEFAULT_GPU
+    queues: Mapping[str, Data] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """What a match can ask about a job."""
+
+    name: str
+    labels: Mapping[str, str]
+    framework: str
+    kind: str
+    namespace: str
+    path: str
+    is_spec: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which jobs are meant; an empty match means all."""
+
+    patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def fits(self, job: Facets) -> bool:
+        """Whether the job is meant."""
+        for facet, patterns in self.patterns:
+            value = getattr(job, facet)
+            if not any(fnmatchcase(value, pattern) for pattern in patterns):
+                return False
+        return all(job.labels.get(key) == value for key, value in self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change laid over the jobs that match: before rendering, after it, or both."""
+
+    match: Match
+    merge: Layer | None
+    manifest: Data
+    json_patch: list[Data] | None
+    node: Data
+    overlay: str
+    place: int
+
+    def means(self, job: Facets) -> bool:
+        """Whether it has anything to say to this job; `merge` speaks to specs alone."""
+        speaks = job.is_spec or self.manifest is not None or self.json_patch is not None
+        return speaks and self.match.fits(job)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A field that jobs may not set."""
+
+    path: tuple[Step, ...]
+    node: Data
+    overlay: str
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """All that the overlays of one environment say, ancestors first."""
+
+    name: str
+    cluster: Cluster = Cluster()
+    namespace: Data = None
+    jobs: tuple[Match, ...] = ()
+    defaults: tuple[Layer, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    locks: tuple[Lock, ...] = ()
+
+    def takes(self, job: Facets) -> bool:
+        """Whether the job belongs to this environment."""
+        return all(match.fits(job) for match in self.jobs)
+
+    def patches_for(self, job: Facets) -> list[Patch]:
+        """The patches that mean this job, in their order."""
+        return [patch for patch in self.patches if patch.means(job)]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The documents of one folder under overlays/, in file order."""
+
+    name: str
+    specs: tuple[Data, ...]
+
+
+def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> Environment:
+    """The environment that an overlay and all it extends make together."""
+    chain = _lineage(name, overlays, problems)
+    facts = _cluster(chain, overlays)
+    namespace: Data = None
+    jobs: list[Match] = []
+    defaults: list[Layer] = []
+    patches: list[Patch] = []
+    locks: list[Lock] = []
+    for overlay in chain:
+        place = 0
+        for spec in overlays[overlay].specs:
+            namespace = spec.get("namespace", namespace)
+            if "jobs" in spec:
+                # The nearest overlay that says which jobs it takes decides alone.
+                jobs = [_match(spec["jobs"])]
+            if "defaults" in spec:
+                block = in_layer(spec["defaults"], f"defaults of {overlay}")
+                defaults.append(normalise(block, facts.gpu_resource, problems))
+            for patch in spec.get("patches", ()):
+                patches.append(_patch(patch, overlay, place, facts, problems))
+                place += 1
+            locks += _locks(spec.get("locked", ()), overlay, problems)
+    return Environment(name, facts, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
+
+
+def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
+    """The overlay and its ancestors, weakest first, each once."""
+    order: list[str] = []
+
+    def visit(current: str, below: tuple[str, ...]) -> None:
+        for spec in overlays[current].specs:
+            for parent in spec.get("extends", ()):
+                named = bare(parent)
+                if named in (*below, current):
+                    cycle = " → ".join([*below, current, named])
+                    problems.append(Problem("overlay-cycle", f"`extends` goes in a circle: {cycle}", parent))
+                elif named not in overlays:
+                    hint = nearest(named, list(overlays))
+                    problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
+                elif named not in order:
+                    visit(named, (*below, current))
+        if current not in order:
+            order.append(current)
+
+    visit(name, ())
+    return order
+
+
+def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
+    facts: Data = {}
+    for overlay in chain:
+        for spec in overlays[overlay].specs:
+            facts = merge(facts, spec.get("cluster", {}), [])
+    known = plain(facts)
+    return Cluster(
+        platform=known.get("platform", DEFAULT_PLATFORM),
+        operators=known.get("operators", {}),
+        gitops=known.get("gitops", ""),
+        gpu_resource=known.get("gpuResource", DEFAULT_GPU),
+        queues=known.get("queues", {}),
+    )
+
+
+_FACETS = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
+
+
+def _match(block: dict[str, Data]) -> Match:
+    known = plain(block)
+    patterns = tuple((facet, tuple(known[key])) for key, facet in _FACETS.items() if key in known)
+    return Match(patterns, tuple(known.get("labels", {}).items()))
+
+
+def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, problems: list[Problem]) -> Patch:
+    layered = in_layer(block, f"patch of {overlay}")
+    layer = normalise(layered["merge"], facts.gpu_resource, problems) if "merge" in layered else None
+    if not block.keys() & {"merge", "manifest", "jsonPatch"}:
+        problems.append(
+            Problem("empty-patch", "the patch changes nothing; give it `merge`, `manifest` or `jsonPatch`", block)
+        )
+    return Patch(
+        match=_match(block.get("match", {})),
+        merge=layer,
+        manifest=layered.get("manifest"),
+        json_patch=layered.get("jsonPatch"),
+        node=block,
+        overlay=overlay,
+        place=place,
+    )
+
+
+def _locks(paths: Iterable[Data], overlay: str, problems: list[Problem]) -> Iterator[Lock]:
+    for path in paths:
+        try:
+            yield Lock(parse_dotted(bare(path)), path, overlay)
+        except BadPathError as bad:
+            problems.append(Problem("invalid-value", str(bad), path))

@@ -1,0 +1,156 @@
+"""A role's fields to the pod template that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.model import Data, Problem, as_leaf, bare, derive, mark_of
+from jobgen.quantity import canonical
+
+_CONTAINER_FIELDS = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports")
+_POD_FIELDS = {
+    "nodeSelector": "nodeSelector",
+    "tolerations": "tolerations",
+    "affinity": "affinity",
+    "imagePullSecrets": "imagePullSecrets",
+    "serviceAccount": "serviceAccountName",
+}
+# Of a security context, what only a container has; everything else is said once for the pod.
+_CONTAINER_SECURITY = frozenset(
+    ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
+)
+_SHM_PATH = "/dev/shm"  # noqa: S108
+_MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
+_SHORT_SOURCES = {
+    "pvc": ("persistentVolumeClaim", "claimName"),
+    "configMap": ("configMap", "name"),
+    "secret": ("secret", "secretName"),
+    "hostPath": ("hostPath", "path"),
+}
+
+
+def pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
+    """The pod template of a role; its main container comes first."""
+    container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
+    for field in _CONTAINER_FIELDS:
+        if field in fields:
+            container[field] = fields[field]
+    if "env" in fields:
+        container["env"] = [_env(name, value) for name, value in fields["env"].items()]
+    if "resources" in fields:
+        container["resources"] = _resources(fields["resources"], problems)
+    spec: dict[str, Data] = {"containers": [container]}
+    for field, name in _POD_FIELDS.items():
+        if field in fields:
+            spec[name] = fields[field]
+    _add_security(fields.get("securityContext", {}), container, spec)
+    _add_volumes(fields, container, spec, problems)
+    metadata = {field: fields[field] for field in ("labels", "annotations") if field in fields}
+    return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
+
+
+def _env(name: str, value: Data) -> dict[str, Data]:
+    if isinstance(value, dict):
+        return {"name": as_leaf(name), **(value if "valueFrom" in value else {"valueFrom": value})}
+    scalar = bare(value)
+    if isinstance(scalar, bool):
+        return {"name": as_leaf(name), "value": derive(value, "true" if scalar else "false")}
+    return {"name": as_leaf(name), "value": value if isinstance(scalar, str) else derive(value, str(scalar))}
+
+
+def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
+    spelt: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
+    for side in ("limits", "requests"):
+        if side in resources:
+            amounts = resources[side].items()
+            spelt[side] = {name: _amount(name, value, problems) for name, value in amounts}
+    return spelt
+
+
+def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
+    """A quantity in canonical form; whole numbers of devices stay the numbers that everybody writes."""
+    found = bare(value)
+    if isinstance(found, int) and "/" in name:
+        return value
+    return quantity(value, name, problems)
+
+
+def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
+    """A scalar as a canonical quantity."""
+    found = bare(value)
+    text = found if isinstance(found, str) else str(found)
+    spelt = _known.get(text)
+    if spelt is None:
+        spelt = canonical(text)
+        if spelt is None:
+            problems.append(
+                Problem(
+                    "invalid-quantity", f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`", value
+                )
+            )
+            return value
+        if len(_known) < _KNOWN_LIMIT:
+            _known[text] = spelt
+    return derive(value, spelt)
+
+
+_known: dict[str, str] = {}
+_KNOWN_LIMIT = 10_000
+
+
+def _add_security(context: dict[str, Data], container: dict[str, Data], spec: dict[str, Data]) -> None:
+    own = {key: value for key, value in context.items() if key in _CONTAINER_SECURITY}
+    shared = {key: value for key, value in context.items() if key not in _CONTAINER_SECURITY}
+    if own:
+        container["securityContext"] = own
+    if shared:
+        spec["securityContext"] = shared
+
+
+def _add_volumes(
+    fields: dict[str, Data], container: dict[str, Data], spec: dict[str, Data], problems: list[Problem]
+) -> None:
+    volumes: list[Data] = []
+    mounts: list[Data] = []
+    for name, volume in fields.get("volumes", {}).items():
+        source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
+        if len(source) != 1:
+            problems.append(_sources(name, source))
+            continue
+        volumes.append({"name": as_leaf(name), **dict(_source(source, problems))})
+        mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
+        if "mountPath" in mount:
+            mounts.append({"name": as_leaf(name), **mount})
+        elif mount:
+            problems.append(Problem("missing-field", f"volume `{name}` needs `mountPath`", name))
+    if "shm" in fields:
+        size = quantity(fields["shm"], "shm", problems)
+        name = derive(size, "shm")
+        volumes.append({"name": name, "emptyDir": {"medium": derive(size, "Memory"), "sizeLimit": size}})
+        mounts.append({"name": name, "mountPath": derive(size, _SHM_PATH)})
+    if volumes:
+        spec["volumes"] = volumes
+    if mounts:
+        container["volumeMounts"] = mounts
+
+
+def _sources(name: str, source: dict[str, Data]) -> Problem:
+    if not source:
+        return Problem(
+            "missing-field", f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another", name
+        )
+    listed = " and ".join(f"`{key}`" for key in source)
+    last = list(source)[-1]
+    message = f"volume `{name}` has {len(source)} sources, {listed}; set all but one to null"
+    return Problem("conflicting-volume", message, last if mark_of(last) else name)
+
+
+def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:
+    for key, value in source.items():
+        if key in _SHORT_SOURCES and not isinstance(value, dict):
+            name, field = _SHORT_SOURCES[key]
+            yield name, {field: value}
+        elif key == "emptyDir" and "sizeLimit" in value:
+            yield key, {**value, "sizeLimit": quantity(value["sizeLimit"], "sizeLimit", problems)}
+        else:
+            yield key, value

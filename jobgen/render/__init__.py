@@ -1,0 +1,150 @@
+"""A JobSpec to the custom resource of its kind; one function for each shape of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from jobgen.expand import JobSpec
+from jobgen.kinds import Field
+from jobgen.merge import Deletion, merge
+from jobgen.model import Data, Problem, bare, derive
+from jobgen.path import dotted
+from jobgen.pod import pod_template
+from jobgen.render.one import as_one
+from jobgen.render.place import put
+from jobgen.schema import nearest
+
+
+def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
+    """The object, spelt as its kind spells it; what the kind cannot say is a problem."""
+    kind = job.kind
+    resource: dict[str, Data] = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": dict(job.metadata),
+        "spec": {},
+    }
+    shared: dict[str, Data] = {}
+    for path, value in _leaves(job.fields, kind.fields):
+        _place_field(job, path, value, resource, shared, problems)
+    templates = {name: _template(job, name, shared, problems, deletions) for name in job.roles}
+    _check_total(job, problems)
+    _SHAPES[kind.shape](job, templates, resource, problems)
+    for manifest in job.manifests:
+        resource = merge(resource, manifest, deletions)
+    return resource
+
+
+def _leaves(
+    fields: Mapping[str, Data], known: Mapping[str, Field], prefix: str = ""
+) -> list[tuple[tuple[str, Data], Data]]:
+    """Our fields, each as deep as the kind has a place for it: its path with its key, and its value."""
+    found: list[tuple[tuple[str, Data], Data]] = []
+    for key, value in fields.items():
+        path = f"{prefix}{key}"
+        deeper = any(name.startswith(f"{path}.") for name in known)
+        if path not in known and deeper and isinstance(value, dict):
+            found += _leaves(value, known, f"{path}.")
+        else:
+            found.append(((path, key), value))
+    return found
+
+
+def _place_field(
+    job: JobSpec,
+    where: tuple[str, Data],
+    value: Data,
+    resource: dict[str, Data],
+    shared: dict[str, Data],
+    problems: list[Problem],
+) -> None:
+    (path, key), kind = where, job.kind
+    if path == "replicas":
+        return
+    field = kind.fields.get(path)
+    if field is None:
+        hint = nearest(path, list(kind.fields)) if "." in path else ""
+        problems.append(Problem("not-expressible", f"{kind.name} has no place for `{path}`{hint}", key))
+        return
+    declared = job.cluster.operators.get(kind.operator, "")
+    if not field.span.holds(declared):
+        problems.append(
+            Problem("not-expressible", f"{kind.operator} {declared} has no `{dotted(field.at)}`: it {field.span}", key)
+        )
+        return
+    spelt = _spelt(value, field, path, job, problems)
+    if field.at[0] == "template":
+        put(shared, field.at[1:], spelt)
+    else:
+        put(resource, field.at, spelt)
+
+
+def _spelt(value: Data, field: Field, path: str, job: JobSpec, problems: list[Problem]) -> Data:
+    found = bare(value)
+    if field.values is not None:
+        if found not in field.values:
+            allowed = ", ".join(f"`{word}`" for word in field.values)
+            problems.append(
+                Problem("not-expressible", f"{job.kind.name} takes {allowed} for `{path}`, not `{found}`", value)
+            )
+            return value
+        return derive(value, field.values[found])
+    if field.as_type == "string" and not isinstance(found, str):
+        return derive(value, str(found))
+    if field.as_type == "int" and isinstance(found, str):
+        if not found.isdigit():
+            problems.append(
+                Problem("not-expressible", f"{job.kind.name} takes a number for `{path}`, not `{found}`", value)
+            )
+            return value
+        return derive(value, int(found))
+    return value
+
+
+def _template(
+    job: JobSpec, name: str, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
+) -> dict[str, Data]:
+    named = bare(job.kind.container)
+    container = job.metadata["name"] if named == "{job}" else job.kind.container
+    template = pod_template(job.roles[name], container, problems)
+    if shared:
+        template = merge(template, shared, deletions)
+    for extra in job.templates[name]:
+        template = merge(template, extra, deletions)
+    return template
+
+
+def _check_total(job: JobSpec, problems: list[Problem]) -> None:
+    declared = job.fields.get("replicas")
+    if declared is None:
+        return
+    counts = {name: bare(role["replicas"]) for name, role in job.roles.items() if "replicas" in role}
+    if sum(counts.values()) != bare(declared):
+        listed = " + ".join(f"{name} {count}" for name, count in counts.items())
+        message = f"`replicas` declares {bare(declared)}, but the roles make {sum(counts.values())} ({listed})"
+        problems.append(Problem("replica-total-mismatch", message, declared))
+
+
+def _replica(job: JobSpec, name: str, template: Data) -> dict[str, Data]:
+    role = job.roles[name]
+    fields: dict[str, Data] = {field: role[field] for field in ("replicas", "restartPolicy") if field in role}
+    return {**fields, "template": template}
+
+
+def _as_map(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
+    """Kubeflow v1: `{Master: {…}, Worker: {…}}`."""
+    replicas = {str(bare(job.kind.roles[name].spelling)): _replica(job, name, templates[name]) for name in templates}
+    put(resource, job.kind.replicas_at, replicas)
+
+
+def _as_list(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
+    """TensorStack: `[{type: chief, …}, {type: worker, …}]`."""
+    replicas = [{"type": job.kind.roles[name].spelling, **_replica(job, name, templates[name])} for name in templates]
+    put(resource, job.kind.replicas_at, replicas)
+
+
+_SHAPES: dict[str, Callable[[JobSpec, dict[str, Data], dict[str, Data], list[Problem]], None]] = {
+    "map": _as_map,
+    "list": _as_list,
+    "one": as_one,
+}

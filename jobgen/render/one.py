@@ -1,0 +1,137 @@
+"""The shape of kinds without pod templates: a number of nodes, alike, and what they override of a runtime."""
+
+from __future__ import annotations
+
+from jobgen.expand import JobSpec
+from jobgen.kinds import Parts
+from jobgen.model import Data, Problem, bare, derive, plain
+from jobgen.path import Named, Step, dotted
+from jobgen.render.place import put
+
+
+def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
+    """Kubeflow Trainer v2: a number of nodes, alike, and what they override of their runtime."""
+    kind = job.kind
+    assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
+    for name, role in job.roles.items():
+        if "restartPolicy" in role:
+            problems.append(
+                Problem(
+                    "not-expressible",
+                    f"{kind.name} has no place for `restartPolicy` of role `{name}`",
+                    role["restartPolicy"],
+                )
+            )
+    nodes = [name for name in templates if not kind.roles[name].launches]
+    if not nodes:
+        problems.append(
+            Problem(
+                "not-expressible",
+                f"{kind.name} needs a role that does the work, not only `{next(iter(templates))}`",
+                None,
+            )
+        )
+        return
+    template = _one_template(job, templates, problems)
+    counts = [job.roles[name]["replicas"] for name in nodes]
+    total = counts[0] if len(counts) == 1 else derive(counts[-1], sum(bare(count) for count in counts))
+    put(resource, kind.replicas_at, total)
+    if "runtimeRef" not in resource["spec"]:
+        message = f"{kind.name} has no runtime of its own for `{job.framework}`; set `{job.framework}.runtime`"
+        problems.append(Problem("missing-field", message, job.metadata["name"]))
+    _place_parts(job, template, resource, problems)
+
+
+def _one_template(job: JobSpec, templates: dict[str, Data], problems: list[Problem]) -> Data:
+    """The template that all roles share; a launcher lends it the command."""
+    names = list(templates)
+    chosen = next(name for name in names if not job.kind.roles[name].launches)
+    template = templates[chosen]
+    for name in names:
+        other = templates[name]
+        if job.kind.roles[name].launches:
+            template = _with_command(template, other)
+        difference = _difference(plain(template), plain(other))
+        if difference:
+            message = (
+                f"{job.kind.name} has one template for all nodes, but `{chosen}` and `{name}` differ in `{difference}`"
+            )
+            problems.append(Problem("not-expressible", message, job.roles[name] or job.metadata["name"]))
+    return template
+
+
+def _with_command(template: Data, launcher: Data) -> Data:
+    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in ("command", "args")}
+    first, *rest = template["spec"]["containers"]
+    return {**template, "spec": {**template["spec"], "containers": [{**first, **command}, *rest]}}
+
+
+def _difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> str:
+    """The first place where two templates differ, or nothing."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            found = _difference(one.get(key), other.get(key), (*path, key))
+            if found:
+                return found
+        return ""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(
+            filter(None, (_difference(a, b, (*path, i)) for i, (a, b) in enumerate(zip(one, other, strict=True)))), ""
+        )
+    return "" if one == other else dotted(path)
+
+
+def _place_parts(job: JobSpec, template: Data, resource: dict[str, Data], problems: list[Problem]) -> None:
+    """The parts of a pod template, each where the kind takes it; the rest it cannot say."""
+    spec, (first, *others) = template["spec"], template["spec"]["containers"]
+    parts = _parts(job)
+    override: dict[str, Data] = {}
+    _place_container(job, first, parts, resource, override, problems)
+    for other in others:
+        problems.append(_no_part(job, f"a second container `{bare(other.get('name', ''))}`", other))
+    for field, value in spec.items():
+        if field in parts.pod_fields:
+            put(override, (*parts.spec, field), value)
+        elif field != "containers":
+            problems.append(_no_part(job, f"`{field}` of a pod", value))
+    if "metadata" in template and parts.metadata is not None:
+        put(override, parts.metadata, template["metadata"])
+    elif "metadata" in template:
+        problems.append(_no_part(job, "labels and annotations of pods", template["metadata"]))
+    if override:
+        put(resource, parts.at, [{**parts.item, **override}])
+
+
+def _parts(job: JobSpec) -> Parts:
+    """The shape of the declared operator version; without one the newest is meant, and that is the last."""
+    assert job.kind.template is not None, "checked by as_one"
+    return [shape for shape in job.kind.template.shapes if shape.span.holds(_declared(job))][-1]
+
+
+def _place_container(
+    job: JobSpec,
+    container: Data,
+    parts: Parts,
+    resource: dict[str, Data],
+    override: dict[str, Data],
+    problems: list[Problem],
+) -> None:
+    assert job.kind.template is not None, "checked by as_one"
+    own = job.kind.template.container
+    for field, value in container.items():
+        if field in own:
+            put(resource, own[field], value)
+        elif field in parts.container_fields:
+            put(override, (*parts.spec, "containers", Named("name", bare(container["name"])), field), value)
+        elif field != "name":
+            problems.append(_no_part(job, f"`{field}` of a container", value))
+
+
+def _declared(job: JobSpec) -> str:
+    return job.cluster.operators.get(job.kind.operator, "")
+
+
+def _no_part(job: JobSpec, what: str, node: Data) -> Problem:
+    version = f" of {job.kind.operator} {_declared(job)}" if _declared(job) else ""
+    message = f"{job.kind.name}{version} has no place for {what}; it comes from the runtime"
+    return Problem("not-expressible", message, node)

@@ -1,0 +1,28 @@
+"""Findings for people: one line each, places that editors and terminals can open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobgen.model import Finding, Severity
+
+
+def render(findings: Iterable[Finding]) -> str:
+    """All findings, and below each the places it speaks of."""
+    return "".join(_lines(finding) for finding in findings)
+
+
+def _lines(finding: Finding) -> str:
+    env = f" (in {finding.env})" if finding.env else ""
+    lines = [f"{finding.mark}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]\n"]
+    lines += [f"    {related.mark}: {related.message}\n" for related in finding.related]
+    return "".join(lines)
+
+
+def summary(findings: Iterable[Finding]) -> str:
+    """`2 errors, 1 warning`, or nothing."""
+    counts = dict.fromkeys(Severity, 0)
+    for finding in findings:
+        counts[finding.severity] += 1
+    words = [f"{count} {severity.value}{'s' if count > 1 else ''}" for severity, count in counts.items() if count]
+    return ", ".join(words)

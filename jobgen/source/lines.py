@@ -1,0 +1,221 @@
+"""The fast reader: block YAML of the plain sort, line by line, or nothing at all.
+
+It gives up on anything it is not certain of (anchors, tags, tabs, block scalars, folded lines, doubtful
+keys), and then the exact reader is asked. A property test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jobgen.model import Data
+from jobgen.source.limits import MAX_DEPTH
+from jobgen.source.scalars import resolve, through_json
+
+# Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
+_LINE = re.compile(r"^( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./-]{0,200}):(?: +([^\n]*))?|([^\n]*))$", re.MULTILINE)
+_REST = re.compile(
+    r"""(\[[^\n#]*\]|\{[^\n#]*\})\ *(?:\ \#.*)?\Z
+    |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
+    |((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#]|:(?=[^\ ])|(?<=[^\ ])\#)*?)\ *(?:\ \#.*)?\Z""",
+    re.VERBOSE,
+)
+_FLOW = re.compile(
+    r"""\ *(?:
+    ("[^"\\]*"|'[^']*')
+    |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*!|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
+    |([\[\]{},:])
+    )""",
+    re.VERBOSE,
+)
+_DOUBTFUL_KEYS = frozenset(
+    "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
+)
+
+_known: dict[str, Any] = {}
+_KNOWN_LIMIT = 50_000
+_FLOW_LIMIT = 400
+
+
+class _NotSureError(Exception):
+    """The text may be fine, but it is not for this reader."""
+
+
+def read_lines(text: str) -> tuple[bool, Data]:
+    """Whether the document is of the plain sort, and if so its data."""
+    if not text.replace("\n", " ").isprintable():
+        return False, None
+    rows = _LINE.findall(text)
+    if len(rows) != text.count("\n") + 1:
+        return False, None
+    try:
+        return True, _build(rows)
+    except _NotSureError:
+        return False, None
+
+
+def _build(rows: list[tuple[str, str, str, str, str]]) -> Data:
+    root: Data = None
+    # The open containers with their columns; `waiting` is the key whose value the next line may open.
+    columns: list[int] = [-1]
+    open_nodes: list[Any] = [None]
+    waiting: tuple[Any, str, int] | None = None
+    for indent, dash, key, rest, item in rows:
+        column = len(indent)
+        if dash:
+            node = _to_list(column, columns, open_nodes, waiting)
+            waiting = None
+            if not key:
+                node.append(_scalar(item))
+                continue
+            column += len(dash)
+            mapping: dict[str, Any] = {}
+            node.append(mapping)
+            columns.append(column)
+            open_nodes.append(mapping)
+        elif not key:
+            if item and item[0] != "#":
+                raise _NotSureError
+            continue
+        else:
+            if columns[-1] != column or type(open_nodes[-1]) is list:
+                root = _to_map(column, columns, open_nodes, waiting, root)
+            mapping = open_nodes[-1]
+        if key in mapping or key in _DOUBTFUL_KEYS:
+            raise _NotSureError
+        if rest and rest[0] != "#":
+            mapping[key] = _known[rest] if rest in _known else _scalar(rest)
+            waiting = None
+        else:
+            mapping[key] = None
+            waiting = (mapping, key, column)
+    return root
+
+
+def _to_list(column: int, columns: list[int], open_nodes: list[Any], waiting: Any) -> list[Any]:
+    """The list that a dash at this column belongs to, opened if a key is waiting for it."""
+    while columns[-1] > column:
+        columns.pop()
+        open_nodes.pop()
+    top: Any = open_nodes[-1]
+    if type(top) is list and columns[-1] == column:
+        return top
+    if waiting is None or waiting[0] is not top or len(columns) > MAX_DEPTH:
+        raise _NotSureError
+    fresh: list[Any] = []
+    top[waiting[1]] = fresh
+    columns.append(column)
+    open_nodes.append(fresh)
+    return fresh
+
+
+def _to_map(column: int, columns: list[int], open_nodes: list[Any], waiting: Any, root: Data) -> Data:
+    """Make the mapping that a key at this column belongs to the innermost open one."""
+    while columns[-1] > column or (columns[-1] == column and type(open_nodes[-1]) is list):
+        columns.pop()
+        open_nodes.pop()
+    top = open_nodes[-1]
+    if columns[-1] == column:
+        return root
+    fresh: dict[str, Any] = {}
+    if root is None:
+        root = fresh
+    elif waiting is not None and waiting[0] is top and column > waiting[2]:
+        top[waiting[1]] = fresh
+    else:
+        raise _NotSureError
+    if len(columns) > MAX_DEPTH:
+        raise _NotSureError
+    columns.append(column)
+    open_nodes.append(fresh)
+    return root
+
+
+def _scalar(rest: str) -> Any:
+    """The value of what stands behind a key or a dash, comment and all."""
+    if rest in _known:
+        return _known[rest]
+    match = _REST.match(rest)
+    if match is None:
+        raise _NotSureError
+    flow, quoted, word = match.groups()
+    if flow:
+        return _flow(flow)
+    value = quoted[1:-1] if quoted else through_json(resolve(word))
+    if isinstance(value, float):
+        # Rare, and where infinities hide: the exact reader decides.
+        raise _NotSureError
+    if len(_known) > _KNOWN_LIMIT:
+        _known.clear()
+    _known[rest] = value
+    return value
+
+
+def _flow(text: str) -> Any:
+    """A one-line `[…]` or `{…}`."""
+    tokens: list[tuple[str, str, str]] = []
+    at = 0
+    while at < len(text):
+        match = _FLOW.match(text, at)
+        if match is None:
+            raise _NotSureError
+        tokens.append((match[1] or "", match[2] or "", match[3] or ""))
+        at = match.end()
+    value, rest = _flow_node(tokens, 0)
+    if rest != len(tokens):
+        raise _NotSureError
+    return value
+
+
+def _flow_node(tokens: list[tuple[str, str, str]], at: int) -> tuple[Any, int]:
+    if at >= len(tokens) or len(tokens) > _FLOW_LIMIT:
+        raise _NotSureError
+    quoted, word, mark = tokens[at]
+    if quoted or word:
+        if word.endswith(":") or (word[:1] == "-" and len(word) == 1):
+            raise _NotSureError
+        return _scalar(quoted or word.rstrip(" ")), at + 1
+    if mark == "[":
+        return _flow_list(tokens, at + 1)
+    if mark == "{":
+        return _flow_map(tokens, at + 1)
+    raise _NotSureError
+
+
+def _flow_list(tokens: list[tuple[str, str, str]], at: int) -> tuple[list[Any], int]:
+    items: list[Any] = []
+    if at < len(tokens) and tokens[at][2] == "]":
+        return items, at + 1
+    while True:
+        value, at = _flow_node(tokens, at)
+        items.append(value)
+        at = _flow_next(tokens, at, "]")
+        if at < 0:
+            return items, -at
+
+
+def _flow_map(tokens: list[tuple[str, str, str]], at: int) -> tuple[dict[str, Any], int]:
+    items: dict[str, Any] = {}
+    if at < len(tokens) and tokens[at][2] == "}":
+        return items, at + 1
+    while True:
+        key = tokens[at][1] if at < len(tokens) else ""
+        if not key or key in items or key in _DOUBTFUL_KEYS or not (key[0].isalpha() or key[0] == "_"):
+            raise _NotSureError
+        if at + 1 >= len(tokens) or tokens[at + 1][2] != ":":
+            raise _NotSureError
+        items[key], at = _flow_node(tokens, at + 2)
+        at = _flow_next(tokens, at, "}")
+        if at < 0:
+            return items, -at
+
+
+def _flow_next(tokens: list[tuple[str, str, str]], at: int, end: str) -> int:
+    """Past a comma; or, past the end, the position with its sign turned."""
+    mark = tokens[at][2] if at < len(tokens) else ""
+    if mark == end:
+        return -(at + 1)
+    if mark != ",":
+        raise _NotSureError
+    return at + 1

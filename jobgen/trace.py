@@ -1,0 +1,83 @@
+"""Single jobs walked again with places: the same functions on the same data, whose leaves know their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jobgen import catalogue, repo
+from jobgen.catalogue import Catalogue
+from jobgen.expand import Document, Expander, dead_deletions
+from jobgen.make import facets_of, identity_of, items_of, make
+from jobgen.merge import Deletion
+from jobgen.model import Data, Finding, Mark, Problem
+from jobgen.source import read
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A document of jobs/, with what is needed to find it again in its file."""
+
+    document: Document
+    file: repo.File
+    index: int
+    item: int
+    mark: Mark
+
+    def marked(self) -> Document:
+        """The same document with places."""
+        data = read(self.file.content, self.file.path, marked=True).documents[self.index].data
+        return Document(data if self.item < 0 else items_of(data)[self.item], self.file.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A job's object with a place on every leaf, and what came up on the way."""
+
+    object: Data
+    problems: list[Problem]
+    deletions: list[Deletion]
+
+
+class Tracer:
+    """The catalogue and its environments with places, read when first needed."""
+
+    def __init__(self, shelf: Catalogue) -> None:
+        self.shelf = shelf
+        self._marked: Catalogue | None = None
+        self._expanders: dict[str, Expander] = {}
+
+    def catalogue(self) -> Catalogue:
+        """The catalogue, with places."""
+        if self._marked is None:
+            self._marked = catalogue.load(self.shelf.root, marked=True)
+        return self._marked
+
+    def expander(self, env: str) -> Expander:
+        """An environment, with places."""
+        if env not in self._expanders:
+            marked = self.catalogue()
+            self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds))
+        return self._expanders[env]
+
+    def trace(self, job: Job, env: str) -> Traced:
+        """The job walked again in an environment."""
+        expander, document = self.expander(env), job.marked()
+        traced = Traced(None, [], [])
+        patches = expander.environment.patches_for(facets_of(document, expander))
+        made = make(document, expander, patches, traced.problems, traced.deletions)
+        return replace(traced, object=made)
+
+    def findings(self, job: Job, env: str) -> list[Finding]:
+        """What is wrong with a job in an environment, each on its line."""
+        traced = self.trace(job, env)
+        identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
+        placed = (catalogue.place(problem, job.file.path, job.mark) for problem in traced.problems)
+        return [replace(finding, object=identity, env=env) for finding in placed]
+
+    def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
+        """Markers that found nothing to delete in any of these jobs, whatever the environment."""
+        environments = list(self.shelf.overlays) or [""]
+        walks = (self.trace(job, env) for job in jobs for env in environments)
+        deletions = [deletion for walk in walks for deletion in walk.deletions]
+        return [catalogue.place(problem, "overlays") for problem in dead_deletions(deletions)]
