@@ -35,13 +35,21 @@ _ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\u
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _texts: dict[str, str] = {}
-_orders: dict[tuple[str, ...], tuple[str, ...]] = {}
+_orders: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MEMORY = 50_000
 
 
 def to_yaml(value: Data) -> str:
     """One document, ending in a newline."""
-    return "\n".join(_block(value, "")) + "\n"
+    lines: list[str] = []
+    if isinstance(value, dict) and value:
+        _mapping(value, "", "", lines)
+    elif isinstance(value, list) and value:
+        _sequence(value, "", "", lines)
+    else:
+        lines.append(_inline(value, ""))
+    lines.append("")
+    return "\n".join(lines)
 
 
 def to_yaml_stream(objects: Iterable[Data]) -> Iterator[str]:
@@ -57,58 +65,57 @@ def to_json(value: Data) -> str:
 
 def _ordered(value: Data) -> Data:
     if isinstance(value, dict):
-        return {key: _ordered(value[key]) for key in _order(value)}
+        return {key: _ordered(value[key]) for key, _ in _order(value)}
     if isinstance(value, list):
         return [_ordered(item) for item in value]
     return value
 
 
-def _order(mapping: dict[str, Any]) -> tuple[str, ...]:
+def _order(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The keys in their order, each with the text it is written as."""
     keys = tuple(mapping)
     known = _orders.get(keys)
     if known is None:
         if len(_orders) > _MEMORY:
             _orders.clear()
-        known = tuple(sorted(keys, key=lambda key: (_RANK.get(key, len(_RANK)), key)))
+        ordered = sorted(keys, key=lambda key: (_RANK.get(key, len(_RANK)), key))
+        known = tuple((key, _text(key) + ":") for key in ordered)
         _orders[keys] = known
     return known
 
 
-def _block(value: Data, indent: str) -> list[str]:
-    if isinstance(value, dict) and value:
-        return _mapping(value, indent)
-    if isinstance(value, list) and value:
-        return _sequence(value, indent)
-    return [indent + _inline(value, indent)]
-
-
-def _mapping(mapping: dict[str, Any], indent: str) -> list[str]:
-    lines: list[str] = []
-    for key in _order(mapping):
+def _mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str]) -> None:
+    """The lines of a mapping; `first` stands before its first key, `indent` before the others."""
+    lead = first
+    for key, name in _order(mapping):
         value = mapping[key]
-        name = _texts.get(key) or _text(key)
-        if isinstance(value, dict) and value:
-            lines.append(f"{indent}{name}:")
-            lines += _mapping(value, indent + "  ")
+        if type(value) is str and value in _texts:
+            lines.append(f"{lead}{name} {_texts[value]}")
+        elif isinstance(value, dict) and value:
+            lines.append(lead + name)
+            inner = indent + "  "
+            _mapping(value, inner, inner, lines)
         elif isinstance(value, list) and value:
-            lines.append(f"{indent}{name}:")
-            lines += _sequence(value, indent)
+            lines.append(lead + name)
+            _sequence(value, indent, indent, lines)
         else:
-            lines.append(f"{indent}{name}: {_inline(value, indent)}")
-    return lines
+            lines.append(f"{lead}{name} {_inline(value, indent)}")
+        lead = indent
 
 
-def _sequence(items: list[Any], indent: str) -> list[str]:
-    lines: list[str] = []
-    inner = indent + "  "
+def _sequence(items: list[Any], first: str, indent: str, lines: list[str]) -> None:
+    """The lines of a list; `first` stands before its first dash, `indent` before the others."""
+    lead, inner = first, indent + "  "
     for item in items:
-        if isinstance(item, (dict, list)) and item:
-            block = _block(item, inner)
-            block[0] = f"{indent}- {block[0][len(inner) :]}"
-            lines += block
+        if type(item) is str and item in _texts:
+            lines.append(f"{lead}- {_texts[item]}")
+        elif isinstance(item, dict) and item:
+            _mapping(item, lead + "- ", inner, lines)
+        elif isinstance(item, list) and item:
+            _sequence(item, lead + "- ", inner, lines)
         else:
-            lines.append(f"{indent}- {_inline(item, indent)}")
-    return lines
+            lines.append(f"{lead}- {_inline(item, indent)}")
+        lead = indent
 
 
 def _inline(value: Data, indent: str) -> str:

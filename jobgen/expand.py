@@ -53,6 +53,7 @@ class Expander:
         self.environment = environment
         self.kinds = kinds
         self._bases: dict[str, _Base] = {}
+        self._served: dict[str, Kind | None] = {}
 
     def expand(
         self, job: Document, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
@@ -80,6 +81,11 @@ class Expander:
         return Facets(job.name, metadata.get("labels") or {}, framework, kind.name if kind else "", namespace, job.file)
 
     def _kind(self, framework: str) -> Kind | None:
+        if framework not in self._served:
+            self._served[framework] = self._find_kind(framework)
+        return self._served[framework]
+
+    def _find_kind(self, framework: str) -> Kind | None:
         cluster = self.environment.cluster
         for kind in self.kinds:
             declared = cluster.operators.get(kind.operator, "")

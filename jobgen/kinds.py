@@ -27,7 +27,7 @@ class Span:
 
     def holds(self, at: str) -> bool:
         """Whether it exists in that version; an unknown version is the newest that has it."""
-        if not at:
+        if not at or not (self.since or self.until):
             return True
         return not (self.since and version(at) < version(self.since)) and not (
             self.until and version(at) >= version(self.until)

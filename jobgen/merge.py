@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen.model import Data, Items, Mark, bare, lay, mark_of
+from jobgen.model import Data, Items, Leaf, Mark, bare, lay, mark_of
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -56,13 +56,19 @@ def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) ->
         base, over = None, {key: value for key, value in over.items() if key != _DIRECTIVE}
     merged = dict(base) if isinstance(base, dict) else {}
     for key, value in over.items():
-        if bare(value) is None or _is_deletion(value):
-            deletions.append(Deletion(value if value is not None else over, key, key in merged))
+        if isinstance(value, dict):
+            if _DIRECTIVE in value and _is_deletion(value):
+                deletions.append(Deletion(value, key, key in merged))
+                merged.pop(key, None)
+            else:
+                merged[key] = _merge_maps(merged.get(key), value, deletions)
+        elif isinstance(value, list):
+            merged[key] = _merge_lists(merged.get(key), value, deletions, key)
+        elif value is None or (type(value) is Leaf and value.value is None):
+            deletions.append(Deletion(over if value is None else value, key, key in merged))
             merged.pop(key, None)
-        elif key in merged or isinstance(value, (dict, list)):
-            merged[key] = merge(merged.get(key), value, deletions, key)
         else:
-            merged[key] = value
+            merged[key] = lay(value, merged[key]) if key in merged else value
     return merged
 
 

@@ -120,6 +120,8 @@ def plain(tree: Data) -> Data:
 def in_layer(tree: Data, layer: str) -> Data:
     """The traced tree with the name of its layer on every leaf; bare trees stay as they are."""
     if isinstance(tree, dict):
+        if tree and type(next(iter(tree))) is not Key:
+            return tree
         return {key: in_layer(value, layer) for key, value in tree.items()}
     if type(tree) is Items:
         return Items((in_layer(value, layer) for value in tree), tree.mark, layer, tree.under)

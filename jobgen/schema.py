@@ -143,7 +143,7 @@ def _type(wanted: str | list[str]) -> Check:
     expected = _either([_WORDS[name] for name in names if name != "null"] or ["null"])
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        if _kind(value) not in types:
+        if type(value) not in types and _kind(value) not in types:
             problems.append(
                 Problem("wrong-type", f"`{name}` is {_shown(value)}, and must be {expected}", _node(value, blame))
             )
@@ -157,7 +157,7 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     expected = _either([_WORDS[name] for name in names])
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        judge = by_type.get(_kind(value))
+        judge = by_type.get(type(value)) or by_type.get(_kind(value))
         if judge is None:
             problems.append(
                 Problem("wrong-type", f"`{name}` is {_shown(value)}, and must be {expected}", _node(value, blame))

@@ -140,9 +140,8 @@ def _scalar(rest: str) -> Any:
     if match is None:
         raise _NotSureError
     flow, quoted, word = match.groups()
-    if flow:
-        return _flow(flow)
-    value = quoted[1:-1] if quoted else through_json(resolve(word))
+    # Documents are never changed once they are read, so equal texts may share one value.
+    value = _flow(flow) if flow else quoted[1:-1] if quoted else through_json(resolve(word))
     if isinstance(value, float):
         # Rare, and where infinities hide: the exact reader decides.
         raise _NotSureError
