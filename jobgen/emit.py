@@ -43,9 +43,9 @@ def to_yaml(value: Data) -> str:
     """One document, ending in a newline."""
     lines: list[str] = []
     if isinstance(value, dict) and value:
-        _mapping(value, "", "", lines)
+        _mapping(value, "", "", lines, {})
     elif isinstance(value, list) and value:
-        _sequence(value, "", "", lines)
+        _sequence(value, "", "", lines, {})
     else:
         lines.append(_inline(value, ""))
     lines.append("")
@@ -84,7 +84,11 @@ def _order(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return known
 
 
-def _mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str]) -> None:
+Written = dict[tuple[int, str], tuple[int, int]]
+"""Where a shared pod template was first written: roles that are alike hold one and the same."""
+
+
+def _mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str], written: Written) -> None:
     """The lines of a mapping; `first` stands before its first key, `indent` before the others."""
     lead = first
     for key, name in _order(mapping):
@@ -93,26 +97,39 @@ def _mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str])
             lines.append(f"{lead}{name} {_texts[value]}")
         elif isinstance(value, dict) and value:
             lines.append(lead + name)
-            inner = indent + "  "
-            _mapping(value, inner, inner, lines)
+            if key == "template":
+                _template(value, indent + "  ", lines, written)
+            else:
+                _mapping(value, indent + "  ", indent + "  ", lines, written)
         elif isinstance(value, list) and value:
             lines.append(lead + name)
-            _sequence(value, indent, indent, lines)
+            _sequence(value, indent, indent, lines, written)
         else:
             lines.append(f"{lead}{name} {_inline(value, indent)}")
         lead = indent
 
 
-def _sequence(items: list[Any], first: str, indent: str, lines: list[str]) -> None:
+def _template(template: dict[str, Any], indent: str, lines: list[str], written: Written) -> None:
+    key = (id(template), indent)
+    if key in written:
+        start, end = written[key]
+        lines.extend(lines[start:end])
+        return
+    start = len(lines)
+    _mapping(template, indent, indent, lines, written)
+    written[key] = (start, len(lines))
+
+
+def _sequence(items: list[Any], first: str, indent: str, lines: list[str], written: Written) -> None:
     """The lines of a list; `first` stands before its first dash, `indent` before the others."""
     lead, inner = first, indent + "  "
     for item in items:
         if type(item) is str and item in _texts:
             lines.append(f"{lead}- {_texts[item]}")
         elif isinstance(item, dict) and item:
-            _mapping(item, lead + "- ", inner, lines)
+            _mapping(item, lead + "- ", inner, lines, written)
         elif isinstance(item, list) and item:
-            _sequence(item, lead + "- ", inner, lines)
+            _sequence(item, lead + "- ", inner, lines, written)
         else:
             lines.append(f"{lead}- {_inline(item, indent)}")
         lead = indent

@@ -6,20 +6,19 @@ for all roles beats what the job says of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from jobgen.kinds import Framework, Kind
 from jobgen.merge import Deletion, merge
 from jobgen.model import Data, Problem, bare, in_layer, plain
-from jobgen.normal import JOB_FIELDS, Layer, normalise
+from jobgen.normal import JOB_FIELDS, Layer, Words, normalise
 from jobgen.overlay import Cluster, Environment, Facets, Patch
 from jobgen.path import Step, dotted
 from jobgen.schema import nearest
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A job as it was written: a spec of ours, or a raw manifest."""
 
     data: Data
@@ -28,12 +27,18 @@ class Document:
     @property
     def name(self) -> str:
         """The name in its metadata, as text."""
-        metadata = self.data.get("metadata")
-        return str(bare(metadata.get("name", ""))) if isinstance(metadata, dict) else ""
+        return str(bare(self.data["metadata"].get("name", "")))
 
 
-@dataclass(frozen=True, slots=True)
-class JobSpec:
+class RoleSpec(NamedTuple):
+    """A role with all its layers; roles that are told nothing of their own share their pod and templates."""
+
+    replica: dict[str, Data]
+    pod: dict[str, Data]
+    templates: tuple[Data, ...]
+
+
+class JobSpec(NamedTuple):
     """A job with its overlays applied, ready to be spelt as its kind spells it."""
 
     metadata: dict[str, Data]
@@ -41,8 +46,7 @@ class JobSpec:
     kind: Kind
     cluster: Cluster
     fields: dict[str, Data]
-    roles: dict[str, dict[str, Data]]
-    templates: Mapping[str, list[Data]]
+    roles: dict[str, RoleSpec]
     manifests: list[Data]
 
 
@@ -74,11 +78,12 @@ class Expander:
 
     def facets(self, job: Document) -> Facets:
         """What matches may ask about a spec, before any patch."""
-        metadata = plain(job.data["metadata"])
-        namespace = metadata.get("namespace") or bare(self.environment.namespace) or ""
+        metadata = job.data["metadata"]
+        namespace = bare(metadata.get("namespace")) or bare(self.environment.namespace) or ""
         framework = bare(job.data["spec"].get("framework")) or bare(_framework(self.environment.defaults)) or ""
         kind = self._kind(framework)
-        return Facets(job.name, metadata.get("labels") or {}, framework, kind.name if kind else "", namespace, job.file)
+        labels = plain(metadata.get("labels", {}))
+        return Facets(job.name, labels, framework, kind.name if kind else "", namespace, job.file)
 
     def _kind(self, framework: str) -> Kind | None:
         if framework not in self._served:
@@ -119,24 +124,15 @@ class Expander:
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
         names = _role_names(layers, kind, kind.frameworks[framework], problems)
-        roles: dict[str, dict[str, Data]] = {}
-        for name in names:
-            role = base.role(name)
-            for layer in layers:
-                role = merge(role, layer.common, deletions)
-                if isinstance(layer.roles.get(name), dict):
-                    role = merge(role, layer.roles[name], deletions)
-            roles[name] = role
-        every = [*base.layers, *layers]
+        shared = _fold_role(base.shared, [layer.common for layer in layers], deletions)
         return JobSpec(
             metadata=self._metadata(job),
             framework=framework,
             kind=kind,
             cluster=self.environment.cluster,
             fields={key: value for key, value in fields.items() if key != "framework"},
-            roles=roles,
-            templates={name: list(_templates(every, name)) for name in names},
-            manifests=[layer.manifest for layer in every if layer.manifest is not None],
+            roles={name: _role(name, base, layers, shared, deletions) for name in names},
+            manifests=[layer.manifest for layer in (*base.layers, *layers) if layer.manifest is not None],
         )
 
     def _metadata(self, job: Document) -> dict[str, Data]:
@@ -161,17 +157,47 @@ class _Base:
         self.fields: dict[str, Data] = {}
         for layer in layers:
             self.fields = merge(self.fields, layer.job, [])
-        self._roles: dict[str, dict[str, Data]] = {}
+        self.shared = _fold_role(RoleSpec({}, {}, ()), [layer.common for layer in layers], [])
+        self._roles: dict[str, RoleSpec] = {}
 
-    def role(self, name: str) -> dict[str, Data]:
+    def role(self, name: str) -> RoleSpec:
+        """All that is said of a role before the job speaks."""
         if name not in self._roles:
-            role: dict[str, Data] = {"replicas": self.kind.roles[name].replicas}
-            for layer in self.layers:
-                role = merge(role, layer.common, [])
-                if isinstance(layer.roles.get(name), dict):
-                    role = merge(role, layer.roles[name], [])
-            self._roles[name] = role
+            start = RoleSpec({"replicas": self.kind.roles[name].replicas}, {}, ())
+            self._roles[name] = _fold_role(start, _words_for(name, self.layers), [])
         return self._roles[name]
+
+    def singles_out(self, name: str) -> bool:
+        """Whether some default speaks of this role alone."""
+        return any(layer.roles.get(name) for layer in self.layers)
+
+
+def _role(name: str, base: _Base, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]) -> RoleSpec:
+    own = [words for layer in layers if (words := layer.roles.get(name))]
+    if base.singles_out(name) or any(words.pod or words.template is not None for words in own):
+        return _fold_role(base.role(name), _words_for(name, layers), deletions)
+    replica = {"replicas": base.kind.roles[name].replicas, **shared.replica}
+    for words in own:
+        replica = merge(replica, words.replica, deletions)
+    return shared._replace(replica=replica)
+
+
+def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[Words]:
+    """What the layers say of a role: each first of all roles, then of this one."""
+    for layer in layers:
+        yield layer.common
+        own = layer.roles.get(name)
+        if own is not None:
+            yield own
+
+
+def _fold_role(role: RoleSpec, layers: Iterable[Words], deletions: list[Deletion]) -> RoleSpec:
+    replica, pod, templates = role
+    for words in layers:
+        replica = merge(replica, words.replica, deletions) if words.replica else replica
+        pod = merge(pod, words.pod, deletions) if words.pod else pod
+        templates = templates if words.template is None else (*templates, words.template)
+    return RoleSpec(replica, pod, templates)
 
 
 def _framework(layers: Sequence[Layer]) -> Data:
@@ -184,7 +210,7 @@ def _role_names(layers: list[Layer], kind: Kind, framework: Framework, problems:
     named: dict[str, Data] = {}
     for layer in layers:
         for name, role in layer.roles.items():
-            if isinstance(role, dict):
+            if role is not None:
                 named.setdefault(name, name)
             else:
                 named.pop(name, None)
@@ -197,13 +223,6 @@ def _role_names(layers: list[Layer], kind: Kind, framework: Framework, problems:
     if not named:
         named[framework.single] = None
     return [name for name in framework.roles if name in named or kind.roles[name].required]
-
-
-def _templates(layers: list[Layer], role: str) -> Iterator[Data]:
-    for layer in layers:
-        for template in (layer.template, layer.role_templates.get(role)):
-            if template is not None:
-                yield template
 
 
 def _locked(spec: dict[str, Data], environment: Environment) -> Iterator[Problem]:
@@ -243,5 +262,5 @@ def dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     for deletion in deletions:
         if deletion.mark not in seen:
             seen.add(deletion.mark)
-            message = f"`{deletion.key}` is to be deleted, but there is nothing to delete"
-            yield Problem("deletes-nothing", message, deletion.asked_by)
+            message = deletion.fault or f"`{deletion.key}` is to be deleted, but there is nothing to delete"
+            yield Problem("invalid-patch" if deletion.fault else "deletes-nothing", message, deletion.asked_by)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model import Data, bare, in_layer, plain
 from jobgen.path import Step, parse_dotted
@@ -18,8 +17,7 @@ def version(text: str) -> Version:
     return tuple(int(part) if part.isdigit() else 0 for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """The operator versions in which something exists: from `since`, and gone at `until`."""
 
     since: str = ""
@@ -39,8 +37,7 @@ class Span:
         return " and ".join(filter(None, (since, until)))
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """Where one of our fields goes in the custom resource, and how it is spelt there."""
 
     at: tuple[Step, ...]
@@ -49,8 +46,7 @@ class Field:
     span: Span = Span()
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(NamedTuple):
     """A role of a kind: its spelling there, its default count and bounds."""
 
     name: str
@@ -62,8 +58,7 @@ class Role:
     launches: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """Where the parts of a pod template go in a kind that has none, in some operator versions."""
 
     span: Span
@@ -75,16 +70,14 @@ class Parts:
     container_fields: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """A kind without pod templates: fields of its main container, and the parts that can be overridden."""
 
     container: Mapping[str, tuple[Step, ...]]
     shapes: tuple[Parts, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(NamedTuple):
     """What a kind does for one framework."""
 
     roles: tuple[str, ...]
@@ -93,8 +86,7 @@ class Framework:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """How a CRD spells a job."""
 
     api_version: Data

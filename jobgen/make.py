@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from jobgen import jsonpatch
@@ -19,7 +20,8 @@ _CLUSTER_SCOPED = frozenset(
     ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
     ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
 )
-_LONGEST_NAME = 253
+# One segment of a path, whatever the platform.
+_SEGMENT = re.compile(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 
 def make(
@@ -99,8 +101,7 @@ def _unsafe_names(made: Data) -> Iterator[Problem]:
     """Names become paths of files, so a name that is no path segment stops here."""
     identity = identity_of(made)
     for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
-        unsafe = set(name) & set("/\\\0") or name.startswith(".") or len(name) > _LONGEST_NAME
-        if unsafe or (not name and field != "namespace"):
+        if not _SEGMENT.match(name) and (name or field != "namespace"):
             holder = made if field == "kind" else made.get("metadata")
             node = holder.get(field) if isinstance(holder, dict) else made
             yield Problem("invalid-name", f"`{name[:60]}` cannot be the {field} of an object", node, category="schema")

@@ -2,7 +2,7 @@
 
 Maps merge deep; `null` deletes; lists whose items Kubernetes tells apart merge by that key; every other list is
 replaced whole. `$patch: delete` deletes a list item or a map, `$patch: replace` takes what it stands in as it is.
-Leaves are opaque, so the same law carries bare values and traced ones.
+No marker is ever left behind. Leaves are opaque, so the same law carries bare values and traced ones.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _DIRECTIVE = "$patch"
 
 
 class Deletion(NamedTuple):
-    """A marker that asked for something to go, and whether there was anything."""
+    """A marker that asked for something to go, whether there was anything, and why it cannot mean that if it cannot."""
 
     asked_by: Data
     key: str
     found: bool
+    fault: str = ""
 
     @property
     def mark(self) -> Mark | None:
@@ -52,8 +53,8 @@ def merge(base: Data, over: Data, deletions: list[Deletion], name: str = "") -> 
 
 
 def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
-    if _DIRECTIVE in over and bare(over[_DIRECTIVE]) == "replace":
-        base, over = None, {key: value for key, value in over.items() if key != _DIRECTIVE}
+    if _DIRECTIVE in over:
+        base, over = _directed(base, over, deletions)
     merged = dict(base) if isinstance(base, dict) else {}
     for key, value in over.items():
         if isinstance(value, dict):
@@ -72,6 +73,28 @@ def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) ->
     return merged
 
 
+def _directed(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> tuple[Data, dict[str, Data]]:
+    """What is to be merged once the marker has been obeyed."""
+    asked = over[_DIRECTIVE]
+    if bare(asked) == "replace":
+        base = None
+    elif bare(asked) == "delete":
+        fault = "`$patch: delete` stands for the whole, and the whole cannot be deleted"
+        deletions.append(_misused(asked, over, fault))
+    elif bare(asked) != "merge":
+        fault = f"`$patch` is `{bare(asked)}`, and must be `delete` or `replace`"
+        deletions.append(_misused(asked, over, fault))
+    return base, _without_directive(over)
+
+
+def _misused(asked: Data, holder: Data, fault: str) -> Deletion:
+    return Deletion(asked if type(asked) is Leaf else holder, _DIRECTIVE, found=False, fault=fault)
+
+
+def _without_directive(item: Data) -> Data:
+    return {key: value for key, value in item.items() if key != _DIRECTIVE}
+
+
 def _is_deletion(value: Data) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value and bare(value[_DIRECTIVE]) == "delete"
 
@@ -80,7 +103,8 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
     keys = LIST_KEYS.get(name)
     below = base if isinstance(base, list) else []
     if keys is None or not (_all_keyed(over, keys) and _all_keyed(below, keys)):
-        return over if base is None else lay(over, base)
+        whole = _whole(over, deletions, name)
+        return whole if base is None else lay(whole, base)
     if any(_is_replacement(item) for item in over):
         below = []
     merged = list(below)
@@ -100,6 +124,22 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
             at[identity] = len(merged)
             merged.append(_merge_maps(None, item, deletions))
     return _same_kind(over, merged)
+
+
+def _whole(over: list[Data], deletions: list[Deletion], name: str) -> list[Data]:
+    """A list that replaces another; its markers have nothing to say, and a deletion is a mistake."""
+    if not any(isinstance(item, dict) and _DIRECTIVE in item for item in over):
+        return over
+    kept: list[Data] = []
+    for item in over:
+        if _is_deletion(item):
+            fault = f"no item of `{name}` can be deleted: they are not told apart by a key; write the list that shall be"
+            deletions.append(_misused(item[_DIRECTIVE], item, fault))
+        elif not isinstance(item, dict):
+            kept.append(item)
+        elif not _is_replacement(item):
+            kept.append(_without_directive(item))
+    return _same_kind(over, kept)
 
 
 def _is_replacement(item: Data) -> bool:

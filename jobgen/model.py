@@ -142,8 +142,7 @@ def mark_of(node: Data) -> Mark | None:
     return next((mark for mark in map(mark_of, children) if mark), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """What the API server tells objects apart by."""
 
     api_version: str

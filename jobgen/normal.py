@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import NamedTuple
 
 from jobgen.model import Data, Key, Problem, as_key, as_leaf
 
@@ -13,53 +14,60 @@ JOB_FIELDS = frozenset(
 """Fields that belong to the job alone; every other field of a spec is also a role's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer's words about a job, each where it applies."""
+REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
+"""Fields that say how many pods a role has and what becomes of them; all others say what the pods are."""
 
-    job: dict[str, Data] = field(default_factory=dict)
-    common: dict[str, Data] = field(default_factory=dict)
-    roles: dict[str, Data] = field(default_factory=dict)
-    template: Data = None
-    role_templates: dict[str, Data] = field(default_factory=dict)
-    manifest: Data = None
+
+class Words(NamedTuple):
+    """What a layer says of one role, or of all."""
+
+    replica: dict[str, Data]
+    pod: dict[str, Data]
+    template: Data
+
+
+class Layer(NamedTuple):
+    """One layer's words about a job, each where it applies; a role that is None is deleted."""
+
+    job: dict[str, Data]
+    common: Words
+    roles: dict[str, Words | None]
+    manifest: Data
 
 
 def normalise(spec: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Layer:
     """The layer that a checked spec, `defaults` or `merge` block stands for."""
-    roles: dict[str, Data] = {}
-    templates: dict[str, Data] = {}
-    for name, role in (spec.get("roles") or {}).items():
-        if not isinstance(role, dict):
-            roles[name] = role
-            continue
-        roles[name] = _fields(role, gpu_resource, problems)
-        if "podTemplate" in role:
-            templates[name] = role["podTemplate"]
-    job = {key: value for key, value in spec.items() if key in JOB_FIELDS}
-    common = {key: value for key, value in spec.items() if key not in JOB_FIELDS and key not in ("roles", "manifest")}
-    return Layer(
-        job, _fields(common, gpu_resource, problems), roles, spec.get("podTemplate"), templates, spec.get("manifest")
-    )
+    job: dict[str, Data] = {}
+    common: dict[str, Data] = {}
+    for key, value in spec.items():
+        if key in JOB_FIELDS:
+            job[key] = value
+        elif key not in ("roles", "manifest"):
+            common[key] = value
+    roles = {
+        name: _words(role, gpu_resource, problems) if isinstance(role, dict) else None
+        for name, role in spec.get("roles", {}).items()
+    }
+    return Layer(job, _words(common, gpu_resource, problems), roles, spec.get("manifest"))
 
 
-def _fields(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> dict[str, Data]:
-    normal = {key: value for key, value in fields.items() if key != "podTemplate"}
-    if isinstance(normal.get("env"), list):
-        normal["env"] = _env(normal["env"], problems)
-    if isinstance(normal.get("ports"), dict):
-        normal["ports"] = [{"name": as_leaf(name), "containerPort": port} for name, port in normal["ports"].items()]
-    if isinstance(normal.get("resources"), dict):
-        normal["resources"] = _resources(normal["resources"], gpu_resource)
-    if isinstance(normal.get("imagePullSecrets"), list):
-        normal["imagePullSecrets"] = [
-            item if isinstance(item, dict) else {"name": item} for item in normal["imagePullSecrets"]
-        ]
-    return normal
+def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Words:
+    replica: dict[str, Data] = {}
+    pod: dict[str, Data] = {}
+    for key, value in fields.items():
+        if key in REPLICA_FIELDS:
+            replica[key] = value
+        elif key in _SPELLINGS and isinstance(value, (dict, list)):
+            pod[key] = _SPELLINGS[key](value, gpu_resource, problems)
+        elif key != "podTemplate":
+            pod[key] = value
+    return Words(replica, pod, fields.get("podTemplate"))
 
 
-def _env(items: list[Data], problems: list[Problem]) -> dict[str, Data]:
+def _env(items: Data, _: str, problems: list[Problem]) -> Data:
     """Kubernetes' list as a map; `{name, value}` is the value, `{name, valueFrom}` a mapping."""
+    if isinstance(items, dict):
+        return items
     env: dict[str, Data] = {}
     for item in items:
         name = as_key(item["name"])
@@ -74,7 +82,19 @@ def _env(items: list[Data], problems: list[Problem]) -> dict[str, Data]:
     return env
 
 
-def _resources(resources: dict[str, Data], gpu_resource: str) -> dict[str, Data]:
+def _ports(ports: Data, _: str, __: list[Problem]) -> Data:
+    """A map of names to numbers as Kubernetes' list."""
+    if isinstance(ports, list):
+        return ports
+    return [{"name": as_leaf(name), "containerPort": port} for name, port in ports.items()]
+
+
+def _secrets(secrets: list[Data], _: str, __: list[Problem]) -> list[Data]:
+    """Bare names as references."""
+    return [item if isinstance(item, dict) else {"name": item} for item in secrets]
+
+
+def _resources(resources: dict[str, Data], gpu_resource: str, _: list[Problem]) -> dict[str, Data]:
     """Flat amounts are requests and limits alike; what is written under one of these wins there."""
     flat = {key: value for key, value in resources.items() if key not in ("limits", "requests", "claims")}
     normal: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
@@ -92,3 +112,11 @@ def _spelt(key: str, gpu_resource: str) -> str:
     if key != "gpu":
         return key
     return Key.at(gpu_resource, key.mark) if type(key) is Key else gpu_resource
+
+
+_SPELLINGS: dict[str, Callable[[Data, str, list[Problem]], Data]] = {
+    "env": _env,
+    "ports": _ports,
+    "imagePullSecrets": _secrets,
+    "resources": _resources,
+}

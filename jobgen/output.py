@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -88,6 +87,8 @@ def write(folder: Path, wanted: Mapping[str, str], *, partial: bool = False) -> 
 
 def _lock(folder: Path, wanted: Mapping[str, str], *, partial: bool) -> dict[str, str]:
     """The files that are ours once the folder is up to date, with their digests."""
+    import hashlib
+
     digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in wanted.items()}
     return {**_locked(folder), **digests} if partial else digests
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import NamedTuple
 
 from jobgen.merge import merge
 from jobgen.model import Data, Problem, bare, in_layer, plain
@@ -16,19 +17,17 @@ DEFAULT_GPU = "nvidia.com/gpu"
 DEFAULT_PLATFORM = "kubeflow"
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """Facts of the place where an environment runs."""
 
     platform: str = DEFAULT_PLATFORM
-    operators: Mapping[str, str] = field(default_factory=dict)
+    operators: Mapping[str, str] = MappingProxyType({})
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
-    queues: Mapping[str, Data] = field(default_factory=dict)
+    queues: Mapping[str, Data] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Facets:
+class Facets(NamedTuple):
     """What a match can ask about a job."""
 
     name: str
@@ -40,8 +39,7 @@ class Facets:
     is_spec: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """Which jobs are meant; an empty match means all."""
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -56,8 +54,7 @@ class Match:
         return all(job.labels.get(key) == value for key, value in self.labels)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(NamedTuple):
     """A change laid over the jobs that match: before rendering, after it, or both."""
 
     match: Match
@@ -74,8 +71,7 @@ class Patch:
         return speaks and self.match.fits(job)
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(NamedTuple):
     """A field that jobs may not set."""
 
     path: tuple[Step, ...]
@@ -83,8 +79,7 @@ class Lock:
     overlay: str
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(NamedTuple):
     """All that the overlays of one environment say, ancestors first."""
 
     name: str
@@ -104,8 +99,7 @@ class Environment:
         return [patch for patch in self.patches if patch.means(job)]
 
 
-@dataclass(frozen=True, slots=True)
-class Overlay:
+class Overlay(NamedTuple):
     """The documents of one folder under overlays/, in file order."""
 
     name: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from typing import NamedTuple
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
@@ -19,8 +19,7 @@ from jobgen.overlay import Patch
 from jobgen.trace import Job, Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(NamedTuple):
     """An object of one environment, and the file that its job stands in."""
 
     env: str
@@ -33,7 +32,7 @@ class Rendered:
 class Run:
     """One walk over a repository: what to look at, and what was found."""
 
-    root: Path
+    shelf: Catalogue
     environments: Sequence[str]
     wanted: Callable[[str], bool] = lambda _: True
     findings: list[Finding] = field(default_factory=list)
@@ -50,7 +49,7 @@ class Run:
 
 
 def _walk(run: Run) -> Iterator[Rendered]:
-    shelf = catalogue.load(run.root)
+    shelf = run.shelf
     tracer = Tracer(shelf)
     run.findings += tracer.catalogue().findings if shelf.findings else ()
     stations = [_Station(shelf, name) for name in run.environments]
@@ -112,7 +111,7 @@ class _Station:
 
 def jobs_of(run: Run) -> Iterator[Job]:
     """The jobs of a repository that are well formed; the others become findings."""
-    for file in repo.jobs(run.root):
+    for file in repo.jobs(run.shelf.root):
         run.files += 1
         for index, document in enumerate(catalogue.read_source(file, run.findings).documents):
             for job in _jobs_in(document.data, file, index, document.mark, run.findings):
@@ -142,7 +141,7 @@ def _jobs_in(data: Data, file: repo.File, index: int, mark: Mark, findings: list
 def _is_first(made: Rendered, job: Job, seen: dict[tuple[str, Identity], Mark], findings: list[Finding]) -> bool:
     """Whether no other job of the environment makes the same object."""
     group = made.identity.api_version.rpartition("/")[0]
-    first = seen.setdefault((made.env, replace(made.identity, api_version=group)), job.mark)
+    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), job.mark)
     if first is job.mark:
         return True
     problem = Problem("duplicate-identity", f"{made.identity} is made twice; rename one of the two", category="fleet")
@@ -173,7 +172,7 @@ def _idle_patches(run: Run, shelf: Catalogue, stations: list[_Station], tracer: 
     idle = [patch for patch in patches if id(patch.node) not in used]
     if idle:
         others = [_Station(shelf, name) for name in shelf.overlays if name not in run.environments]
-        for job in jobs_of(Run(run.root, ())):
+        for job in jobs_of(Run(shelf, ())):
             for station in others:
                 station.patches_for(job)
         used.update(node for station in others for node in station.used)

@@ -78,9 +78,9 @@ def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
 def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
     """A scalar as a canonical quantity."""
     found = bare(value)
-    text = found if isinstance(found, str) else str(found)
-    spelt = _known.get(text)
+    spelt = _known.get(found)
     if spelt is None:
+        text = str(found)
         spelt = canonical(text)
         if spelt is None:
             problems.append(
@@ -90,11 +90,11 @@ def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
             )
             return value
         if len(_known) < _KNOWN_LIMIT:
-            _known[text] = spelt
+            _known[found] = spelt
     return derive(value, spelt)
 
 
-_known: dict[str, str] = {}
+_known: dict[str | int | float, str] = {}
 _KNOWN_LIMIT = 10_000
 
 

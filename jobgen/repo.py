@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen.model import Finding, Mark, Severity
 from jobgen.source.limits import MAX_BYTES
@@ -15,8 +15,7 @@ SETTINGS = "jobgen.yaml"
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(NamedTuple):
     """A file of the repository: its path from the root, and its bytes or why there are none."""
 
     path: str
@@ -65,7 +64,10 @@ def settings(root: Path) -> File | None:
 
 def read_file(root: Path, path: str) -> File:
     """One file, or the finding that says why it cannot be read."""
-    full = root / path
+    return _read(os.path.join(root, path), path)
+
+
+def _read(full: str, path: str) -> File:
     try:
         status = os.stat(full)
         if not stat.S_ISREG(status.st_mode):
@@ -73,7 +75,7 @@ def read_file(root: Path, path: str) -> File:
         if status.st_size > MAX_BYTES:
             size, limit = status.st_size // 1024 // 1024, MAX_BYTES // 1024 // 1024
             return _refused(path, "file-too-large", f"{size} MiB is too large for a manifest; the limit is {limit} MiB")
-        with open(full, "rb") as stream:
+        with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:
         return _refused(path, "unreadable-file", f"cannot be read: {error.strerror}")
@@ -82,35 +84,43 @@ def read_file(root: Path, path: str) -> File:
 def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[File]:
     """Regular files below a folder in the order of their paths; links that leave the repository are refused."""
     inside = os.path.realpath(root) + os.sep
-    pending = [top] if (root / top).is_dir() else []
-    while pending:
-        path = pending.pop()
-        full = os.path.join(root, path)
-        if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
-            yield _refused(
-                path, "link-out-of-repository", "a symbolic link that leads out of the repository; it is not followed"
-            )
-        elif not os.path.isdir(full):
-            yield read_file(root, path)
-        elif os.path.islink(full):
-            yield _refused(path, "linked-folder", "a symbolic link to a folder; it is not followed")
-        else:
-            pending += _entries(full, path, endings)
+    full = os.path.join(root, top)
+    if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
+        yield _astray(top)
+    elif os.path.isdir(full):
+        yield from _below(full, top, endings, inside)
 
 
-def _entries(full: str, path: str, endings: tuple[str, ...]) -> list[str]:
-    """What a folder holds that is of interest, last first."""
+def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[File]:
     try:
-        with os.scandir(full) as entries:
-            names = [
-                entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
-                for entry in entries
-                if not entry.name.startswith(".") and (entry.is_dir() or entry.name.endswith(endings))
-            ]
-    except OSError:
-        # The folder itself becomes the unreadable file.
-        return []
-    return [f"{path}/{name.rstrip('/')}" for name in sorted(names, reverse=True)]
+        with os.scandir(full) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        yield _refused(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
+        return
+    for entry in entries:
+        name = entry.name
+        here = f"{path}/{name}"
+        if name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path, here, endings, inside)
+        elif entry.is_symlink() and entry.is_dir():
+            yield _linked_folder(entry.path, here, inside)
+        elif name.endswith(endings):
+            leaves = entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside)
+            yield _astray(here) if leaves else _read(entry.path, here)
+
+
+def _linked_folder(full: str, path: str, inside: str) -> File:
+    if not (os.path.realpath(full) + os.sep).startswith(inside):
+        return _astray(path)
+    return _refused(path, "linked-folder", "a symbolic link to a folder; it is not followed")
+
+
+def _astray(path: str) -> File:
+    message = "a symbolic link that leads out of the repository; it is not followed"
+    return _refused(path, "link-out-of-repository", message)
 
 
 def _refused(path: str, rule: str, message: str) -> File:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
@@ -14,24 +15,22 @@ from jobgen.model import Data, Finding, Mark, Problem
 from jobgen.source import read
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A document of jobs/, with what is needed to find it again in its file."""
 
     document: Document
     file: repo.File
-    index: int
+    position: int
     item: int
     mark: Mark
 
     def marked(self) -> Document:
         """The same document with places."""
-        data = read(self.file.content, self.file.path, marked=True).documents[self.index].data
+        data = read(self.file.content, self.file.path, marked=True).documents[self.position].data
         return Document(data if self.item < 0 else items_of(data)[self.item], self.file.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(NamedTuple):
     """A job's object with a place on every leaf, and what came up on the way."""
 
     object: Data
@@ -66,7 +65,7 @@ class Tracer:
         traced = Traced(None, [], [])
         patches = expander.environment.patches_for(facets_of(document, expander))
         made = make(document, expander, patches, traced.problems, traced.deletions)
-        return replace(traced, object=made)
+        return traced._replace(object=made)
 
     def findings(self, job: Job, env: str) -> list[Finding]:
         """What is wrong with a job in an environment, each on its line."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from jobgen import catalogue
+from jobgen.catalogue import Catalogue
 from jobgen.schema import nearest
 
 
@@ -34,9 +33,8 @@ def stopped(code: Code, message: str, err: str = "") -> Result:
     return Result(code, err=f"{err}jobgen: {message}\n")
 
 
-def environments(root: Path, named: Sequence[str]) -> list[str] | Result:
+def environments(shelf: Catalogue, named: Sequence[str]) -> list[str] | Result:
     """The environments to work on: those named, or all; one that does not exist is wrong usage."""
-    shelf = catalogue.load(root)
     for env in named:
         if env not in shelf.overlays:
             known = ", ".join(sorted(shelf.overlays)) or "none"

@@ -20,14 +20,15 @@ from jobgen.trace import Traced, Tracer
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str) -> Result:
     """Explain a field of a job, or all of them, in each environment."""
-    chosen = environments(root, envs)
+    shelf = catalogue.load(root)
+    chosen = environments(shelf, envs)
     if isinstance(chosen, Result):
         return chosen
     try:
         path = parse(field)
     except BadPathError as bad:
         return stopped(Code.USAGE, str(bad))
-    run = Run(root, chosen)
+    run = Run(shelf, chosen)
     walks = _walks(run, name)
     said = text.render(run.findings)
     if not walks:
@@ -45,7 +46,7 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
 
 def _walks(run: Run, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    tracer = Tracer(catalogue.load(run.root))
+    tracer = Tracer(run.shelf)
     jobs = [job for job in jobs_of(run) if job.document.name == name]
     # Other files' faults are not what was asked about.
     files = {job.file.path for job in jobs}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from jobgen import output
+from jobgen import catalogue, output
 from jobgen.commands import Code, Result, environments, stopped
 from jobgen.emit import to_json, to_yaml
 from jobgen.output import Drift
@@ -32,10 +32,11 @@ def render(
     """Render the jobs that are wanted; nothing is printed or written if there are errors."""
     if check and folder is None:
         return stopped(Code.USAGE, "--check compares a tree; name it with -o")
-    chosen = environments(root, envs)
+    shelf = catalogue.load(root)
+    chosen = environments(shelf, envs)
     if isinstance(chosen, Result):
         return chosen
-    run = Run(root, chosen, lambda name: not jobs or any(fnmatchcase(name, pattern) for pattern in jobs))
+    run = Run(shelf, chosen, lambda name: not jobs or any(fnmatchcase(name, pattern) for pattern in jobs))
     texts = _texts(run, format_, progress)
     said = text.render(run.findings)
     if run.failed:

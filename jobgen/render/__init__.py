@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jobgen.expand import JobSpec
+from jobgen.expand import JobSpec, RoleSpec
 from jobgen.kinds import Field
 from jobgen.merge import Deletion, merge
 from jobgen.model import Data, Problem, bare, derive
@@ -27,7 +27,7 @@ def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> 
     shared: dict[str, Data] = {}
     for path, value in _leaves(job.fields, kind.fields):
         _place_field(job, path, value, resource, shared, problems)
-    templates = {name: _template(job, name, shared, problems, deletions) for name in job.roles}
+    templates = _templates(job, shared, problems, deletions)
     _check_total(job, problems)
     _SHAPES[kind.shape](job, templates, resource, problems)
     for manifest in job.manifests:
@@ -101,15 +101,29 @@ def _spelt(value: Data, field: Field, path: str, job: JobSpec, problems: list[Pr
     return value
 
 
-def _template(
-    job: JobSpec, name: str, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
+def _templates(
+    job: JobSpec, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
 ) -> dict[str, Data]:
+    """The pod template of each role; roles that share their fields share the template."""
+    made: dict[tuple[int, int], Data] = {}
+    templates: dict[str, Data] = {}
+    for name, role in job.roles.items():
+        key = (id(role.pod), id(role.templates))
+        if key not in made:
+            made[key] = _template(job, role, shared, problems, deletions)
+        templates[name] = made[key]
+    return templates
+
+
+def _template(
+    job: JobSpec, role: RoleSpec, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
+) -> Data:
     named = bare(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
-    template = pod_template(job.roles[name], container, problems)
+    template: Data = pod_template(role.pod, container, problems)
     if shared:
         template = merge(template, shared, deletions)
-    for extra in job.templates[name]:
+    for extra in role.templates:
         template = merge(template, extra, deletions)
     return template
 
@@ -118,7 +132,7 @@ def _check_total(job: JobSpec, problems: list[Problem]) -> None:
     declared = job.fields.get("replicas")
     if declared is None:
         return
-    counts = {name: bare(role["replicas"]) for name, role in job.roles.items() if "replicas" in role}
+    counts = {name: bare(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica}
     if sum(counts.values()) != bare(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
         message = f"`replicas` declares {bare(declared)}, but the roles make {sum(counts.values())} ({listed})"
@@ -126,9 +140,7 @@ def _check_total(job: JobSpec, problems: list[Problem]) -> None:
 
 
 def _replica(job: JobSpec, name: str, template: Data) -> dict[str, Data]:
-    role = job.roles[name]
-    fields: dict[str, Data] = {field: role[field] for field in ("replicas", "restartPolicy") if field in role}
-    return {**fields, "template": template}
+    return {**job.roles[name].replica, "template": template}
 
 
 def _as_map(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:

@@ -14,12 +14,12 @@ def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], 
     kind = job.kind
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
     for name, role in job.roles.items():
-        if "restartPolicy" in role:
+        if "restartPolicy" in role.replica:
             problems.append(
                 Problem(
                     "not-expressible",
                     f"{kind.name} has no place for `restartPolicy` of role `{name}`",
-                    role["restartPolicy"],
+                    role.replica["restartPolicy"],
                 )
             )
     nodes = [name for name in templates if not kind.roles[name].launches]
@@ -33,7 +33,7 @@ def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], 
         )
         return
     template = _one_template(job, templates, problems)
-    counts = [job.roles[name]["replicas"] for name in nodes]
+    counts = [job.roles[name].replica["replicas"] for name in nodes]
     total = counts[0] if len(counts) == 1 else derive(counts[-1], sum(bare(count) for count in counts))
     put(resource, kind.replicas_at, total)
     if "runtimeRef" not in resource["spec"]:
@@ -56,7 +56,7 @@ def _one_template(job: JobSpec, templates: dict[str, Data], problems: list[Probl
             message = (
                 f"{job.kind.name} has one template for all nodes, but `{chosen}` and `{name}` differ in `{difference}`"
             )
-            problems.append(Problem("not-expressible", message, job.roles[name] or job.metadata["name"]))
+            problems.append(Problem("not-expressible", message, job.roles[name].pod or job.metadata["name"]))
     return template
 
 

@@ -13,6 +13,7 @@ from jobgen.source.limits import MAX_BYTES, MAX_DEPTH
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import through_json
 
+_FIRST_TEXT = re.compile(rb"^[ \t]*[^ \t\r\n#]", re.MULTILINE)
 _SEPARATOR = re.compile(rb"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 
 
@@ -174,8 +175,8 @@ def _first_mark(data: Data, file: str, line: int) -> Mark:
 
 def _blank_lines(chunk: bytes) -> int:
     """How many lines of comments and space stand before the document."""
-    lines = enumerate(chunk.split(b"\n"))
-    return next((number for number, line in lines if line.strip() and not line.lstrip().startswith(b"#")), 0)
+    first = _FIRST_TEXT.search(chunk)
+    return chunk.count(b"\n", 0, first.start()) if first else 0
 
 
 def _error(rule: str, message: str, mark: Mark, related: tuple[Related, ...] = ()) -> Finding:

@@ -29,6 +29,14 @@ _FLOW = re.compile(
     )""",
     re.VERBOSE,
 )
+# Most flow collections are a few words without nesting: one match judges them whole.
+_ITEM = (
+    r"""(?:(?:[A-Za-z0-9_./+=$^~]|-(?=[A-Za-z0-9_./-]))[A-Za-z0-9_./+=$^~-]*(?::[A-Za-z0-9_./+=$^~-]+)*|"[\w ./=-]*")"""
+)
+_FLAT_LIST = re.compile(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
+_FLAT_MAP = re.compile(
+    rf"\{{ *[A-Za-z_][A-Za-z0-9_./-]*: +{_ITEM}(?: *, *[A-Za-z_][A-Za-z0-9_./-]*: +{_ITEM})* *\}}\Z", re.ASCII
+)
 _DOUBTFUL_KEYS = frozenset(
     "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
 )
@@ -153,6 +161,10 @@ def _scalar(rest: str) -> Any:
 
 def _flow(text: str) -> Any:
     """A one-line `[…]` or `{…}`."""
+    if _FLAT_LIST.match(text):
+        return [_scalar(item.strip(" ")) for item in text[1:-1].split(",")]
+    if _FLAT_MAP.match(text):
+        return _flat_map(text)
     tokens: list[tuple[str, str, str]] = []
     at = 0
     while at < len(text):
@@ -165,6 +177,16 @@ def _flow(text: str) -> Any:
     if rest != len(tokens):
         raise _NotSureError
     return value
+
+
+def _flat_map(text: str) -> dict[str, Any]:
+    items: dict[str, Any] = {}
+    for pair in text[1:-1].split(","):
+        key, _, value = pair.strip(" ").partition(": ")
+        if key in items or key in _DOUBTFUL_KEYS:
+            raise _NotSureError
+        items[key] = _scalar(value.strip(" "))
+    return items
 
 
 def _flow_node(tokens: list[tuple[str, str, str]], at: int) -> tuple[Any, int]:
