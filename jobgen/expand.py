@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.kinds import Framework, Kind
 from jobgen.merge import Deletion, merge
-from jobgen.model import Data, Problem, bare, in_layer, plain
+from jobgen.model import Data, Key, Problem, bare, in_layer, plain
 from jobgen.normal import JOB_FIELDS, Layer, Words, normalise
 from jobgen.overlay import Cluster, Environment, Facets, Patch
 from jobgen.path import Step, dotted
@@ -123,15 +123,17 @@ class Expander:
         fields = base.fields
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
-        names = _role_names(layers, kind, kind.frameworks[framework], problems)
+        names = _role_names(layers, kind, kind.frameworks[framework], problems, deletions)
         shared = _fold_role(base.shared, [layer.common for layer in layers], deletions)
+        roles = {name: _role(name, base, layers, shared, deletions) for name in names}
+        deletions += base.deletions
         return JobSpec(
             metadata=self._metadata(job),
             framework=framework,
             kind=kind,
             cluster=self.environment.cluster,
             fields={key: value for key, value in fields.items() if key != "framework"},
-            roles={name: _role(name, base, layers, shared, deletions) for name in names},
+            roles=roles,
             manifests=[layer.manifest for layer in (*base.layers, *layers) if layer.manifest is not None],
         )
 
@@ -154,17 +156,18 @@ class _Base:
     def __init__(self, kind: Kind, layers: list[Layer]) -> None:
         self.kind = kind
         self.layers = layers
+        self.deletions: list[Deletion] = []
         self.fields: dict[str, Data] = {}
         for layer in layers:
-            self.fields = merge(self.fields, layer.job, [])
-        self.shared = _fold_role(RoleSpec({}, {}, ()), [layer.common for layer in layers], [])
+            self.fields = merge(self.fields, layer.job, self.deletions)
+        self.shared = _fold_role(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
         self._roles: dict[str, RoleSpec] = {}
 
     def role(self, name: str) -> RoleSpec:
         """All that is said of a role before the job speaks."""
         if name not in self._roles:
             start = RoleSpec({"replicas": self.kind.roles[name].replicas}, {}, ())
-            self._roles[name] = _fold_role(start, _words_for(name, self.layers), [])
+            self._roles[name] = _fold_role(start, _words_for(name, self.layers), self.deletions)
         return self._roles[name]
 
     def singles_out(self, name: str) -> bool:
@@ -176,9 +179,9 @@ def _role(name: str, base: _Base, layers: list[Layer], shared: RoleSpec, deletio
     own = [words for layer in layers if (words := layer.roles.get(name))]
     if base.singles_out(name) or any(words.pod or words.template is not None for words in own):
         return _fold_role(base.role(name), _words_for(name, layers), deletions)
-    replica = {"replicas": base.kind.roles[name].replicas, **shared.replica}
-    for words in own:
-        replica = merge(replica, words.replica, deletions)
+    replica = {"replicas": base.kind.roles[name].replicas, **base.shared.replica}
+    for words in _words_for(name, layers):
+        replica = merge(replica, words.replica, deletions) if words.replica else replica
     return shared._replace(replica=replica)
 
 
@@ -205,7 +208,9 @@ def _framework(layers: Sequence[Layer]) -> Data:
     return next((layer.job["framework"] for layer in reversed(layers) if "framework" in layer.job), None)
 
 
-def _role_names(layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem]) -> list[str]:
+def _role_names(
+    layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem], deletions: list[Deletion]
+) -> list[str]:
     """The roles of a job in its kind's order: those that it or a patch names, and those that the kind must have."""
     named: dict[str, Data] = {}
     for layer in layers:
@@ -213,7 +218,8 @@ def _role_names(layers: list[Layer], kind: Kind, framework: Framework, problems:
             if role is not None:
                 named.setdefault(name, name)
             else:
-                named.pop(name, None)
+                asked_by = name if type(name) is Key else layer.roles
+                deletions.append(Deletion(asked_by, name, named.pop(name, None) is not None))
     for name, node in named.items():
         if name not in framework.roles:
             hint = (

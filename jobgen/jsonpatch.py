@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from jobgen.model import Data, Items, Problem, bare, lay, plain
 from jobgen.path import BadPathError, Named, Step, parse_pointer
+
+_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 
 
 class _FailedError(Exception):
@@ -64,8 +68,17 @@ def _copy(target: Data, operation: dict[str, Data]) -> None:
 def _test(target: Data, operation: dict[str, Data]) -> None:
     parent, key = _parent(target, _path(operation))
     found, wanted = plain(parent[key]), plain(_value(operation))
-    if found != wanted or isinstance(found, bool) != isinstance(wanted, bool):
-        raise _FailedError(f"`{_text(operation)}` is `{found}`, not `{wanted}`")
+    if not _same(found, wanted):
+        raise _FailedError(f"`{_text(operation)}` is `{_shown(found)}`, not `{_shown(wanted)}`")
+
+
+def _same(one: Data, other: Data) -> bool:
+    """Equality as JSON has it: `1` is `1.0`, but `true` is not `1`."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 _OPERATIONS: dict[str, Callable[[Data, dict[str, Data]], None]] = {
@@ -126,14 +139,20 @@ def _existing(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
 
 def _index(items: list[Data], step: Step) -> int | None:
     if isinstance(step, Named):
-        named = (
-            index
-            for index, item in enumerate(items)
-            if isinstance(item, dict) and step.field in item and str(plain(item[step.field])) == step.value
-        )
-        return next(named, None)
-    text = str(step)
-    return int(text) if text.isdigit() and (text == "0" or not text.startswith("0")) else None
+        named = [index for index, item in enumerate(items) if _is_named(item, step)]
+        if len(named) > 1:
+            raise _FailedError(f"`{step}` fits {len(named)} items; give the index of one")
+        return named[0] if named else None
+    return int(step) if _INDEX.match(str(step)) else None
+
+
+def _is_named(item: Data, step: Named) -> bool:
+    return isinstance(item, dict) and step.field in item and _shown(plain(item[step.field])) == step.value
+
+
+def _shown(value: Data) -> str:
+    """A value as YAML people write it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _insert(target: Data, path: tuple[Step, ...], value: Data) -> None:

@@ -12,9 +12,12 @@ Version = tuple[int, ...]
 
 
 def version(text: str) -> Version:
-    """`v1.8.1` as numbers that compare; what is not a number counts as zero."""
+    """`v1.8.1` as numbers that compare, so that `1.8` is `1.8.0`; what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+    numbers = [int(part) if part.isdigit() else 0 for part in parts]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 class Span(NamedTuple):

@@ -119,27 +119,44 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
             merged = [other for other in merged if _identity(other, keys) != identity]
             at = {_identity(other, keys): index for index, other in enumerate(merged)}
         elif identity in at:
-            merged[at[identity]] = _merge_maps(merged[at[identity]], item, deletions)
+            merged[at[identity]] = _merge_items(merged[at[identity]], item, deletions, keys)
         else:
             at[identity] = len(merged)
             merged.append(_merge_maps(None, item, deletions))
     return _same_kind(over, merged)
 
 
-def _whole(over: list[Data], deletions: list[Deletion], name: str) -> list[Data]:
-    """A list that replaces another; its markers have nothing to say, and a deletion is a mistake."""
-    if not any(isinstance(item, dict) and _DIRECTIVE in item for item in over):
+def _merge_items(base: dict[str, Data], over: Data, deletions: list[Deletion], keys: tuple[str, ...]) -> Data:
+    """Two items with one key; who only refers to an item by its key has not set that key."""
+    merged = _merge_maps(base, over, deletions)
+    merged.update((key, base[key]) for key in keys if key in base)
+    return merged
+
+
+def _whole(over: Data, deletions: list[Deletion], name: str) -> Data:
+    """A list that replaces another, without its markers: they have nothing to say, and a deletion is a mistake."""
+    if not _is_marked(over):
         return over
-    kept: list[Data] = []
-    for item in over:
-        if _is_deletion(item):
-            fault = f"no item of `{name}` can be deleted: they are not told apart by a key; write the list that shall be"
-            deletions.append(_misused(item[_DIRECTIVE], item, fault))
-        elif not isinstance(item, dict):
-            kept.append(item)
-        elif not _is_replacement(item):
-            kept.append(_without_directive(item))
-    return _same_kind(over, kept)
+    if isinstance(over, list):
+        kept = [item for item in over if not _is_replacement(item) and not _is_mistaken(item, deletions, name)]
+        return _same_kind(over, [_whole(item, deletions, name) for item in kept])
+    kept_keys = [key for key in over if key != _DIRECTIVE and not _is_mistaken(over[key], deletions, key)]
+    return {key: _whole(over[key], deletions, key) for key in kept_keys}
+
+
+def _is_marked(node: Data) -> bool:
+    if isinstance(node, dict):
+        return _DIRECTIVE in node or any(map(_is_marked, node.values()))
+    return isinstance(node, list) and any(map(_is_marked, node))
+
+
+def _is_mistaken(value: Data, deletions: list[Deletion], name: str) -> bool:
+    """Whether a value asks for its own deletion in a list that is replaced whole; that is noted."""
+    if not _is_deletion(value):
+        return False
+    fault = f"nothing in `{name}` can be deleted: the list has no keys and is replaced whole; write it as it shall be"
+    deletions.append(_misused(value[_DIRECTIVE], value, fault))
+    return True
 
 
 def _is_replacement(item: Data) -> bool:

@@ -54,14 +54,16 @@ class Leaf:
 class Key(str):
     """A mapping key that knows where it was written; it equals its bare text."""
 
-    __slots__ = ("mark",)
+    __slots__ = ("layer", "mark")
+    layer: str
     mark: Mark
 
     @classmethod
-    def at(cls, text: str, mark: Mark) -> Key:
+    def at(cls, text: str, mark: Mark, layer: str = "") -> Key:
         """A key with its place."""
         key = cls(text)
         key.mark = mark
+        key.layer = layer
         return key
 
 
@@ -91,12 +93,12 @@ def derive(leaf: Data, value: Data) -> Data:
 
 def as_key(leaf: Data) -> str:
     """A scalar turned into a mapping key, with its place if it has one."""
-    return Key.at(str(leaf.value), leaf.mark) if type(leaf) is Leaf else str(leaf)
+    return Key.at(str(leaf.value), leaf.mark, leaf.layer) if type(leaf) is Leaf else str(leaf)
 
 
 def as_leaf(key: str) -> Data:
     """A mapping key turned into a scalar, with its place if it has one."""
-    return Leaf(str(key), key.mark) if type(key) is Key else key
+    return Leaf(str(key), key.mark, key.layer) if type(key) is Key else key
 
 
 def lay(over: Data, base: Data) -> Data:
@@ -118,11 +120,14 @@ def plain(tree: Data) -> Data:
 
 
 def in_layer(tree: Data, layer: str) -> Data:
-    """The traced tree with the name of its layer on every leaf; bare trees stay as they are."""
+    """The traced tree with the name of its layer on every leaf and key; bare trees stay as they are."""
     if isinstance(tree, dict):
         if tree and type(next(iter(tree))) is not Key:
             return tree
-        return {key: in_layer(value, layer) for key, value in tree.items()}
+        return {
+            Key.at(key, key.mark, layer) if type(key) is Key else key: in_layer(value, layer)
+            for key, value in tree.items()
+        }
     if type(tree) is Items:
         return Items((in_layer(value, layer) for value in tree), tree.mark, layer, tree.under)
     if type(tree) is Leaf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobgen.model import Data, Key, Problem, as_key, as_leaf
+from jobgen.model import Data, Key, Problem, as_key, as_leaf, derive
 
 JOB_FIELDS = frozenset(
     """framework replicas runPolicy queue priority suspend description tensorboard
@@ -64,22 +64,27 @@ def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) 
     return Words(replica, pod, fields.get("podTemplate"))
 
 
-def _env(items: Data, _: str, problems: list[Problem]) -> Data:
-    """Kubernetes' list as a map; `{name, value}` is the value, `{name, valueFrom}` a mapping."""
-    if isinstance(items, dict):
-        return items
-    env: dict[str, Data] = {}
-    for item in items:
+def _env(env: Data, _: str, problems: list[Problem]) -> Data:
+    """A map: a plain value as it is, any other source as `{valueFrom: …}`."""
+    if isinstance(env, dict):
+        return {name: _sourced(value) if isinstance(value, dict) else value for name, value in env.items()}
+    known: dict[str, Data] = {}
+    for item in env:
         name = as_key(item["name"])
-        if name in env:
+        if name in known:
             problems.append(Problem("duplicate-env", f"`{name}` is set twice in one `env`", item["name"]))
         if "$patch" in item:
-            env[name] = None
+            known[name] = derive(item["$patch"], None)
         elif "valueFrom" in item:
-            env[name] = {key: value for key, value in item.items() if key != "name"}
+            known[name] = {key: value for key, value in item.items() if key != "name"}
         else:
-            env[name] = item.get("value", "")
-    return env
+            known[name] = item.get("value", {})
+    return known
+
+
+def _sourced(source: dict[str, Data]) -> dict[str, Data]:
+    """`{secretKeyRef: …}` is short for `{valueFrom: {secretKeyRef: …}}`."""
+    return source if "valueFrom" in source or "$patch" in source else {"valueFrom": source}
 
 
 def _ports(ports: Data, _: str, __: list[Problem]) -> Data:
@@ -111,7 +116,7 @@ def _resources(resources: dict[str, Data], gpu_resource: str, _: list[Problem]) 
 def _spelt(key: str, gpu_resource: str) -> str:
     if key != "gpu":
         return key
-    return Key.at(gpu_resource, key.mark) if type(key) is Key else gpu_resource
+    return Key.at(gpu_resource, key.mark, key.layer) if type(key) is Key else gpu_resource
 
 
 _SPELLINGS: dict[str, Callable[[Data, str, list[Problem]], Data]] = {

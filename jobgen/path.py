@@ -70,7 +70,7 @@ def parse_pointer(text: str) -> tuple[Step, ...]:
 
 def _pointer_parts(text: str) -> list[str]:
     """Split at slashes, but not at those inside brackets: `/a/[name=b/c]/d`."""
-    return re.findall(r"/(\[[^\]]*=[^\]]*\]|[^/]*)", text)
+    return re.findall(r"/(\[[^\]]*=[^\]]*\](?=/|\Z)|[^/]*)", text)
 
 
 def _pointer_step(part: str) -> Step:

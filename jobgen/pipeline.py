@@ -1,6 +1,6 @@
 """The whole road: a repository and its environments to rendered objects and findings.
 
-Jobs are walked bare, one file at a time. A job with a problem is walked again with places.
+Jobs are walked bare, in several processes if there are many. A job with a problem is walked again with places.
 """
 
 from __future__ import annotations
@@ -11,21 +11,15 @@ from typing import NamedTuple
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
-from jobgen.expand import Document, Expander
-from jobgen.make import facets_of, identity_of, is_spec, items_of, make, raw_faults
-from jobgen.merge import Deletion
+from jobgen.fork import spread
+from jobgen.jobs import jobs_in
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
-from jobgen.overlay import Patch
-from jobgen.trace import Job, Tracer
+from jobgen.station import Rendered, Station, Used
+from jobgen.trace import Tracer
 
 
-class Rendered(NamedTuple):
-    """An object of one environment, and the file that its job stands in."""
-
-    env: str
-    object: Data
-    identity: Identity
-    file: str
+def _as_it_is(made: Data) -> Data:
+    return made
 
 
 @dataclass(slots=True)
@@ -35,8 +29,9 @@ class Run:
     shelf: Catalogue
     environments: Sequence[str]
     wanted: Callable[[str], bool] = lambda _: True
+    finish: Callable[[Data], Data] = _as_it_is
+    progress: Callable[[int], None] = lambda _: None
     findings: list[Finding] = field(default_factory=list)
-    files: int = 0
     names: set[str] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[Rendered]:
@@ -48,134 +43,81 @@ class Run:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
+class _Part(NamedTuple):
+    """What one process found in its part of the files."""
+
+    made: list[Rendered]
+    findings: list[Finding]
+    names: set[str]
+    used: Used
+
+
 def _walk(run: Run) -> Iterator[Rendered]:
-    shelf = run.shelf
-    tracer = Tracer(shelf)
-    run.findings += tracer.catalogue().findings if shelf.findings else ()
-    stations = [_Station(shelf, name) for name in run.environments]
+    tracer = Tracer(run.shelf)
+    run.findings += tracer.catalogue().findings if run.shelf.findings else ()
+    stations = [Station(run.shelf, name) for name in run.environments]
     run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
+    entries = list(repo.jobs(run.shelf.root))
+    parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Mark] = {}
-    for job in jobs_of(run):
-        wanted = run.wanted(job.document.name)
-        for station in stations:
-            patches = station.patches_for(job)
-            if patches is None or not wanted:
-                continue
-            made = station.make(job, patches)
-            if made is None:
-                run.findings += tracer.findings(job, station.name)
-            elif _is_first(made, job, seen, run.findings):
+    for part in parts:
+        run.findings += part.findings
+        run.names |= part.names
+        for made in part.made:
+            if _is_first(made, seen, run.findings):
                 yield made
-    run.findings += _dead_deletions(stations, tracer)
-    run.findings += _idle_patches(run, shelf, stations, tracer)
+    run.findings += _dead_deletions([part.used for part in parts], tracer)
+    run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
     run.findings[:] = sorted(set(run.findings), key=lambda found: (found.mark, found.rule, found.message, found.env))
 
 
-class _Station:
-    """One environment, ready to take jobs."""
-
-    def __init__(self, shelf: Catalogue, name: str) -> None:
-        self.name = name
-        self.problems: list[Problem] = []
-        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
-        self.used: set[int] = set()
-        self.deletions: list[tuple[Job, list[Deletion]]] = []
-
-    def composition_findings(self, tracer: Tracer) -> list[Finding]:
-        """What is wrong with the overlays that make this environment."""
-        problems: list[Problem] = []
-        if self.problems:
-            tracer.catalogue().environment(self.name, problems)
-        return [catalogue.place(problem, "overlays") for problem in problems]
-
-    def patches_for(self, job: Job) -> list[Patch] | None:
-        """The patches that mean a job, which count as used; None if the job belongs elsewhere."""
-        facets = facets_of(job.document, self.expander)
-        if not self.expander.environment.takes(facets):
-            return None
-        patches = self.expander.environment.patches_for(facets)
-        self.used.update(id(patch.node) for patch in patches)
-        return patches
-
-    def make(self, job: Job, patches: list[Patch]) -> Rendered | None:
-        """The job's object, or None if it has problems."""
-        problems: list[Problem] = []
-        deletions: list[Deletion] = []
-        made = make(job.document, self.expander, patches, problems, deletions)
-        if deletions:
-            self.deletions.append((job, deletions))
-        if problems:
-            return None
-        return Rendered(self.name, made, identity_of(made), job.file.path)
+def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> _Part:
+    """Everything that can be said of some files without looking at the others."""
+    part = _Part([], [], set(), Used(set(), set(), [], []))
+    for job in jobs_in(share, part.findings):
+        part.names.add(job.document.name)
+        run.progress(len(part.made) * total // len(share))
+        for station in stations:
+            patches = station.patches_for(job)
+            if patches is None:
+                continue
+            part.used.patches.update(id(patch.node) for patch in patches)
+            if run.wanted(job.document.name):
+                made = station.make(job, patches, run.finish, part.used)
+                part.made.extend([made] if made else [])
+                part.findings.extend([] if made else tracer.findings(job, station.name))
+    return part
 
 
-def jobs_of(run: Run) -> Iterator[Job]:
-    """The jobs of a repository that are well formed; the others become findings."""
-    for file in repo.jobs(run.shelf.root):
-        run.files += 1
-        for index, document in enumerate(catalogue.read_source(file, run.findings).documents):
-            for job in _jobs_in(document.data, file, index, document.mark, run.findings):
-                run.names.add(job.document.name)
-                yield job
-
-
-def _jobs_in(data: Data, file: repo.File, index: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
-    if is_spec(data):
-        job = Job(Document(data, file.path), file, index, -1, mark)
-        if data.get("kind") == "Overlay":
-            problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
-            findings.append(catalogue.place(problem, file.path, mark))
-        elif catalogue.faults(data, "trainingjob"):
-            findings += catalogue.located(file, index, "trainingjob")
-        else:
-            yield job
-        return
-    for item, manifest in enumerate(items_of(data)):
-        job = Job(Document(manifest, file.path), file, index, item, mark)
-        if raw_faults(manifest):
-            findings += [catalogue.place(problem, file.path, mark) for problem in raw_faults(job.marked().data)]
-        else:
-            yield job
-
-
-def _is_first(made: Rendered, job: Job, seen: dict[tuple[str, Identity], Mark], findings: list[Finding]) -> bool:
+def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Mark], findings: list[Finding]) -> bool:
     """Whether no other job of the environment makes the same object."""
     group = made.identity.api_version.rpartition("/")[0]
-    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), job.mark)
-    if first is job.mark:
+    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made.mark)
+    if first is made.mark:
         return True
     problem = Problem("duplicate-identity", f"{made.identity} is made twice; rename one of the two", category="fleet")
-    found = catalogue.place(problem, job.file.path, job.mark)
+    found = catalogue.place(problem, made.mark.file, made.mark)
     related = (Related(first, "first made here"),)
     findings.append(replace(found, related=related, object=made.identity, env=made.env))
     return False
 
 
-def _dead_deletions(stations: list[_Station], tracer: Tracer) -> list[Finding]:
+def _dead_deletions(used: Sequence[Used], tracer: Tracer) -> list[Finding]:
     """Deletion markers that hit nothing; judged with places, but only where one missed and never hit."""
-    entries = [
-        (job, id(deletion.asked_by), deletion)
-        for station in stations
-        for job, deletions in station.deletions
-        for deletion in deletions
-    ]
-    hit = {(asked, deletion.key) for _, asked, deletion in entries if deletion.found}
-    missed = {(asked, deletion.key) for _, asked, deletion in entries} - hit
-    suspects = {id(job): job for job, asked, deletion in entries if (asked, deletion.key) in missed}
-    return tracer.dead_deletions(suspects.values()) if suspects else []
+    hits = {marker for part in used for marker in part.hits}
+    suspects = [job for part in used for marker, job in part.misses if marker not in hits]
+    suspects += [job for part in used for job in part.own_misses]
+    return tracer.dead_deletions({(job.file.path, job.position, job.item): job for job in suspects}.values())
 
 
-def _idle_patches(run: Run, shelf: Catalogue, stations: list[_Station], tracer: Tracer) -> list[Finding]:
+def _idle_patches(run: Run, stations: list[Station], used: set[int], tracer: Tracer) -> list[Finding]:
     """Patches that mean no job in any environment that has them."""
     patches = [patch for station in stations for patch in station.expander.environment.patches]
-    used = {node for station in stations for node in station.used}
     idle = [patch for patch in patches if id(patch.node) not in used]
     if idle:
-        others = [_Station(shelf, name) for name in shelf.overlays if name not in run.environments]
-        for job in jobs_of(Run(shelf, ())):
-            for station in others:
-                station.patches_for(job)
-        used.update(node for station in others for node in station.used)
+        others = [Station(run.shelf, name) for name in run.shelf.overlays if name not in run.environments]
+        for job in jobs_in(repo.jobs(run.shelf.root), []):
+            used |= {id(patch.node) for station in others for patch in station.patches_for(job) or ()}
     dead = {(patch.overlay, patch.place) for patch in idle if id(patch.node) not in used}
     marked = {
         (patch.overlay, patch.place): patch.node

@@ -19,6 +19,7 @@ _POD_FIELDS = {
 _CONTAINER_SECURITY = frozenset(
     ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
 )
+_SHM = "shm"
 _SHM_PATH = "/dev/shm"  # noqa: S108
 _MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
 _SHORT_SOURCES = {
@@ -36,7 +37,9 @@ def pod_template(fields: dict[str, Data], container_name: Data, problems: list[P
         if field in fields:
             container[field] = fields[field]
     if "env" in fields:
-        container["env"] = [_env(name, value) for name, value in fields["env"].items()]
+        container["env"] = [_env(name, value, problems) for name, value in fields["env"].items()]
+    if "ports" in fields:
+        _check_ports(fields["ports"], problems)
     if "resources" in fields:
         container["resources"] = _resources(fields["resources"], problems)
     spec: dict[str, Data] = {"containers": [container]}
@@ -49,13 +52,34 @@ def pod_template(fields: dict[str, Data], container_name: Data, problems: list[P
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
-def _env(name: str, value: Data) -> dict[str, Data]:
+def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
     if isinstance(value, dict):
-        return {"name": as_leaf(name), **(value if "valueFrom" in value else {"valueFrom": value})}
+        _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
+        return {"name": as_leaf(name), **value}
     scalar = bare(value)
     if isinstance(scalar, bool):
         return {"name": as_leaf(name), "value": derive(value, "true" if scalar else "false")}
     return {"name": as_leaf(name), "value": value if isinstance(scalar, str) else derive(value, str(scalar))}
+
+
+def _check_sources(what: str, sources: Data, rule: str, name: str, problems: list[Problem]) -> None:
+    """Layers may each have named a source; merged, they contradict each other."""
+    if isinstance(sources, dict) and len(sources) > 1:
+        listed = " and ".join(f"`{key}`" for key in sources)
+        last = list(sources)[-1]
+        message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
+        problems.append(Problem(rule, message, last if mark_of(last) else name))
+
+
+def _check_ports(ports: Data, problems: list[Problem]) -> None:
+    """Ports merge by number, so two layers can give one name to two of them."""
+    numbers: dict[Data, Data] = {}
+    for port in ports:
+        name = bare(port.get("name"))
+        if name is not None and name in numbers:
+            message = f"`{name}` names two ports, {numbers[name]} and {bare(port['containerPort'])}; delete one of them"
+            problems.append(Problem("conflicting-port", message, port["name"]))
+        numbers[name] = bare(port["containerPort"])
 
 
 def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
@@ -114,9 +138,10 @@ def _add_volumes(
     mounts: list[Data] = []
     for name, volume in fields.get("volumes", {}).items():
         source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
-        if len(source) != 1:
-            problems.append(_sources(name, source))
-            continue
+        _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
+        if not source:
+            message = f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another"
+            problems.append(Problem("missing-field", message, name))
         volumes.append({"name": as_leaf(name), **dict(_source(source, problems))})
         mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
         if "mountPath" in mount:
@@ -124,25 +149,23 @@ def _add_volumes(
         elif mount:
             problems.append(Problem("missing-field", f"volume `{name}` needs `mountPath`", name))
     if "shm" in fields:
-        size = quantity(fields["shm"], "shm", problems)
-        name = derive(size, "shm")
-        volumes.append({"name": name, "emptyDir": {"medium": derive(size, "Memory"), "sizeLimit": size}})
-        mounts.append({"name": name, "mountPath": derive(size, _SHM_PATH)})
+        _add_shm(fields["shm"], volumes, mounts, problems)
     if volumes:
         spec["volumes"] = volumes
     if mounts:
         container["volumeMounts"] = mounts
 
 
-def _sources(name: str, source: dict[str, Data]) -> Problem:
-    if not source:
-        return Problem(
-            "missing-field", f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another", name
-        )
-    listed = " and ".join(f"`{key}`" for key in source)
-    last = list(source)[-1]
-    message = f"volume `{name}` has {len(source)} sources, {listed}; set all but one to null"
-    return Problem("conflicting-volume", message, last if mark_of(last) else name)
+def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: list[Problem]) -> None:
+    size = quantity(wanted, "shm", problems)
+    name = derive(size, _SHM)
+    if any(bare(volume["name"]) == _SHM for volume in volumes):
+        problems.append(Problem("conflicting-volume", "`shm` makes a volume `shm`, and there is one already", wanted))
+    if any(bare(mount["mountPath"]) == _SHM_PATH for mount in mounts):
+        message = f"`shm` is mounted at {_SHM_PATH}, and a volume is mounted there already"
+        problems.append(Problem("conflicting-volume", message, wanted))
+    volumes.append({"name": name, "emptyDir": {"medium": derive(size, "Memory"), "sizeLimit": size}})
+    mounts.append({"name": name, "mountPath": derive(size, _SHM_PATH)})
 
 
 def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:

@@ -23,6 +23,14 @@ class File(NamedTuple):
     finding: Finding | None = None
 
 
+class Entry(NamedTuple):
+    """A file that was found and not read yet; or the finding that says why it will not be."""
+
+    path: str
+    full: str = ""
+    finding: Finding | None = None
+
+
 def find_root(start: Path) -> Path | None:
     """The nearest folder at or above `start` with a jobgen.yaml; else `start` itself if it has jobs/ or overlays/."""
     for folder in (start, *start.parents):
@@ -37,51 +45,50 @@ def shipped(name: str) -> Path:
     return inside if inside.is_dir() else Path(__file__).parent.parent / name
 
 
-def jobs(root: Path) -> Iterator[File]:
+def jobs(root: Path) -> Iterator[Entry]:
     """All files under jobs/, in the order of their paths."""
     return _walk(root, "jobs", _ENDINGS)
 
 
 def overlays(root: Path) -> Iterator[tuple[str, File]]:
     """All files of overlays/<env>/, with the name of their environment."""
-    for file in _walk(root, "overlays", _ENDINGS):
-        parts = file.path.split("/")
-        yield (parts[1] if len(parts) > 2 else ""), file
+    for entry in _walk(root, "overlays", _ENDINGS):
+        parts = entry.path.split("/")
+        yield (parts[1] if len(parts) > 2 else ""), read(entry)
 
 
 def kinds(root: Path) -> Iterator[File]:
     """Kind descriptions: those that travel with jobgen, then the repository's own, which win."""
     home = shipped("schemas")
     if home.parent != root:
-        yield from _walk(home.parent, "schemas", (".yaml",))
-    yield from _walk(root, "schemas", (".yaml",))
+        yield from map(read, _walk(home.parent, "schemas", (".yaml",)))
+    yield from map(read, _walk(root, "schemas", (".yaml",)))
 
 
 def settings(root: Path) -> File | None:
     """The settings file, if there is one."""
-    return read_file(root, SETTINGS) if (root / SETTINGS).exists() else None
+    return read(Entry(SETTINGS, str(root / SETTINGS))) if (root / SETTINGS).exists() else None
 
 
-def read_file(root: Path, path: str) -> File:
-    """One file, or the finding that says why it cannot be read."""
-    return _read(os.path.join(root, path), path)
-
-
-def _read(full: str, path: str) -> File:
+def read(entry: Entry) -> File:
+    """The bytes of a file, or the finding that says why it cannot be read."""
+    path, full, finding = entry
+    if finding:
+        return File(path, finding=finding)
     try:
         status = os.stat(full)
         if not stat.S_ISREG(status.st_mode):
-            return _refused(path, "unreadable-file", "not a regular file")
+            return _unread(path, "unreadable-file", "not a regular file")
         if status.st_size > MAX_BYTES:
             size, limit = status.st_size // 1024 // 1024, MAX_BYTES // 1024 // 1024
-            return _refused(path, "file-too-large", f"{size} MiB is too large for a manifest; the limit is {limit} MiB")
+            return _unread(path, "file-too-large", f"{size} MiB is too large for a manifest; the limit is {limit} MiB")
         with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:
-        return _refused(path, "unreadable-file", f"cannot be read: {error.strerror}")
+        return _unread(path, "unreadable-file", f"cannot be read: {error.strerror}")
 
 
-def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[File]:
+def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:
     """Regular files below a folder in the order of their paths; links that leave the repository are refused."""
     inside = os.path.realpath(root) + os.sep
     full = os.path.join(root, top)
@@ -91,7 +98,7 @@ def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[File]:
         yield from _below(full, top, endings, inside)
 
 
-def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[File]:
+def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[Entry]:
     try:
         with os.scandir(full) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -109,19 +116,23 @@ def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Itera
             yield _linked_folder(entry.path, here, inside)
         elif name.endswith(endings):
             leaves = entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside)
-            yield _astray(here) if leaves else _read(entry.path, here)
+            yield _astray(here) if leaves else Entry(here, entry.path)
 
 
-def _linked_folder(full: str, path: str, inside: str) -> File:
+def _linked_folder(full: str, path: str, inside: str) -> Entry:
     if not (os.path.realpath(full) + os.sep).startswith(inside):
         return _astray(path)
     return _refused(path, "linked-folder", "a symbolic link to a folder; it is not followed")
 
 
-def _astray(path: str) -> File:
+def _astray(path: str) -> Entry:
     message = "a symbolic link that leads out of the repository; it is not followed"
     return _refused(path, "link-out-of-repository", message)
 
 
-def _refused(path: str, rule: str, message: str) -> File:
-    return File(path, finding=Finding(rule, "yaml", Severity.ERROR, message, Mark(path)))
+def _refused(path: str, rule: str, message: str) -> Entry:
+    return Entry(path, finding=Finding(rule, "yaml", Severity.ERROR, message, Mark(path)))
+
+
+def _unread(path: str, rule: str, message: str) -> File:
+    return File(path, finding=_refused(path, rule, message).finding)

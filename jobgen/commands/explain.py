@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen import catalogue
+from jobgen import catalogue, repo
 from jobgen.commands import Code, Result, environments, stopped
 from jobgen.explain import Explained, NoSuchFieldError, Word, explain
+from jobgen.jobs import jobs_in
 from jobgen.make import facets_of
 from jobgen.path import BadPathError, Step, dotted, parse
-from jobgen.pipeline import Run, jobs_of
+from jobgen.pipeline import Run
 from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.trace import Traced, Tracer
@@ -47,7 +48,9 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
 def _walks(run: Run, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
     tracer = Tracer(run.shelf)
-    jobs = [job for job in jobs_of(run) if job.document.name == name]
+    every = list(jobs_in(repo.jobs(run.shelf.root), run.findings))
+    run.names.update(job.document.name for job in every)
+    jobs = [job for job in every if job.document.name == name]
     # Other files' faults are not what was asked about.
     files = {job.file.path for job in jobs}
     run.findings[:] = [finding for finding in run.findings if finding.mark.file in files]

@@ -36,8 +36,8 @@ def render(
     chosen = environments(shelf, envs)
     if isinstance(chosen, Result):
         return chosen
-    run = Run(shelf, chosen, lambda name: not jobs or any(fnmatchcase(name, pattern) for pattern in jobs))
-    texts = _texts(run, format_, progress)
+    run = Run(shelf, chosen, _matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
+    texts = _texts(run, format_)
     said = text.render(run.findings)
     if run.failed:
         return stopped(Code.ERRORS, f"{text.summary(run.findings)}; nothing was rendered", said)
@@ -55,14 +55,16 @@ def render(
     return done._replace(err=said + done.err)
 
 
-def _texts(run: Run, format_: str, progress: Callable[[int], None]) -> Texts:
-    emit = to_json if format_ == "json" else to_yaml
+def _matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    return lambda name: not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _texts(run: Run, format_: str) -> Texts:
     texts: Texts = {env: {} for env in run.environments}
-    for count, made in enumerate(run, start=1):
-        progress(count)
+    for made in run:
         namespace = made.identity.namespace or "default"
         path = f"{namespace}/{made.identity.kind.lower()}-{made.identity.name}.{format_}"
-        texts[made.env][path] = emit(made.object)
+        texts[made.env][path] = made.object
     return {env: dict(sorted(files.items())) for env, files in texts.items()}
 
 

@@ -24,61 +24,69 @@ def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], 
             )
     nodes = [name for name in templates if not kind.roles[name].launches]
     if not nodes:
-        problems.append(
-            Problem(
-                "not-expressible",
-                f"{kind.name} needs a role that does the work, not only `{next(iter(templates))}`",
-                None,
-            )
-        )
+        message = f"{kind.name} needs a role that does the work, not only `{next(iter(templates))}`"
+        problems.append(Problem("not-expressible", message, job.metadata["name"]))
         return
-    template = _one_template(job, templates, problems)
-    counts = [job.roles[name].replica["replicas"] for name in nodes]
-    total = counts[0] if len(counts) == 1 else derive(counts[-1], sum(bare(count) for count in counts))
-    put(resource, kind.replicas_at, total)
+    template = _one_template(job, templates, nodes, problems)
+    counts = [job.roles[name].replica["replicas"] for name in nodes if "replicas" in job.roles[name].replica]
+    if counts:
+        put(resource, kind.replicas_at, derive(counts[-1], sum(map(bare, counts))))
     if "runtimeRef" not in resource["spec"]:
         message = f"{kind.name} has no runtime of its own for `{job.framework}`; set `{job.framework}.runtime`"
         problems.append(Problem("missing-field", message, job.metadata["name"]))
     _place_parts(job, template, resource, problems)
 
 
-def _one_template(job: JobSpec, templates: dict[str, Data], problems: list[Problem]) -> Data:
-    """The template that all roles share; a launcher lends it the command."""
-    names = list(templates)
-    chosen = next(name for name in names if not job.kind.roles[name].launches)
+def _one_template(job: JobSpec, templates: dict[str, Data], nodes: list[str], problems: list[Problem]) -> Data:
+    """The template that all roles share; a launcher lends it the command, for the nodes only wait for it."""
+    chosen = nodes[0]
     template = templates[chosen]
-    for name in names:
-        other = templates[name]
+    for name, other in templates.items():
         if job.kind.roles[name].launches:
             template = _with_command(template, other)
-        difference = _difference(plain(template), plain(other))
-        if difference:
+        path = _difference(plain(template), plain(other))
+        if path:
             message = (
-                f"{job.kind.name} has one template for all nodes, but `{chosen}` and `{name}` differ in `{difference}`"
+                f"{job.kind.name} has one template for all nodes, but `{chosen}` and `{name}` differ in `{dotted(path)}`"
             )
-            problems.append(Problem("not-expressible", message, job.roles[name].pod or job.metadata["name"]))
+            problems.append(Problem("not-expressible", message, _found(other, path) or _found(template, path)))
     return template
 
 
 def _with_command(template: Data, launcher: Data) -> Data:
-    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in ("command", "args")}
+    """The template with the launcher's command, unless it has one of its own."""
+    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in _COMMAND}
     first, *rest = template["spec"]["containers"]
-    return {**template, "spec": {**template["spec"], "containers": [{**first, **command}, *rest]}}
+    return {**template, "spec": {**template["spec"], "containers": [{**command, **first}, *rest]}}
 
 
-def _difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> str:
+_COMMAND = ("command", "args")
+
+
+def _difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
     """The first place where two templates differ, or nothing."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             found = _difference(one.get(key), other.get(key), (*path, key))
             if found:
                 return found
-        return ""
+        return ()
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return next(
-            filter(None, (_difference(a, b, (*path, i)) for i, (a, b) in enumerate(zip(one, other, strict=True)))), ""
-        )
-    return "" if one == other else dotted(path)
+        pairs = enumerate(zip(one, other, strict=True))
+        return next(filter(None, (_difference(a, b, (*path, i)) for i, (a, b) in pairs)), ())
+    return () if one == other else path
+
+
+def _found(tree: Data, path: tuple[Step, ...]) -> Data:
+    """What stands at a path, if anything does."""
+    for step in path:
+        if isinstance(tree, dict):
+            tree = tree.get(str(step))
+        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+            tree = tree[step]
+        else:
+            return None
+    return tree
 
 
 def _place_parts(job: JobSpec, template: Data, resource: dict[str, Data], problems: list[Problem]) -> None:

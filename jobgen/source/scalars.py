@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import struct
+from calendar import monthrange
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +19,17 @@ _WORDS: dict[str, Any] = {
 }
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+# Go looks behind `0b` once more, and there it takes a sign.
+_LATE_SIGN = re.compile(r"0b([-+][01]+)\Z")
 _DOT_FLOAT = re.compile(r"\.[0-9]+(?:[eE][-+]?[0-9]+)?\Z")
+_TIMESTAMP = re.compile(
+    r"""([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:
+    [Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(?:Z|[-+]([0-9]{2}):([0-9]{2}))
+    |\ +([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?)?\Z""",
+    re.VERBOSE,
+)
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _NUMBER_STARTS = frozenset("0123456789+-.")
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64
@@ -43,7 +55,10 @@ def resolve(text: str) -> Any:
             return number
         if number < _UINT64_END and not match[1]:
             return Wide(number)
-    return _float(digits, text) if _FLOAT.match(digits) else text
+    if _FLOAT.match(digits):
+        return _float(digits, text)
+    late = _LATE_SIGN.match(digits)
+    return int(late[1], 2) if late and int(late[1], 2) in _INT64 else text
 
 
 def _integer(match: re.Match[str]) -> int:
@@ -70,6 +85,28 @@ def through_json(value: Any) -> Any:
     return value
 
 
+def is_timestamp(text: str) -> bool:
+    """Whether Go reads the text as a time; it stays text all the same."""
+    match = _TIMESTAMP.match(text)
+    if match is None:
+        return False
+    year, month, day, *clock = (int(part or 0) for part in match.groups())
+    hours, minutes, seconds, zone_hours, zone_minutes, *other = clock
+    if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
+        return False
+    # Go takes an offset of 24 hours or 60 minutes, because some people write it.
+    in_range = hours < 24 and minutes < 60 and seconds < 60 and zone_hours <= 24 and zone_minutes <= 60
+    return in_range and other[0] < 24 and max(other[1:]) < 60
+
+
+def from_base64(text: str) -> str | None:
+    """The text that a `!!binary` carries, every byte that is not UTF-8 replaced; None if it is not base64."""
+    digits = text.replace("\r", "").replace("\n", "")
+    if not _BASE64.match(digits):
+        return None
+    return _NOT_UTF8.sub("\ufffd", base64.b64decode(digits).decode("utf-8", "surrogateescape"))
+
+
 def as_json_key(value: Any) -> str | None:
     """The text of a key as sigs.k8s.io/yaml writes it, or None where it refuses the key."""
     if isinstance(value, bool):
@@ -84,11 +121,9 @@ def as_json_key(value: Any) -> str | None:
 def _float_key(value: float) -> str:
     if value != value:
         return ".nan"
-    if value in (float("inf"), float("-inf")):
+    # Go formats keys with 32 bits of precision, where these are infinite.
+    if abs(value) >= 3.4028235677973366e38:
         return ".inf" if value > 0 else "-.inf"
-    if abs(value) > 3.4028235677973366e38:
-        # Go formats keys with 32 bits of precision, where these are infinite.
-        return "+Inf" if value > 0 else "-Inf"
     return _shortest32(value)
 
 
@@ -105,3 +140,9 @@ def _shortest32(value: float) -> str:
     if power < -4 or power >= 6:
         return f"{mantissa}e{power:+03d}"
     return format(Decimal(digits), "f")
+
+
+def shown(text: str) -> str:
+    """A text of the user's as a message quotes it: on one line, and not all of it."""
+    line = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:41].replace("\n", " "))
+    return f"`{line[:40]}…`" if len(line) > 40 else f"`{line}`"

@@ -1,0 +1,89 @@
+"""One environment at work: it takes jobs, makes their objects, and remembers what its overlays did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from jobgen import catalogue
+from jobgen.catalogue import Catalogue
+from jobgen.expand import Expander
+from jobgen.make import facets_of, identity_of, make
+from jobgen.merge import Deletion
+from jobgen.model import Data, Finding, Identity, Mark, Problem
+from jobgen.overlay import Patch
+from jobgen.trace import Job, Tracer
+
+Marker = tuple[int, str]
+"""A deletion marker of an overlay: the mapping that holds it, by identity, and its key."""
+
+
+class Rendered(NamedTuple):
+    """An object of one environment, or what was made of it, and where its job stands."""
+
+    env: str
+    object: Data
+    identity: Identity
+    mark: Mark
+
+
+class Used(NamedTuple):
+    """What the overlays did while jobs went by: it is the same for forked children, who share the overlays."""
+
+    patches: set[int]
+    hits: set[Marker]
+    misses: list[tuple[Marker, Job]]
+    own_misses: list[Job]
+
+
+class Station:
+    """One environment, ready to take jobs."""
+
+    def __init__(self, shelf: Catalogue, name: str) -> None:
+        self.name = name
+        self.problems: list[Problem] = []
+        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
+        environment = self.expander.environment
+        self._overlays = set(_containers([environment.defaults, environment.patches, shelf.kinds]))
+
+    def composition_findings(self, tracer: Tracer) -> list[Finding]:
+        """What is wrong with the overlays that make this environment."""
+        problems: list[Problem] = []
+        if self.problems:
+            tracer.catalogue().environment(self.name, problems)
+        return [catalogue.place(problem, "overlays") for problem in problems]
+
+    def patches_for(self, job: Job) -> list[Patch] | None:
+        """The patches that mean a job; None if the job belongs elsewhere."""
+        facets = facets_of(job.document, self.expander)
+        return self.expander.environment.patches_for(facets) if self.expander.environment.takes(facets) else None
+
+    def make(self, job: Job, patches: list[Patch], finish: Callable[[Data], Data], used: Used) -> Rendered | None:
+        """The job's object, or None if it has problems."""
+        problems: list[Problem] = []
+        deletions: list[Deletion] = []
+        made = make(job.document, self.expander, patches, problems, deletions)
+        if deletions:
+            self._remember(job, deletions, used)
+        return None if problems else Rendered(self.name, finish(made), identity_of(made), job.mark)
+
+    def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
+        for deletion in deletions:
+            marker = (id(deletion.asked_by), str(deletion.key))
+            if marker[0] not in self._overlays:
+                used.own_misses.extend([] if deletion.found else [job])
+            elif deletion.found:
+                used.hits.add(marker)
+            else:
+                used.misses.append((marker, job))
+
+
+def _containers(tree: Data) -> Iterator[int]:
+    """The identities of all mappings below a tree of the catalogue."""
+    if isinstance(tree, dict):
+        yield id(tree)
+        for child in tree.values():
+            yield from _containers(child)
+    elif isinstance(tree, (list, tuple)):
+        for child in tree:
+            yield from _containers(child)
