@@ -1,0 +1,83 @@
+"""Documentation is run: commands print what the pages show, and examples fit their formats."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobgen import catalogue
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay"}
+
+
+def blocks(language: str) -> list[tuple[Path, str]]:
+    return [(page, text) for page in PAGES for kind, text in BLOCK.findall(page.read_text()) if kind == language]
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """Every `$ command` of the pages, with the output shown below it."""
+    return [
+        (page.name, *entry.partition("\n")[::2])
+        for page, text in blocks("console")
+        for entry in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    ]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("repository")
+    for name in ("jobs", "overlays", "schemas"):
+        shutil.copytree(ROOT / name, copy / name)
+    shutil.copy(ROOT / "jobgen.yaml", copy)
+    return copy
+
+
+@pytest.mark.parametrize(("page", "command", "shown"), commands())
+def test_a_command_prints_what_its_page_shows(page, command, shown, repository):
+    words = shlex.split(command)
+    done = subprocess.run(
+        [sys.executable, "-m", "jobgen", *words[1:]], cwd=repository, capture_output=True, text=True, check=False
+    )
+    printed = done.stdout + done.stderr
+
+    assert words[0] == "jobgen"
+    assert done.returncode == 0, done.stderr
+    start, elided, end = f"\n{shown}".partition("\n...\n")
+    assert f"\n{printed}".startswith(start)
+    assert printed.endswith(end)
+    assert elided or printed == shown
+
+
+@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+def test_an_example_fits_its_format(page, text):
+    source = read(text.encode(), page.name)
+
+    assert source.findings == ()
+    for document in source.documents:
+        if document.data.get("apiVersion") == "jobgen.dev/v1":
+            assert catalogue.faults(document.data, FORMATS[document.data["kind"]]) == []
+        elif "apiVersion" in document.data:
+            assert catalogue.faults(document.data, "kind") == []
+
+
+def test_the_readme_shows_a_job_of_this_repository():
+    _, text = blocks("yaml")[[page.name for page, _ in blocks("yaml")].index("README.md")]
+    path = re.match(r"# (\S+)\n", text)[1]
+
+    assert read(text.encode(), "").documents[0].data == read((ROOT / path).read_bytes(), "").documents[0].data
+
+
+def test_every_page_is_reachable_from_the_readme():
+    readme = (ROOT / "README.md").read_text()
+
+    assert [page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in readme] == []

@@ -1,0 +1,65 @@
+"""The house's own promises: the wheel carries its data, hooks are valid, versions agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import jobgen
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_wheel_carries_schemas_and_policies_and_works_alone(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    wheel = next(tmp_path.glob("*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "installed")
+    (tmp_path / "repository/jobs").mkdir(parents=True)
+    (tmp_path / "repository/jobs/one.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: one}\nspec: {framework: jax, image: a:1}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "jobgen", "render"],
+        cwd=tmp_path / "repository",
+        env={"PYTHONPATH": str(tmp_path / "installed")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "jobgen/schemas/kubeflow.org/pytorchjob_v1.yaml" in names
+    assert any(name.startswith("jobgen/policies/") for name in names)
+    assert done.returncode == 0, done.stderr
+    assert "kind: JAXJob" in done.stdout
+
+
+def test_the_hooks_of_this_repository_are_valid():
+    config = ROOT / ".pre-commit-config.yaml"
+    subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", config], check=True)
+
+    assert set(re.findall(r"id: (\S+)", config.read_text())) == {"ruff-check", "ruff-format", "mypy", "jobgen-render"}
+
+
+def test_the_changelog_knows_the_version():
+    assert f"## {jobgen.__version__} " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_is_imported_by_one_module():
+    sources = {path: path.read_text() for path in (ROOT / "jobgen").rglob("*.py")}
+    importers = {
+        library: [
+            path.name for path, text in sources.items() if re.search(rf"^\s*(?:import|from) {library}\b", text, re.M)
+        ]
+        for library in ("click", "yaml")
+    }
+
+    assert importers == {"click": ["cli.py"], "yaml": ["events.py"]}
