@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from jobgen.model import Data, Finding, Leaf, Mark, Related, Severity, plain
-from jobgen.source.limits import MAX_BYTES, MAX_DEPTH
+from jobgen.model import Data, Finding, Leaf, Mark, Severity, plain
+from jobgen.source.limits import MAX_BYTES
 from jobgen.source.lines import read_lines
-from jobgen.source.scalars import through_json
+from jobgen.source.scalars import shown
 
-_FIRST_TEXT = re.compile(rb"^[ \t]*[^ \t\r\n#]", re.MULTILINE)
-_SEPARATOR = re.compile(rb"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+_SEPARATOR = re.compile(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+_CONTENT = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
+# What Go counts as space; Python counts a few control characters more.
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
+_LINE_OF_SPACE = re.compile(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,148 +39,150 @@ class Source:
 
 def read(content: bytes, file: str, *, marked: bool = False) -> Source:
     """All documents of a file; with `marked`, every key and scalar carries its place."""
-    if len(content) > MAX_BYTES:
-        size = f"{len(content) / 1024 / 1024:.0f} MiB"
-        return Source(
-            file,
-            (),
-            (
-                _error(
-                    "file-too-large",
-                    f"{size} is too large for a manifest; the limit is {MAX_BYTES // 1024 // 1024} MiB",
-                    Mark(file),
-                ),
-            ),
-        )
-    text, findings = _decoded(content, file)
+    findings: list[Finding] = []
     documents: list[Document] = []
-    for chunk, line in _chunks(text, file, findings):
-        data, found = _document(chunk, file, line, marked=marked)
-        findings += found
+    for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked):
         if data is None:
             continue
-        if not isinstance(data, dict):
-            shown = "a list" if isinstance(data, list) else f"`{str(plain(data))[:40]}`"
-            findings.append(
-                _error(
-                    "not-a-mapping", f"a document must be a mapping, and this is {shown}", _first_mark(data, file, line)
-                )
-            )
-            continue
-        documents.append(Document(data, Mark(file, line + _blank_lines(chunk))))
+        if isinstance(data, dict):
+            documents.append(Document(data, mark))
+        else:
+            found = "a list" if isinstance(data, list) else shown(_json_word(plain(data)))
+            where = data.mark if isinstance(data, Leaf) else mark
+            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", where))
     return Source(file, tuple(documents), tuple(findings))
 
 
-def _decoded(content: bytes, file: str) -> tuple[bytes, list[Finding]]:
-    """UTF-8 without a byte order mark; kubectl also takes UTF-16, and nothing else does."""
+def _json_word(value: Data) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
+    """The text without its byte order mark; kubectl alone also takes UTF-16, and mends what is not UTF-8."""
+    if len(content) > MAX_BYTES:
+        size, limit = (f"`{count / 1024 / 1024:.1f} MiB`" for count in (len(content), MAX_BYTES))
+        findings.append(
+            _error("file-too-large", f"{size} is too large for a manifest; the limit is {limit}", Mark(file))
+        )
+        return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return b"", [_error("invalid-encoding", "the file is UTF-16; save it as UTF-8", Mark(file))]
+        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Mark(file)))
+        return ""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
-        content.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8 text"
-        return b"", [_error("invalid-encoding", message, Mark(file, line, column))]
-    return content, []
+        before = content[: error.start].decode("utf-8")
+        place = Mark(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        message = f"byte `0x{content[error.start]:02x}` is not UTF-8; save the file as UTF-8 text"
+        findings.append(_error("invalid-encoding", message, place))
+        return ""
 
 
-def _chunks(text: bytes, file: str, findings: list[Finding]) -> Iterator[tuple[bytes, int]]:
-    """The text between separator lines, with the line each part begins on, as kubectl cuts it."""
-    if b"---" not in text:
-        yield text, 1
-        return
-    start, line = 0, 1
-    for match in _SEPARATOR.finditer(text):
-        yield text[start : match.start()], line
-        line += text.count(b"\n", start, match.end())
-        start = match.end()
-        after = match[0][3:].strip()
-        if after and not after.startswith(b"#"):
-            shown = after.decode("utf-8", "replace")
-            message = f"`{shown[:40]}` follows a document separator; Kubernetes takes only a comment there"
-            findings.append(_error("invalid-separator", message, Mark(file, line - match[0].count(b"\n"), 4)))
-    yield text[start:], line
+def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Data, Mark]]:
+    """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
+    line = 1
+    # As far as kubectl looks to tell JSON from YAML.
+    if text[:4096].lstrip(_SPACE).startswith("{"):
+        stream = _json_stream(text, file, findings, marked=marked)
+        yield from stream.documents
+        if stream.rest is None:
+            return
+        line += text.count("\n", 0, stream.rest)
+        text = text[stream.rest :]
+    for chunk in _chunks(text.replace("\r\n", "\n"), line, file, findings):
+        yield _document(chunk, file, findings, marked=marked), _beginning(chunk, file)
 
 
-def _document(chunk: bytes, file: str, line: int, *, marked: bool) -> tuple[Data, list[Finding]]:
-    if not marked:
-        sure, data = read_lines(chunk.decode("utf-8"))
-        if sure:
-            return data, []
-    if chunk.lstrip().startswith(b"{"):
-        found = _json(chunk, marked=marked)
-        if found is not None:
-            return found
-    # The exact reader brings in the YAML library; most runs never need it.
-    from jobgen.source.events import compose
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """The JSON at the beginning of a text, and where YAML goes on, if it does."""
 
-    return compose(chunk, file, line, marked=marked)
+    documents: list[tuple[Data, Mark]]
+    rest: int | None = None
 
 
-class _TwiceError(Exception):
-    """A JSON object names a key twice; the YAML reader will say where."""
+def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool) -> _Stream:
+    """JSON values as long as there are any; behind the first, but not behind more, YAML may follow."""
+    from jobgen.source.jsontext import NotJsonError, Stream
 
-
-def _json(chunk: bytes, *, marked: bool) -> tuple[Data, list[Finding]] | None:
-    """A chunk that begins with a brace is JSON if it parses as JSON; else YAML gets its turn."""
-    if marked or chunk.count(b"{") + chunk.count(b"[") > MAX_DEPTH * 50:
-        return None
+    stream = Stream(text, file, marked=marked)
+    documents: list[tuple[Data, Mark]] = []
     try:
-        value = json.loads(chunk, object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_whole)
-    except (ValueError, RecursionError, _TwiceError):
-        return None
-    return (through_json_tree(value), []) if _depth(value) <= MAX_DEPTH else None
+        for value in stream:
+            findings += value.findings
+            documents.append((value.data, value.mark))
+    except NotJsonError as error:
+        rest = _LINE_OF_SPACE.match(text, stream.at)
+        assert rest is not None
+        # kubectl's switch to YAML looks four bytes ahead, and fails where there are fewer.
+        ahead = rest.end() - rest[0].endswith("\n")
+        if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
+            return _Stream(documents, rest.end())
+        found = shown(text[error.at :].partition("\n")[0])
+        message = f"not JSON at {found}, and Kubernetes does not look for YAML there"
+        findings.append(_error("yaml-syntax", message, stream.mark(error.at, error.at)))
+    return _Stream(documents)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        raise _TwiceError
-    return mapping
+class _Chunk(NamedTuple):
+    """The text of one document, the line it begins on, and whether its separator is part of it."""
+
+    text: str
+    line: int
+    opened: bool
 
 
-def _constant(name: str) -> Any:
-    raise ValueError(name)
+def _chunks(text: str, line: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
+    """The text between separator lines, as kubectl cuts it."""
+    start = 0
+    # A separator behind a document only ends it; one behind nothing opens the next.
+    opened = False
+    for match in _SEPARATOR.finditer(text):
+        chunk = text[start : match.start()]
+        yield _Chunk(chunk, line, opened)
+        line += chunk.count("\n")
+        opened = not chunk and not opened
+        if problem := _separator_problem(match[0][3:], opens=opened):
+            findings.append(_error("invalid-separator", problem, Mark(file, line, 4)))
+        line += 1
+        start = match.end()
+    rest = text[start:]
+    yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, opened)
 
 
-def _whole(digits: str) -> Any:
-    number = int(digits) if len(digits) < 40 else float(digits)
-    return number if -(2**63) <= number < 2**63 else float(number)
+def _separator_problem(after: str, *, opens: bool) -> str:
+    """Why Kubernetes does not take the rest of a separator line, or nothing."""
+    word = after.strip(_SPACE)
+    if word and not word.startswith("#"):
+        return f"{shown(word)} follows a document separator; Kubernetes takes only a comment there"
+    if opens and after[:1] not in _BEHIND_SEPARATOR:
+        return f"{shown(after.rstrip())} touches the document separator; leave a space between them"
+    return ""
 
 
-def through_json_tree(value: Any) -> Any:
-    """Every number of a tree as Kubernetes reads it back."""
-    if isinstance(value, dict):
-        return {key: through_json_tree(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [through_json_tree(child) for child in value]
-    return through_json(value)
+def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Data:
+    if not marked:
+        sure, data = read_lines(chunk.text)
+        if sure:
+            return data
+    # The exact reader brings in the YAML library; most runs never need it.
+    from jobgen.source.exact import compose
+
+    # Go skips a byte order mark at the very beginning of a document.
+    text = f"---\n{chunk.text}" if chunk.opened else chunk.text.removeprefix("\ufeff")
+    data, found = compose(text, file, chunk.line - chunk.opened, marked=marked)
+    findings += found
+    return data
 
 
-def _depth(value: Any) -> int:
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        level = [
-            child
-            for node in level
-            if isinstance(node, (dict, list))
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
-    return depth
+def _beginning(chunk: _Chunk, file: str) -> Mark:
+    """Where the document begins, behind comments and space."""
+    match = _CONTENT.match(chunk.text)
+    assert match is not None
+    before = match[0]
+    return Mark(file, chunk.line + before.count("\n"), len(before) - before.rfind("\n"))
 
 
-def _first_mark(data: Data, file: str, line: int) -> Mark:
-    return data.mark if isinstance(data, Leaf) else Mark(file, line)
-
-
-def _blank_lines(chunk: bytes) -> int:
-    """How many lines of comments and space stand before the document."""
-    first = _FIRST_TEXT.search(chunk)
-    return chunk.count(b"\n", 0, first.start()) if first else 0
-
-
-def _error(rule: str, message: str, mark: Mark, related: tuple[Related, ...] = ()) -> Finding:
-    return Finding(rule, "yaml", Severity.ERROR, message, mark, related=related)
+def _error(rule: str, message: str, mark: Mark) -> Finding:
+    return Finding(rule, "yaml", Severity.ERROR, message, mark)

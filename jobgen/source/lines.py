@@ -16,7 +16,7 @@ from jobgen.source.scalars import resolve, through_json
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
 _LINE = re.compile(r"^( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./-]{0,200}):(?: +([^\n]*))?|([^\n]*))$", re.MULTILINE)
 _REST = re.compile(
-    r"""(\[[^\n#]*\]|\{[^\n#]*\})\ *(?:\ \#.*)?\Z
+    r"""(\[[^\n#]{0,1000}\]|\{[^\n#]{0,1000}\})\ *(?:\ \#.*)?\Z
     |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
     |((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#]|:(?=[^\ ])|(?<=[^\ ])\#)*?)\ *(?:\ \#.*)?\Z""",
     re.VERBOSE,
@@ -25,7 +25,7 @@ _FLOW = re.compile(
     r"""\ *(?:
     ("[^"\\]*"|'[^']*')
     |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*!|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
-    |([\[\]{},:])
+    |([\[\]{},]|(?<!\ ):(?=\ ))
     )""",
     re.VERBOSE,
 )
@@ -44,6 +44,9 @@ _DOUBTFUL_KEYS = frozenset(
 _known: dict[str, Any] = {}
 _KNOWN_LIMIT = 50_000
 _FLOW_LIMIT = 400
+# Block and flow share one bound on depth; a value in brackets is at most as deep as it has of them.
+_FLOW_DEPTH = 50
+_BLOCK_DEPTH = MAX_DEPTH - _FLOW_DEPTH
 
 
 class _NotSureError(Exception):
@@ -109,7 +112,7 @@ def _to_list(column: int, columns: list[int], open_nodes: list[Any], waiting: An
     top: Any = open_nodes[-1]
     if type(top) is list and columns[-1] == column:
         return top
-    if waiting is None or waiting[0] is not top or len(columns) > MAX_DEPTH:
+    if waiting is None or waiting[0] is not top or len(columns) > _BLOCK_DEPTH:
         raise _NotSureError
     fresh: list[Any] = []
     top[waiting[1]] = fresh
@@ -133,7 +136,7 @@ def _to_map(column: int, columns: list[int], open_nodes: list[Any], waiting: Any
         top[waiting[1]] = fresh
     else:
         raise _NotSureError
-    if len(columns) > MAX_DEPTH:
+    if len(columns) > _BLOCK_DEPTH:
         raise _NotSureError
     columns.append(column)
     open_nodes.append(fresh)
@@ -161,6 +164,8 @@ def _scalar(rest: str) -> Any:
 
 def _flow(text: str) -> Any:
     """A one-line `[…]` or `{…}`."""
+    if text.count("[") + text.count("{") > _FLOW_DEPTH:
+        raise _NotSureError
     if _FLAT_LIST.match(text):
         return [_scalar(item.strip(" ")) for item in text[1:-1].split(",")]
     if _FLAT_MAP.match(text):
