@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jobgen import repo
 from jobgen.kinds import Kind, parse_kind
-from jobgen.model import Data, Finding, Mark, Problem, Related, bare, mark_of, plain
+from jobgen.model import Data, Finding, Mark, Problem, Related, bare, mark_of
 from jobgen.overlay import Environment, Overlay, compose
 from jobgen.schema import Check, compile_schema, nearest
 from jobgen.source import Source, read
@@ -44,11 +44,14 @@ class Catalogue:
         return compose(name, self.overlays, problems) if name else Environment("")
 
 
+_FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
+
+
 @cache
 def format_check(name: str) -> Check:
     """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
     home = repo.shipped("schemas") / "jobgen.dev"
-    schemas = {path.name: json.loads(path.read_text("utf-8")) for path in home.glob("*_v1.json")}
+    schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
     return compile_schema(f"{name}_v1.json", schemas)
 
 
@@ -57,7 +60,7 @@ def load(root: Path, *, marked: bool = False) -> Catalogue:
     findings: list[Finding] = []
     kinds = _kinds(root, findings, marked=marked)
     overlays = _overlays(root, findings, marked=marked)
-    settings = _settings(root, findings)
+    settings = _settings(root, findings, marked=marked)
     for name in settings.get("environments", ()):
         if bare(name) not in overlays:
             hint = nearest(bare(name), list(overlays))
@@ -116,7 +119,8 @@ def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
         for data in checked(file, "kind", findings, marked=marked):
             kind = parse_kind(data)
             known[str(bare(kind.api_version)), kind.name] = kind
-    return list(known.values())
+    # Where two kinds would serve, the repository's own, which were read last, come first.
+    return list(reversed(known.values()))
 
 
 def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
@@ -124,7 +128,7 @@ def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
     for name, file in repo.overlays(root):
         if not name:
             message = "an overlay stands in a folder of its own: overlays/<environment>/"
-            findings.append(place(Problem("misplaced-overlay", message), file.path))
+            findings.append(file.finding or place(Problem("misplaced-overlay", message), file.path))
             continue
         documents = checked(file, "overlay", findings, marked=marked)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
@@ -140,7 +144,10 @@ def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
         yield place(Problem("overlay-name-mismatch", message, named), path)
 
 
-def _settings(root: Path, findings: list[Finding]) -> dict[str, Data]:
+def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
     file = repo.settings(root)
-    documents = checked(file, "settings", findings) if file else []
-    return plain(documents[0]) if documents else {}
+    documents = checked(file, "settings", findings, marked=marked) if file else []
+    if len(documents) > 1:
+        message = "the settings are one document, and this is another"
+        findings.append(place(Problem("second-document", message, documents[1]), repo.SETTINGS))
+    return dict(documents[0]) if documents else {}

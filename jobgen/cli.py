@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -34,18 +35,18 @@ def cli(context: click.Context, directory: str, traceback: bool) -> None:
 @click.pass_obj
 def render(
     directory: Path, jobs: tuple[str, ...], envs: tuple[str, ...], output: str | None, check: bool, format_: str
-) -> None:
+) -> Result:
     """Print the manifests of jobs, or write them as a tree.
 
     JOB is a name or a shell pattern; without it, all jobs are rendered.
     """
     from jobgen.commands.render import render as run
 
-    folder = Path(output) if output else None
+    folder = directory / output if output else None
     progress = _Progress()
     result = run(_root(directory), jobs, envs, folder, check=check, format_=format_, progress=progress)
     progress.clear()
-    _finish(result)
+    return result
 
 
 @cli.command()
@@ -54,47 +55,64 @@ def render(
 @_env
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
-def explain(directory: Path, job: str, field: str, envs: tuple[str, ...], format_: str) -> None:
+def explain(directory: Path, job: str, field: str, envs: tuple[str, ...], format_: str) -> Result:
     """Say who set the values of a job: file, line and layer, the last word first.
 
     FIELD is a dotted path or a JSON pointer into the rendered object; without it, every value is explained.
     """
     from jobgen.commands.explain import explain_job
 
-    _finish(explain_job(_root(directory), job, field, envs, format_))
+    return explain_job(_root(directory), job, field, envs, format_)
 
 
 def main() -> None:
     """Run the command line; an internal fault is one line and exit code 4."""
     try:
-        cli(prog_name="jobgen")
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain while closing it.
-        sys.stdout = None
-        raise SystemExit(Code.FINE) from None
+        result = cli.main(prog_name="jobgen", standalone_mode=False)
+        # Help and version have been printed already, and come back as an exit code.
+        code = _finish(result) if isinstance(result, Result) else result
+    except click.UsageError as wrong:
+        code = _finish(_misused(wrong))
+    except click.Abort:
+        code = 130
     except Exception as fault:
         if "--traceback" in sys.argv:
             raise
-        _finish(
-            stopped(Code.BROKEN, f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)")
-        )
+        message = f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)"
+        code = _finish(stopped(Code.BROKEN, message))
+    raise SystemExit(code)
 
 
-def _finish(result: Result) -> None:
-    click.echo(result.err, nl=False, err=True)
-    click.echo(result.out, nl=False)
-    raise SystemExit(int(result.code))
+def _misused(wrong: click.UsageError) -> Result:
+    """Wrong usage in one line; without any arguments, the help is the answer."""
+    message = wrong.format_message()
+    if message.startswith("Usage:"):
+        return Result(Code.USAGE, err=f"{message}\n")
+    return stopped(Code.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+
+
+def _finish(result: Result) -> int:
+    """Print a result, in UTF-8 whatever the terminal says: the same input gives the same bytes everywhere."""
+    try:
+        click.echo(result.err.encode("utf-8", "backslashreplace"), nl=False, err=True)
+        click.echo(result.out.encode("utf-8", "surrogateescape"), nl=False)
+    except OSError as error:
+        # What is still buffered cannot be written either, and Python would complain while closing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(error, BrokenPipeError):
+            click.echo(f"jobgen: the output cannot be written: {error.strerror}", err=True)
+            return Code.BROKEN
+    return int(result.code)
 
 
 def _root(directory: Path) -> Path:
     from jobgen.repo import find_root
 
-    root = find_root(directory.resolve()) if directory.is_dir() else None
     if not directory.is_dir():
-        _finish(stopped(Code.USAGE, f"there is no folder `{directory}`"))
+        raise click.UsageError(f"there is no folder `{directory}`")
+    root = find_root(directory.resolve())
     if root is None:
-        _finish(stopped(Code.USAGE, "no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here"))
-    assert root is not None, "_finish does not return"
+        raise click.UsageError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     return root
 
 

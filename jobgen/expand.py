@@ -141,7 +141,7 @@ class Expander:
         metadata = in_layer(job.data["metadata"], "job")
         if "namespace" in metadata or bare(self.environment.namespace) is None:
             return dict(metadata)
-        return {**metadata, "namespace": in_layer(self.environment.namespace, f"namespace of {self.environment.name}")}
+        return {**metadata, "namespace": self.environment.namespace}
 
     def _base(self, framework: str, kind: Kind) -> _Base:
         if framework not in self._bases:

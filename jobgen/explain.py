@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobgen.model import Data, Items, Leaf, Mark, plain
+from jobgen.model import Data, Items, Key, Leaf, Mark, mark_of, plain
 from jobgen.path import Named, Step
 
 
@@ -40,53 +40,63 @@ def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
     """Every leaf at or below a path of a traced object."""
     node, steps = traced, list[Step]()
     replaced: Data = None
+    key: Data = None
     for step in path:
         replaced = node.under if type(node) is Items else None
-        found, node = _follow(node, step)
+        found, key, node = _follow(node, step)
         steps.append(found)
-    yield from _leaves(node, tuple(steps), replaced)
+    yield from _leaves(node, tuple(steps), key, replaced)
 
 
-def _follow(node: Data, step: Step) -> tuple[Step, Data]:
+def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
+    """The step as it is spelt there, the key that was followed, and where it leads."""
     if isinstance(node, dict):
-        if str(step) in node:
-            return str(step), node[str(step)]
+        for key, child in node.items():
+            if key == str(step):
+                return str(key), key, child
         raise NoSuchFieldError(str(step), [str(key) for key in node])
     if isinstance(node, list):
         for index, item in enumerate(node):
             if str(step) == str(index) or (isinstance(step, Named) and _is_named(item, step)):
-                return index, item
+                return index, None, item
         raise NoSuchFieldError(str(step), [str(index) for index in range(len(node))])
     raise NoSuchFieldError(str(step), [])
 
 
 def _is_named(item: Data, step: Named) -> bool:
-    return isinstance(item, dict) and step.field in item and str(plain(item[step.field])) == step.value
+    if not isinstance(item, dict) or step.field not in item:
+        return False
+    value = plain(item[step.field])
+    return (value if isinstance(value, str) else json.dumps(value)) == step.value
 
 
-def _leaves(node: Data, path: tuple[Step, ...], replaced: Data) -> Iterator[Explained]:
+def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[Explained]:
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
-        for key, child in node.items():
-            yield from _leaves(child, (*path, str(key)), None)
+        for name, child in node.items():
+            yield from _leaves(child, (*path, str(name)), name, None)
     elif isinstance(node, list) and node:
         under = node.under if type(node) is Items else None
         for index, child in enumerate(node):
-            yield from _leaves(child, (*path, index), under)
+            yield from _leaves(child, (*path, index), None, under)
+    elif type(key) is Key and not isinstance(node, (Leaf, Items)):
+        # What is empty has no place of its own; who wrote its key wrote it.
+        yield Explained(path, (Word(plain(node), key.layer, key.mark),))
     else:
         yield Explained(path, tuple(_words(node, replaced)))
 
 
 def _words(node: Data, replaced: Data) -> Iterator[Word]:
-    while node is not None:
-        if isinstance(node, (Leaf, Items)):
-            yield Word(plain(node), node.layer, node.mark)
-            node, replaced = (node.under, replaced) if node.under is not None else (replaced, None)
-        else:
-            yield Word(plain(node), "", None)
-            return
+    while isinstance(node, (Leaf, Items)):
+        yield Word(plain(node), node.layer, node.mark)
+        node, replaced = (node.under, replaced) if node.under is not None else (replaced, None)
+    if node is not None:
+        yield Word(plain(node), _layer_of(node), mark_of(node))
 
 
-def shown(value: Data) -> str:
-    """A value on one line."""
-    return json.dumps(value, ensure_ascii=False)
+def _layer_of(node: Data) -> str:
+    """The layer of the first thing in a node that has one."""
+    if isinstance(node, (Leaf, Key, Items)):
+        return node.layer
+    children = [part for pair in node.items() for part in pair] if isinstance(node, dict) else ()
+    return next(filter(None, map(_layer_of, children)), "")

@@ -39,8 +39,10 @@ def _cores() -> int:
 
 def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], Found]) -> tuple[int, BinaryIO]:
     """A child that works on a part, and the pipe that will bring what it finds."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # A stream that was closed before we started is None.
+        if stream:
+            stream.flush()
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:

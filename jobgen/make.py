@@ -21,6 +21,7 @@ _CLUSTER_SCOPED = frozenset(
     ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
 )
 # One segment of a path, whatever the platform.
+_GROUP = API_VERSION.rpartition("/")[0] + "/"
 _SEGMENT = re.compile(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 
@@ -47,7 +48,8 @@ def make(
 
 def is_spec(data: Data) -> bool:
     """Whether a document is in a format of ours, rather than a raw manifest."""
-    return bool(bare(data.get("apiVersion")) == API_VERSION)
+    # Any version of our group: one that we do not know is a fault, and no manifest of somebody else's.
+    return str(bare(data.get("apiVersion"))).startswith(_GROUP)
 
 
 def facets_of(job: Document, expander: Expander) -> Facets:
@@ -80,8 +82,7 @@ def _raw(job: Document, expander: Expander) -> Data:
     namespace = expander.environment.namespace
     if bare(namespace) is None or "namespace" in data["metadata"] or bare(data["kind"]) in _CLUSTER_SCOPED:
         return data
-    named = in_layer(namespace, f"namespace of {expander.environment.name}")
-    return {**data, "metadata": {**data["metadata"], "namespace": named}}
+    return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 
 
 def identity_of(made: Data) -> Identity:
@@ -101,9 +102,10 @@ def _unsafe_names(made: Data) -> Iterator[Problem]:
     """Names become paths of files, so a name that is no path segment stops here."""
     identity = identity_of(made)
     for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
-        if not _SEGMENT.match(name) and (name or field != "namespace"):
+        if not (_SEGMENT.match(name) and name.isprintable()) and (name or field != "namespace"):
             holder = made if field == "kind" else made.get("metadata")
-            node = holder.get(field) if isinstance(holder, dict) else made
+            # A name that a patch took away has no place of its own; the job's will do.
+            node = holder.get(field) if isinstance(holder, dict) else None
             yield Problem("invalid-name", f"`{name[:60]}` cannot be the {field} of an object", node, category="schema")
 
 
@@ -118,16 +120,24 @@ def raw_faults(manifest: Data) -> list[Problem]:
     """What keeps a raw manifest from being an object at all."""
     if not isinstance(manifest, dict):
         return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
-    problems = [
-        Problem("missing-field", f"the object has no `{key}`", manifest, category="schema")
-        for key in ("apiVersion", "kind")
-        if not isinstance(bare(manifest.get(key)), str)
-    ]
+    if is_spec(manifest):
+        return [Problem("misplaced-job", "a job of jobgen stands in a document of its own, not in a List", manifest)]
+    faults = [_text_fault(manifest, key, key) for key in ("apiVersion", "kind")]
     metadata = manifest.get("metadata")
-    if not isinstance(metadata, dict):
-        problems.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))
-    elif not isinstance(bare(metadata.get("name", metadata.get("generateName"))), str):
-        problems.append(
-            Problem("missing-field", "the object has no `metadata.name`", metadata or manifest, category="schema")
-        )
-    return problems
+    if isinstance(metadata, dict):
+        key = "generateName" if "generateName" in metadata and "name" not in metadata else "name"
+        faults.append(_text_fault(metadata, key, f"metadata.{key}"))
+    elif bare(metadata) is None:
+        faults.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))
+    else:
+        faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
+    return [fault for fault in faults if fault]
+
+
+def _text_fault(holder: dict[str, Data], key: str, path: str) -> Problem | None:
+    value = holder.get(key)
+    if bare(value) is None:
+        return Problem("missing-field", f"the object has no `{path}`", holder, category="schema")
+    if not isinstance(bare(value), str):
+        return Problem("wrong-type", f"`{path}` must be a string", value, category="schema")
+    return None

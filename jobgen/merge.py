@@ -101,13 +101,12 @@ def _is_deletion(value: Data) -> bool:
 
 def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: str) -> Data:
     keys = LIST_KEYS.get(name)
-    below = base if isinstance(base, list) else []
-    if keys is None or not (_all_keyed(over, keys) and _all_keyed(below, keys)):
+    if keys is None or not _all_keyed(over, keys):
         whole = _whole(over, deletions, name)
         return whole if base is None else lay(whole, base)
-    if any(_is_replacement(item) for item in over):
-        below = []
-    merged = list(below)
+    replaces = any(_is_replacement(item) for item in over)
+    # Items that cannot be told apart cannot be merged either.
+    merged = list(base) if isinstance(base, list) and not replaces and _all_keyed(base, keys) else []
     # The last of several items with one key is the one that counts, and the others are left alone.
     at = {_identity(item, keys): index for index, item in enumerate(merged)}
     for item in over:

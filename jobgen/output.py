@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -107,6 +108,8 @@ def write(folder: Path, wanted: Mapping[str, Files], *, partial: bool = False) -
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Keep other runs out; the system lets go when the process ends, however it ends."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     folder.mkdir(parents=True, exist_ok=True)
     if sys.platform == "win32":
         yield

@@ -118,7 +118,7 @@ def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem])
     for overlay in chain:
         place = 0
         for spec in overlays[overlay].specs:
-            namespace = spec.get("namespace", namespace)
+            namespace = in_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
             if "jobs" in spec:
                 # The nearest overlay that says which jobs it takes decides alone.
                 jobs = [_match(spec["jobs"])]

@@ -13,7 +13,7 @@ from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
-from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
+from jobgen.model import Data, Finding, Identity, Problem, Related, Severity
 from jobgen.station import Rendered, Station, Used
 from jobgen.trace import Tracer
 
@@ -57,9 +57,12 @@ def _walk(run: Run) -> Iterator[Rendered]:
     run.findings += tracer.catalogue().findings if run.shelf.findings else ()
     stations = [Station(run.shelf, name) for name in run.environments]
     run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
+    if run.failed:
+        # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
+        stations = []
     entries = list(repo.jobs(run.shelf.root))
     parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
-    seen: dict[tuple[str, Identity], Mark] = {}
+    seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
         run.names |= part.names
@@ -89,15 +92,15 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
     return part
 
 
-def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Mark], findings: list[Finding]) -> bool:
+def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Rendered], findings: list[Finding]) -> bool:
     """Whether no other job of the environment makes the same object."""
     group = made.identity.api_version.rpartition("/")[0]
-    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made.mark)
-    if first is made.mark:
+    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
+    if first is made:
         return True
     problem = Problem("duplicate-identity", f"{made.identity} is made twice; rename one of the two", category="fleet")
     found = catalogue.place(problem, made.mark.file, made.mark)
-    related = (Related(first, "first made here"),)
+    related = (Related(first.mark, "first made here"),)
     findings.append(replace(found, related=related, object=made.identity, env=made.env))
     return False
 

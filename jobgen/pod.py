@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.model import Data, Problem, as_leaf, bare, derive, mark_of
+from jobgen.model import Data, Items, Key, Problem, as_leaf, bare, derive, mark_of
 from jobgen.quantity import canonical
 
 _CONTAINER_FIELDS = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports")
@@ -37,7 +37,8 @@ def pod_template(fields: dict[str, Data], container_name: Data, problems: list[P
         if field in fields:
             container[field] = fields[field]
     if "env" in fields:
-        container["env"] = [_env(name, value, problems) for name, value in fields["env"].items()]
+        env = [_env(name, value, problems) for name, value in fields["env"].items()]
+        container["env"] = env or _emptied(fields, "env")
     if "ports" in fields:
         _check_ports(fields["ports"], problems)
     if "resources" in fields:
@@ -50,6 +51,12 @@ def pod_template(fields: dict[str, Data], container_name: Data, problems: list[P
     _add_volumes(fields, container, spec, problems)
     metadata = {field: fields[field] for field in ("labels", "annotations") if field in fields}
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
+
+
+def _emptied(fields: dict[str, Data], name: str) -> list[Data]:
+    """An empty list that was written where its key was."""
+    key = next(key for key in fields if key == name)
+    return Items([], key.mark, key.layer) if type(key) is Key else []
 
 
 def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:

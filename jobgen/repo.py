@@ -12,6 +12,7 @@ from jobgen.model import Finding, Mark, Severity
 from jobgen.source.limits import MAX_BYTES
 
 SETTINGS = "jobgen.yaml"
+_SOURCES = ("jobs", "overlays", "policies", "schemas")
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
@@ -37,6 +38,13 @@ def find_root(start: Path) -> Path | None:
         if (folder / SETTINGS).is_file():
             return folder
     return start if (start / "jobs").is_dir() or (start / "overlays").is_dir() else None
+
+
+def is_source(root: Path, folder: Path) -> bool:
+    """Whether a folder is one that jobgen reads, or lies inside one."""
+    full = os.path.realpath(folder)
+    sources = (os.path.realpath(root / name) for name in _SOURCES)
+    return any(os.path.commonpath([full, source]) == source for source in sources)
 
 
 def shipped(name: str) -> Path:
@@ -85,12 +93,17 @@ def read(entry: Entry) -> File:
         with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:
-        return _unread(path, "unreadable-file", f"cannot be read: {error.strerror}")
+        nowhere = os.path.islink(full) and not os.path.exists(full)
+        return _unread(
+            path,
+            "unreadable-file",
+            "a symbolic link that leads nowhere" if nowhere else f"cannot be read: {error.strerror}",
+        )
 
 
 def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:
     """Regular files below a folder in the order of their paths; links that leave the repository are refused."""
-    inside = os.path.realpath(root) + os.sep
+    inside = os.path.join(os.path.realpath(root), "")
     full = os.path.join(root, top)
     if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
         yield _astray(top)
@@ -99,24 +112,27 @@ def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:
 
 
 def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[Entry]:
-    try:
-        with os.scandir(full) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except OSError as error:
-        yield _refused(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
-        return
-    for entry in entries:
-        name = entry.name
-        here = f"{path}/{name}"
-        if name.startswith("."):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, here, endings, inside)
-        elif entry.is_symlink() and entry.is_dir():
-            yield _linked_folder(entry.path, here, inside)
-        elif name.endswith(endings):
-            leaves = entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside)
-            yield _astray(here) if leaves else Entry(here, entry.path)
+    # Folders may be nested deeper than Python's stack, so those still to come are kept in a list.
+    pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
+    while pending:
+        entry, full, path = pending.pop()
+        if entry is None or entry.is_dir(follow_symlinks=False):
+            try:
+                pending += _children(full, path)
+            except OSError as error:
+                yield _refused(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
+        elif entry.is_symlink() and os.path.isdir(full):
+            yield _linked_folder(full, path, inside)
+        elif path.endswith(endings):
+            leaves = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
+            yield _astray(path) if leaves else Entry(path, full)
+
+
+def _children(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str]]:
+    """What a folder holds that is not hidden, last first."""
+    with os.scandir(full) as found:
+        entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+    return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries if not entry.name.startswith("."))
 
 
 def _linked_folder(full: str, path: str, inside: str) -> Entry:

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from jobgen import catalogue, repo
+from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, environments, stopped
 from jobgen.explain import Explained, NoSuchFieldError, Word, explain
 from jobgen.jobs import jobs_in
 from jobgen.make import facets_of
+from jobgen.model import Finding
 from jobgen.path import BadPathError, Step, dotted, parse
 from jobgen.pipeline import Run
 from jobgen.report import text
 from jobgen.schema import nearest
+from jobgen.station import Station
 from jobgen.trace import Traced, Tracer
 
 
@@ -30,30 +33,42 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
     except BadPathError as bad:
         return stopped(Code.USAGE, str(bad))
     run = Run(shelf, chosen)
-    walks = _walks(run, name)
+    tracer = Tracer(shelf)
+    run.findings += _overlay_findings(shelf, chosen, tracer)
+    if run.failed:
+        return stopped(
+            Code.ERRORS, f"{text.summary(run.findings)}; nothing can be explained", text.render(run.findings)
+        )
+    walks = _walks(run, tracer, name)
     said = text.render(run.findings)
     if not walks:
-        return stopped(Code.NOTHING, f"there is no job `{name}`{nearest(name, sorted(run.names))}", said)
+        return _absent(run, name, said)
     if any(walk.problems for _, walk in walks):
         return stopped(Code.ERRORS, f"`{name}` cannot be rendered", said)
-    try:
-        answers = [(env, list(explain(walk.object, path))) for env, walk in walks]
-    except NoSuchFieldError as missing:
+    answers, missing = _answers(walks, path)
+    if missing and not answers:
         hint = nearest(missing.step, missing.known)
         return stopped(Code.NOTHING, f"the rendered object has no `{missing.step}` in `{field}`{hint}", said)
-    shown = _as_json(answers) if format_ == "json" else _as_text(answers)
+    shown = _as_json(answers) if format_ == "json" else _as_text(answers, several=len(walks) > 1)
     return Result(Code.FINE, shown, said)
 
 
-def _walks(run: Run, name: str) -> list[tuple[str, Traced]]:
+def _overlay_findings(shelf: Catalogue, envs: Sequence[str], tracer: Tracer) -> list[Finding]:
+    """What is wrong with the layers under and over all jobs: with one of them missing, no value is explained right."""
+    findings = tracer.catalogue().findings if shelf.findings else ()
+    composed = (Station(shelf, env).composition_findings(tracer) for env in envs)
+    return [*findings, *(finding for found in composed for finding in found)]
+
+
+def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    tracer = Tracer(run.shelf)
     every = list(jobs_in(repo.jobs(run.shelf.root), run.findings))
     run.names.update(job.document.name for job in every)
     jobs = [job for job in every if job.document.name == name]
-    # Other files' faults are not what was asked about.
-    files = {job.file.path for job in jobs}
-    run.findings[:] = [finding for finding in run.findings if finding.mark.file in files]
+    if jobs:
+        # Other files' faults are not what was asked about.
+        files = {job.file.path for job in jobs}
+        run.findings[:] = [finding for finding in run.findings if finding.mark.file in files]
     walks: list[tuple[str, Traced]] = []
     for job in jobs:
         for env in run.environments:
@@ -64,8 +79,29 @@ def _walks(run: Run, name: str) -> list[tuple[str, Traced]]:
     return walks
 
 
-def _as_text(answers: list[tuple[str, list[Explained]]]) -> str:
-    several = len(answers) > 1
+def _absent(run: Run, name: str, said: str) -> Result:
+    """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
+    if name in run.names:
+        return stopped(Code.NOTHING, f"`{name}` is not in {' or '.join(run.environments)}", said)
+    if run.failed:
+        return stopped(Code.ERRORS, f"there is no job `{name}` among those that can be read", said)
+    return stopped(Code.NOTHING, f"there is no job `{name}`{nearest(name, sorted(run.names))}", said)
+
+
+def _answers(
+    walks: list[tuple[str, Traced]], path: tuple[Step, ...]
+) -> tuple[list[tuple[str, list[Explained]]], NoSuchFieldError | None]:
+    """The field in every environment that has it; and the last failure to find it."""
+    answers, failure = [], None
+    for env, walk in walks:
+        try:
+            answers.append((env, list(explain(walk.object, path))))
+        except NoSuchFieldError as missing:
+            failure = missing
+    return answers, failure
+
+
+def _as_text(answers: list[tuple[str, list[Explained]]], *, several: bool) -> str:
     blocks = []
     for env, explained in answers:
         heading = f"# {env}\n" if several else ""
@@ -77,11 +113,11 @@ def _story(path: tuple[Step, ...], words: tuple[Word, ...]) -> str:
     values = [json.dumps(word.value, ensure_ascii=False) for word in words]
     places = [str(word.mark) if word.mark else "-" for word in words]
     width = max(map(len, places))
-    lines = [f"{dotted(path)} = {values[0]}\n"]
+    lines = [f"{dotted(path)} = {values[0]}"]
     for place, word, value, old in zip(places, words, values, (*values[1:], None), strict=True):
         change = value if old is None else f"{old} → {value}"
-        lines.append(f"  {place:<{width}}  {word.layer or 'jobgen'}: {change}\n")
-    return "".join(lines)
+        lines.append(f"  {place:<{width}}  {word.layer or 'jobgen'}: {change}")
+    return "".join(f"{text.visible(line)}\n" for line in lines)
 
 
 def _as_json(answers: list[tuple[str, list[Explained]]]) -> str:

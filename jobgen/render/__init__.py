@@ -43,7 +43,7 @@ def _leaves(
     for key, value in fields.items():
         path = f"{prefix}{key}"
         deeper = any(name.startswith(f"{path}.") for name in known)
-        if path not in known and deeper and isinstance(value, dict):
+        if deeper and isinstance(value, dict) and (value or path not in known):
             found += _leaves(value, known, f"{path}.")
         else:
             found.append(((path, key), value))
@@ -61,7 +61,7 @@ def _place_field(
     (path, key), kind = where, job.kind
     if path == "replicas":
         return
-    field = kind.fields.get(path)
+    field = kind.fields.get(path) or _inherited(path, kind.fields)
     if field is None:
         hint = nearest(path, list(kind.fields)) if "." in path else ""
         problems.append(Problem("not-expressible", f"{kind.name} has no place for `{path}`{hint}", key))
@@ -77,6 +77,12 @@ def _place_field(
         put(shared, field.at[1:], spelt)
     else:
         put(resource, field.at, spelt)
+
+
+def _inherited(path: str, known: Mapping[str, Field]) -> Field | None:
+    """The place inside that of the map which holds the field, for a field of which nothing more is known."""
+    holder, _, name = path.rpartition(".")
+    return Field((*known[holder].at, name), span=known[holder].span) if holder in known else None
 
 
 def _spelt(value: Data, field: Field, path: str, job: JobSpec, problems: list[Problem]) -> Data:

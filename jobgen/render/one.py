@@ -39,18 +39,17 @@ def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], 
 
 def _one_template(job: JobSpec, templates: dict[str, Data], nodes: list[str], problems: list[Problem]) -> Data:
     """The template that all roles share; a launcher lends it the command, for the nodes only wait for it."""
-    chosen = nodes[0]
-    template = templates[chosen]
+    template = templates[nodes[0]]
     for name, other in templates.items():
-        if job.kind.roles[name].launches:
-            template = _with_command(template, other)
-        path = _difference(plain(template), plain(other))
+        launches = job.kind.roles[name].launches
+        wanted = _with_command(template, other) if launches else template
+        path = _difference(plain(wanted), plain(other))
         if path:
-            message = (
-                f"{job.kind.name} has one template for all nodes, but `{chosen}` and `{name}` differ in `{dotted(path)}`"
-            )
+            both = f"`{nodes[0]}` and `{name}` differ in `{dotted(path)}`"
+            message = f"{job.kind.name} has one template for all nodes, but {both}"
             problems.append(Problem("not-expressible", message, _found(other, path) or _found(template, path)))
-    return template
+    launchers = [name for name in templates if job.kind.roles[name].launches]
+    return _with_command(template, templates[launchers[0]]) if launchers else template
 
 
 def _with_command(template: Data, launcher: Data) -> Data:
@@ -130,7 +129,7 @@ def _place_container(
         if field in own:
             put(resource, own[field], value)
         elif field in parts.container_fields:
-            put(override, (*parts.spec, "containers", Named("name", bare(container["name"])), field), value)
+            put(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
         elif field != "name":
             problems.append(_no_part(job, f"`{field}` of a container", value))
 

@@ -14,9 +14,16 @@ def render(findings: Iterable[Finding]) -> str:
 
 def _lines(finding: Finding) -> str:
     env = f" (in {finding.env})" if finding.env else ""
-    lines = [f"{finding.mark}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]\n"]
-    lines += [f"    {related.mark}: {related.message}\n" for related in finding.related]
-    return "".join(lines)
+    lines = [f"{finding.mark}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]"]
+    lines += [f"    {related.mark}: {related.message}" for related in finding.related]
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def visible(line: str) -> str:
+    """The line with what would move the cursor or break the line escaped: names of files and values are not ours."""
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
 
 
 def summary(findings: Iterable[Finding]) -> str:

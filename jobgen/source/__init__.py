@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jobgen.model import Data, Finding, Leaf, Mark, Severity, plain
+from jobgen.model import Data, Finding, Mark, Severity, bare
 from jobgen.source.limits import MAX_BYTES
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import shown
@@ -42,14 +42,13 @@ def read(content: bytes, file: str, *, marked: bool = False) -> Source:
     findings: list[Finding] = []
     documents: list[Document] = []
     for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked):
-        if data is None:
+        if bare(data) is None:
             continue
         if isinstance(data, dict):
             documents.append(Document(data, mark))
         else:
-            found = "a list" if isinstance(data, list) else shown(_json_word(plain(data)))
-            where = data.mark if isinstance(data, Leaf) else mark
-            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", where))
+            found = "a list" if isinstance(data, list) else shown(_json_word(bare(data)))
+            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", mark))
     return Source(file, tuple(documents), tuple(findings))
 
 
@@ -119,8 +118,8 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
         ahead = rest.end() - rest[0].endswith("\n")
         if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
             return _Stream(documents, rest.end())
-        found = shown(text[error.at :].partition("\n")[0])
-        message = f"not JSON at {found}, and Kubernetes does not look for YAML there"
+        found = text[error.at :].partition("\n")[0]
+        message = f"not JSON at {shown(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
         findings.append(_error("yaml-syntax", message, stream.mark(error.at, error.at)))
     return _Stream(documents)
 

@@ -8,6 +8,7 @@ places hold, and parsed again; text that libyaml takes and Go does not is refuse
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,45 +31,58 @@ StreamEndEvent = yaml.StreamEndEvent
 # Characters that stand in for what libyaml would trip over. No text has them; one that does is not respelt.
 _COLON, _QUOTE, _MARK = "\U0010fffd", "\U0010fffc", "\U0010fffb"
 _STAND_INS = re.compile(f"[{_COLON}{_QUOTE}{_MARK}]")
-_RESPELLINGS = 100
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+# What Go takes and libyaml does not, by libyaml's complaint: a colon before a bracket, `\'` and the rest of its string.
+_RESPELT = {
+    "found unexpected ':'": re.compile(":"),
+    "found unknown escape character": re.compile(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
+}
+# How many characters may be parsed again and again for the sake of such spellings.
+_PATIENCE = 20_000_000
 
 _TAG = re.compile(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
+_DIRECTIVE = re.compile(r"^%\S+", re.MULTILINE)
 _SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\/")
-# Of two places the scanner knows, the beginning of what it could not end says more than where it gave up.
+_ODD_BREAK = re.compile("[\r\x85\u2028\u2029]")
+_NO_DOCUMENT = "did not find expected <document start>"
 _BEGINNINGS = ("while scanning a simple key", "while scanning a quoted scalar")
 
 
 class NotYamlError(Exception):
-    """The text is not YAML: why, and where in it, counted from 0."""
+    """The text is not YAML: why, and from which character on."""
 
-    def __init__(self, reason: str, line: int, column: int, rule: str = SYNTAX) -> None:
+    def __init__(self, reason: str, at: int, rule: str = SYNTAX) -> None:
         super().__init__(reason)
         self.rule = rule
         self.reason = reason
-        self.line = line
-        self.column = column
+        self.at = at
 
 
 class Text:
     """One text to parse, and the spelling of it that libyaml reads as Go reads the text."""
 
-    __slots__ = ("respelt", "spelling", "text")
+    __slots__ = ("_line_starts", "_parses", "has_odd_breaks", "respelt", "spelling", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         # Go skips a byte order mark at the beginning only; libyaml, at the beginning of every line.
-        self.respelt = "\ufeff" in text
-        self.spelling = text.replace("\ufeff", _MARK)
+        self.respelt = "\ufeff" in text and not _STAND_INS.search(text)
+        self.spelling = text.replace("\ufeff", _MARK) if self.respelt else text
+        # libyaml ends lines at characters that editors do not count.
+        self.has_odd_breaks = _ODD_BREAK.search(text) is not None
+        self._line_starts: list[int] = []
+        self._parses = 0
 
     def events(self) -> Iterator[Any]:
         """The events of the text; `RespeltError` if a new spelling must be parsed from the start."""
+        self._parses += 1
         parser = CParser(self.spelling)
         try:
             while parser.check_event():
                 yield parser.get_event()
         except yaml.YAMLError as error:
             if not self._respell(error):
-                raise _not_yaml(error, self.text) from None
+                raise self._not_yaml(error) from None
             raise RespeltError from None
         finally:
             parser.dispose()
@@ -76,12 +90,13 @@ class Text:
     def _respell(self, error: yaml.YAMLError) -> bool:
         """Whether the text that libyaml trips over is fine for Go, and now has a spelling that suits both."""
         problem, mark = getattr(error, "problem", ""), getattr(error, "problem_mark", None)
-        old, new = _RESPELT.get(problem, ("", ""))
-        if not old or mark is None or not self.spelling.startswith(old, mark.index) or _STAND_INS.search(self.text):
+        part = _RESPELT[problem].match(self.spelling, mark.index) if mark and problem in _RESPELT else None
+        if part is None or _STAND_INS.search(self.text) or self._parses * len(self.text) > _PATIENCE:
             return False
-        self.spelling = self.spelling[: mark.index] + new + self.spelling[mark.index + len(old) :]
+        respelt = _ESCAPE.sub(_without_quote, part[0]) if part[0] != ":" else _COLON
+        self.spelling = self.spelling[: part.start()] + respelt + self.spelling[part.end() :]
         self.respelt = True
-        return self.spelling.count(_COLON) + self.spelling.count(_QUOTE) < _RESPELLINGS
+        return True
 
     def value(self, event: Any) -> str:
         """The text of a scalar, as it was spelt in the first place."""
@@ -107,45 +122,48 @@ class Text:
     def _has_slash_escape(self, event: Any) -> bool:
         return bool(_SLASH_ESCAPE.search(self.text[event.start_mark.index : event.end_mark.index]))
 
+    def place(self, at: int) -> tuple[int, int]:
+        """Line and column of a character, counted from 0 and as editors count them."""
+        if not self._line_starts:
+            self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
+        line = bisect_right(self._line_starts, at) - 1
+        return line, at - self._line_starts[line]
 
-_RESPELT = {
-    "found unexpected ':'": (":", _COLON),
-    "found unknown escape character": ("\\'", _QUOTE * 2),
-}
+    def _not_yaml(self, error: yaml.YAMLError) -> NotYamlError:
+        if isinstance(error, yaml.reader.ReaderError):
+            at = len(self.spelling.encode()[: error.position].decode("utf-8", "ignore"))
+            shape = f"`U+{ord(self.text[at]):04X}`"
+            return NotYamlError(f"{shape} is a control character; YAML holds it only as an escape in quotes", at)
+        assert isinstance(error, yaml.MarkedYAMLError)
+        directive = _DIRECTIVE.search(self.text) if error.problem == _NO_DOCUMENT else None
+        if directive:
+            message = f"{shown(directive[0])} is a directive; Kubernetes reads a document without any"
+            return NotYamlError(message, directive.start())
+        return self._not_yaml_at(error, self._fault(error))
+
+    def _fault(self, error: yaml.MarkedYAMLError) -> int:
+        """Of two places that libyaml knows, the beginning of what has no end says more than where it gave up."""
+        first, last = error.context_mark, error.problem_mark or error.context_mark
+        assert last is not None
+        if first and (error.context in _BEGINNINGS or not self.text[last.index :].strip()):
+            return int(first.index)
+        return int(last.index)
+
+    def _not_yaml_at(self, error: yaml.MarkedYAMLError, at: int) -> NotYamlError:
+        rest = self.text[at:].partition("\n")[0].rstrip()
+        if rest.startswith("\t") and not self.text[:at].rpartition("\n")[2].strip():
+            return NotYamlError("a tab indents this line; YAML takes only spaces there", at)
+        if error.context == "while scanning a tag" and rest.startswith((",", "[", "]")):
+            # Go reads these as part of the tag, which makes it one that nobody knows.
+            return NotYamlError(f"{shown(rest)} touches a tag; leave a space between them", at, UNKNOWN_TAG)
+        found = f" at {shown(rest)}" if rest else ""
+        context = f" {error.context}" if error.context else ""
+        return NotYamlError(f"not YAML{found}: {error.problem}{context}", at)
+
+
+def _without_quote(escape: re.Match[str]) -> str:
+    return _QUOTE * 2 if escape[0] == "\\'" else escape[0]
 
 
 class RespeltError(Exception):
     """The text has a new spelling; its events must be asked for again."""
-
-
-def _not_yaml(error: yaml.YAMLError, text: str) -> NotYamlError:
-    if isinstance(error, yaml.reader.ReaderError):
-        return _unreadable(error, text)
-    assert isinstance(error, yaml.MarkedYAMLError)
-    mark = error.problem_mark or error.context_mark
-    if error.context in _BEGINNINGS and error.context_mark:
-        mark = error.context_mark
-    assert mark is not None
-    rest = _rest_of_line(text, mark)
-    if rest.startswith("\t") and not text[: mark.index].rpartition("\n")[2].strip():
-        return NotYamlError("a tab indents this line; YAML takes only spaces there", mark.line, mark.column)
-    if error.context == "while scanning a tag" and rest.startswith((",", "[", "]")):
-        # Go reads these as part of the tag, which makes it one that nobody knows.
-        return NotYamlError(
-            f"{shown(rest)} touches a tag; leave a space between them", mark.line, mark.column, UNKNOWN_TAG
-        )
-    at = f" at {shown(rest)}" if rest else ""
-    context = f" {error.context}" if error.context else ""
-    return NotYamlError(f"not YAML{at}: {error.problem}{context}", mark.line, mark.column)
-
-
-def _rest_of_line(text: str, mark: Any) -> str:
-    return text[mark.index :].partition("\n")[0].rstrip()
-
-
-def _unreadable(error: yaml.reader.ReaderError, text: str) -> NotYamlError:
-    """A character that no YAML may hold."""
-    before = text.encode()[: error.position].decode("utf-8", "ignore")
-    line = before.count("\n")
-    message = f"`U+{ord(text[len(before)]):04X}` is a control character; YAML holds it only as an escape in quotes"
-    return NotYamlError(message, line, len(before) - (before.rfind("\n") + 1))

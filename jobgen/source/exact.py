@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
-from jobgen.source.events import (
-    UNKNOWN_TAG,
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    DocumentEndEvent,
-    MappingStartEvent,
-    NotYamlError,
-    RespeltError,
-    ScalarEvent,
-    StreamEndEvent,
-    Text,
-)
+from jobgen.source import events as libyaml
 from jobgen.source.limits import MAX_DEPTH, MAX_NODES, alias_share_allowed
 from jobgen.source.scalars import Wide, as_json_key, from_base64, is_timestamp, resolve, shown, through_json
 
@@ -61,23 +49,24 @@ class _Scalar(NamedTuple):
 
 def compose(text: str, file: str, first_line: int, *, marked: bool) -> tuple[Data, list[Finding]]:
     """The first document of `text`, and what is wrong with it; the data is None if it cannot be used."""
-    source = Text(text)
+    source = libyaml.Text(text)
     while True:
         builder = _Builder(source, file, first_line, marked=marked)
         try:
             return builder.build(), builder.findings
-        except RespeltError:
+        except libyaml.RespeltError:
             continue
         except _RefusedError as refused:
             return None, [*builder.findings, refused.finding]
-        except NotYamlError as error:
-            return None, [*builder.findings, builder.finding(error.rule, builder.place(error), error.reason)]
+        except libyaml.NotYamlError as error:
+            fault = builder.finding(error.rule, builder.span(error.at, error.at), error.reason)
+            return None, [*builder.findings, fault]
 
 
 class _Builder:
     """One document under construction; nesting is kept in a list, so depth costs no Python stack."""
 
-    def __init__(self, source: Text, file: str, first_line: int, *, marked: bool) -> None:
+    def __init__(self, source: libyaml.Text, file: str, first_line: int, *, marked: bool) -> None:
         self.source = source
         self.file = file
         self.offset = first_line
@@ -93,17 +82,17 @@ class _Builder:
         stack: list[_Open] = []
         events = self.source.events()
         for event in events:
-            if isinstance(event, ScalarEvent):
+            if isinstance(event, libyaml.ScalarEvent):
                 done = self.scalar(event, stack)
-            elif isinstance(event, AliasEvent):
+            elif isinstance(event, libyaml.AliasEvent):
                 done = self.alias(event, stack)
-            elif isinstance(event, CollectionStartEvent):
+            elif isinstance(event, libyaml.CollectionStartEvent):
                 stack.append(self.open(event, stack))
                 continue
-            elif isinstance(event, CollectionEndEvent):
+            elif isinstance(event, libyaml.CollectionEndEvent):
                 opened = stack.pop()
                 done, event = self.close(opened), opened.event  # noqa: PLW2901
-            elif isinstance(event, DocumentEndEvent):
+            elif isinstance(event, libyaml.DocumentEndEvent):
                 self.end(events)
                 break
             else:
@@ -118,10 +107,10 @@ class _Builder:
         """Kubernetes stops at the end of the first document, and never looks at what stands behind it."""
         try:
             following = next(events)
-        except NotYamlError as error:
-            mark = self.place(error)
+        except libyaml.NotYamlError as error:
+            mark = self.span(error.at, error.at)
         else:
-            if isinstance(following, StreamEndEvent):
+            if isinstance(following, libyaml.StreamEndEvent):
                 return
             mark = self.mark(following)
         message = "Kubernetes reads nothing behind the end of a document; put a line `---` between two"
@@ -129,10 +118,14 @@ class _Builder:
 
     def mark(self, event: Any) -> Mark:
         start, end = event.start_mark, event.end_mark
+        if self.source.has_odd_breaks:
+            return self.span(start.index, end.index)
         return Mark(self.file, start.line + self.offset, start.column + 1, end.line + self.offset, end.column + 1)
 
-    def place(self, error: NotYamlError) -> Mark:
-        return Mark(self.file, error.line + self.offset, error.column + 1)
+    def span(self, start: int, end: int) -> Mark:
+        line, column = self.source.place(start)
+        end_line, end_column = self.source.place(end)
+        return Mark(self.file, line + self.offset, column + 1, end_line + self.offset, end_column + 1)
 
     def finding(self, rule: str, mark: Mark, message: str) -> Finding:
         return Finding(rule, "yaml", Severity.ERROR, message, mark)
@@ -175,7 +168,7 @@ class _Builder:
         tag, text = event.tag, self.source.value(event)
         if tag is None:
             return resolve(text) if event.implicit[0] else text
-        if tag == _CORE + "str":
+        if tag in ("!", _CORE + "str"):
             return text
         if tag == _CORE + "binary":
             decoded = from_base64(text)
@@ -201,7 +194,7 @@ class _Builder:
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
         message = f"{shown(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
-        self.findings.append(self.finding(UNKNOWN_TAG, self.mark(event), message))
+        self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.mark(event), message))
 
     def alias(self, event: Any, stack: list[_Open]) -> tuple[Data, int]:
         """The anchored value again, counted as often as it is repeated: that is what a bomb is made of."""
@@ -237,7 +230,7 @@ class _Builder:
             if event.tag not in _COLLECTION_TAGS and event.tag != "!":
                 self.unknown_tag(event)
         self.count(1, event)
-        kind = "map" if isinstance(event, MappingStartEvent) else "list"
+        kind = "map" if isinstance(event, libyaml.MappingStartEvent) else "list"
         opened = _Open(kind, event)
         if event.anchor:
             self.anchors[event.anchor] = opened
@@ -263,7 +256,7 @@ class _Builder:
             key, key_event = parent.key, parent.key_event
             parent.key_event = None
             if key is _MERGE:
-                self.merge(parent, value, key_event, is_alias=isinstance(event, AliasEvent))
+                self.merge(parent, value, key_event, is_alias=isinstance(event, libyaml.AliasEvent))
             else:
                 self.put(parent, key, key_event, value)
 

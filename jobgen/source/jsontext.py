@@ -153,7 +153,7 @@ class _Reader:
             self.error("nesting-too-deep", token.start(1), f"this is nested more than `{MAX_DEPTH}` levels deep")
         data = read() if self.depth <= MAX_DEPTH else self.skipped()
         self.depth -= 1
-        return Items(data, self.mark(token.start(1), self.at)) if self.marked and isinstance(data, list) else data
+        return Items(data, self.mark(token.start(1), token.end(1))) if self.marked and isinstance(data, list) else data
 
     def mapping(self) -> Data:
         items: dict[str, Any] = {}

@@ -6,7 +6,7 @@ import base64
 import re
 import struct
 from calendar import monthrange
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 _WORDS: dict[str, Any] = {
@@ -129,20 +129,33 @@ def _float_key(value: float) -> str:
 
 def _shortest32(value: float) -> str:
     """Go's FormatFloat(value, 'g', -1, 32): the shortest digits that give the same 32-bit float."""
-    single = struct.unpack("f", struct.pack("f", value))[0]
-    digits = next(
-        text
-        for text in (f"{single:.{precision}e}" for precision in range(9))
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == single
-    )
-    mantissa, exponent = digits.split("e")
-    power = int(exponent)
-    if power < -4 or power >= 6:
-        return f"{mantissa}e{power:+03d}"
-    return format(Decimal(digits), "f")
+    single = _as32(value)
+    exact = Decimal(single)
+    for places in range(9):
+        step = Decimal(1).scaleb(exact.adjusted() - places)
+        below = exact.quantize(step, ROUND_FLOOR)
+        same = [near for near in (below, below + step) if _as32(float(near)) == single]
+        if same:
+            return _general(min(same, key=lambda near: abs(near - exact)))
+    raise AssertionError("nine digits tell all 32-bit floats apart")
+
+
+def _as32(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def _general(number: Decimal) -> str:
+    """The digits in Go's general notation: with an exponent where it is below -4 or above 5."""
+    power = number.adjusted()
+    if number and not -4 <= power < 6:
+        mantissa = number.scaleb(-power).normalize()
+        return f"{mantissa:f}e{power:+03d}"
+    return f"{number.normalize():f}"
 
 
 def shown(text: str) -> str:
     """A text of the user's as a message quotes it: on one line, and not all of it."""
+    if not text:
+        return '`""`'
     line = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:41].replace("\n", " "))
     return f"`{line[:40]}…`" if len(line) > 40 else f"`{line}`"

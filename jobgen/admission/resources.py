@@ -1,0 +1,151 @@
+"""What containers ask for and may use at most."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+from jobgen.admission.amounts import amount
+from jobgen.admission.fields import Pod, mappings, missing, string
+from jobgen.admission.names import DNS_LABEL, is_dns_label, is_label_key
+from jobgen.model import Data, bare
+from jobgen.schema import nearest
+
+_STANDARD = ("cpu", "memory", "ephemeral-storage")
+_HUGEPAGES = "hugepages-"
+_NOTHING: dict[str, Data] = {}
+
+
+class Sort(Enum):
+    """How a resource is counted."""
+
+    SHARED = "may be overcommitted"
+    DEVICE = "whole and never overcommitted"
+    HUGEPAGES = "in pages and never overcommitted"
+    UNKNOWN = "not a resource of containers"
+
+
+@lru_cache(maxsize=1024)
+def sort_of(name: str) -> Sort:
+    """How Kubernetes counts the resource of this name."""
+    if name.startswith(_HUGEPAGES) and "/" not in name:
+        return Sort.HUGEPAGES if is_label_key(name) else Sort.UNKNOWN
+    if "/" not in name:
+        return Sort.SHARED if name in _STANDARD else Sort.UNKNOWN
+    if not is_label_key(name):
+        return Sort.UNKNOWN
+    if "kubernetes.io/" in name:
+        return Sort.SHARED
+    # In a quota the name gets a prefix, with which it must still be one.
+    fits = not name.startswith("requests.") and is_label_key(f"requests.{name}")
+    return Sort.DEVICE if fits else Sort.UNKNOWN
+
+
+def resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    """The requests, limits and claims of one container."""
+    if not isinstance(value, dict):
+        return
+    limits, requests = value.get("limits"), value.get("requests")
+    limits = limits if isinstance(limits, dict) else _NOTHING
+    requests = requests if isinstance(requests, dict) else _NOTHING
+    huge = _amounts(limits, pod) | _amounts(requests, pod)
+    for name, asked in requests.items():
+        _request(name, asked, limits.get(name), pod)
+    if huge and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
+        pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
+    if "claims" in value:
+        claims(value["claims"], key, pod)
+
+
+def overhead(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    """What the pod costs beside its containers."""
+    if isinstance(value, dict) and _amounts(value, pod) and not value.keys() & {"cpu", "memory"}:
+        pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
+
+
+def quantity(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    """A quantity of something, which cannot be negative."""
+    found = bare(value)
+    milli = amount(value)
+    if milli is None:
+        if type(found) is str:
+            message = f"`{key}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
+            pod.report("invalid-quantity", message, value)
+    elif milli < 0:
+        pod.report("negative-quantity", f"`{key}` is `{found}`, which is less than nothing", value)
+
+
+def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
+    """Check one side; whether it has huge pages."""
+    huge = False
+    for name, value in amounts.items():
+        sort = sort_of(name)
+        milli = amount(value)
+        if milli is None or milli < 0:
+            quantity(name, value, amounts, pod)
+        if sort is Sort.UNKNOWN:
+            _unknown(name, pod)
+        elif sort is Sort.DEVICE and milli is not None and milli % 1000:
+            message = f"`{name}` is `{bare(value)}`; it is counted in whole ones"
+            pod.report("fractional-device", message, value)
+        elif sort is Sort.HUGEPAGES:
+            huge = True
+            _pages(name, value, milli, pod)
+    return huge
+
+
+def _unknown(name: str, pod: Pod) -> None:
+    known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
+    message = f"`{name}` is not a resource of containers{nearest(name, known)}"
+    pod.report("unknown-resource", message, name)
+
+
+def _pages(name: str, value: Data, milli: int | None, pod: Pod) -> None:
+    size = amount(name[len(_HUGEPAGES) :])
+    if size is None or size <= 0 or size % 1000:
+        pod.report("invalid-hugepages", f"`{name}` does not name a size of pages like `hugepages-2Mi`", name)
+    # A part of a byte counts as one.
+    elif milli is not None and (-(-milli // 1000)) % (size // 1000):
+        pod.report("invalid-hugepages", f"`{name}` is `{bare(value)}`, which is not a whole number of pages", value)
+
+
+def _request(name: str, asked: Data, limit: Data, pod: Pod) -> None:
+    sort = sort_of(name)
+    shared = sort is Sort.SHARED
+    if sort is Sort.UNKNOWN:
+        return
+    if bare(limit) is None:
+        if not shared:
+            message = f"`{name}` is requested without a limit; it cannot be overcommitted, so set the same limit"
+            pod.report("missing-resource-limit", message, name)
+        return
+    wanted, allowed = amount(asked), amount(limit)
+    if wanted is None or allowed is None or wanted == allowed:
+        return
+    if not shared:
+        message = f"`{name}` requests `{bare(asked)}` and is limited to `{bare(limit)}`; they must be equal"
+        rule = "invalid-hugepages" if sort is Sort.HUGEPAGES else "gpu-request-limit-mismatch"
+        pod.report(rule, message, asked)
+    elif wanted > allowed:
+        message = f"`{name}` requests `{bare(asked)}`, more than its limit of `{bare(limit)}`"
+        pod.report("request-exceeds-limit", message, asked)
+
+
+def claims(value: Data, around: str, pod: Pod) -> None:
+    """The claims of the pod that a container uses."""
+    known = {string(claim.get("name")) for claim in mappings(pod.spec.get("resourceClaims"))} - {""}
+    seen: set[tuple[str, str]] = set()
+    for claim in mappings(value):
+        name, request = string(claim.get("name")), string(claim.get("request"))
+        if not name:
+            missing("a claim", claim, "name", around, pod)
+            continue
+        if name not in known:
+            message = f"`resourceClaims` of the pod has no `{name}`{nearest(name, sorted(known))}"
+            pod.report("invalid-resource-claim", message, claim["name"])
+        if request and not is_dns_label(request):
+            pod.report("invalid-resource-claim", f"`{request}` is not a request's name; {DNS_LABEL}", claim["request"])
+        # The whole claim holds each of its requests.
+        if (name, request) in seen or (name, "") in seen or (not request and any(name == one for one, _ in seen)):
+            pod.report("invalid-resource-claim", f"claim `{name}` is used twice", claim["name"])
+        seen.add((name, request))

@@ -1,0 +1,483 @@
+"""Who set this value: places and layers as they are told; and that changing a place changes what it is told to set."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_render import lay_out
+
+from jobgen import catalogue, repo
+from jobgen.commands.explain import explain_job
+from jobgen.expand import Expander
+from jobgen.explain import explain
+from jobgen.jobs import jobs_in
+from jobgen.make import facets_of, make
+from jobgen.merge import LIST_KEYS
+from jobgen.model import plain
+from jobgen.trace import Tracer
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+CASES = sorted((HERE / "render").iterdir())
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata:
+  name: bert
+spec:
+  framework: pytorch
+  image: train:1
+  command: [train, fast]
+  env:
+    LEVEL: info
+  resources: {memory: 4Gi}
+  shm: 1Gi
+  volumes:
+    data: {emptyDir: {}, mountPath: /data}
+  roles:
+    master: {}
+    worker:
+      replicas: 2
+"""
+BASE = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml
+  defaults:
+    restartPolicy: Never
+    env: {LEVEL: debug, HOME: /home}
+    resources: {cpu: 1, memory: 2Gi}
+  patches:
+  - merge:
+      resources: {memory: 8Gi}
+"""
+PROD = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  extends: [base]
+  defaults: {restartPolicy: Always}
+  patches:
+  - match: {names: ["bert*"]}
+    merge:
+      command: [train, slowly, "1"]
+      roles: {worker: {replicas: 8}}
+    manifest:
+      spec: {runPolicy: {backoffLimit: 3}}
+  - jsonPatch:
+    - op: replace
+      path: /spec/pytorchReplicaSpecs/Worker/template/spec/containers/[name=pytorch]/image
+      value: train:2
+    - {op: add, path: /spec/nprocPerNode, value: auto}
+  - manifest: {spec: {runPolicy: {backoffLimit: 4}}}
+"""
+WORKER = "spec.pytorchReplicaSpecs.Worker"
+MAIN = f"{WORKER}.template.spec.containers[0]"
+
+
+@pytest.fixture
+def example(tmp_path):
+    write(tmp_path, {"jobs/bert.yaml": JOB, "overlays/base/overlay.yaml": BASE, "overlays/prod/overlay.yaml": PROD})
+    return tmp_path
+
+
+def write(root, files):
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, "utf-8")
+
+
+def place_in_kind(line, before):
+    """Where a line of the kind description stands, and the column behind the words of it that are given."""
+    path = "schemas/kubeflow.org/pytorchjob_v1.yaml"
+    lines = (ROOT / path).read_text("utf-8").splitlines()
+    number = next(number for number, text in enumerate(lines, start=1) if text.startswith(line))
+    return f"{path}:{number}:{lines[number - 1].index(before) + len(before) + 1}"
+
+
+PLACES = {
+    "KIND": place_in_kind("kind: ", "kind: "),
+    "RESTART": place_in_kind("  restartPolicy: ", "restartPolicy: "),
+    "REPLICAS": place_in_kind("  worker: ", "replicas: "),
+}
+STORIES = {
+    "by the kind": (
+        "kind",
+        """\
+kind = "PyTorchJob"
+  KIND  kind PyTorchJob: "PyTorchJob"
+""",
+    ),
+    "by the kind, as a default that others replace": (
+        f"{WORKER}.restartPolicy",
+        f"""\
+{WORKER}.restartPolicy = "Always"
+  overlays/prod/overlay.yaml:5:29  defaults of prod: "Never" → "Always"
+  overlays/base/overlay.yaml:6:20  defaults of base: "OnFailure" → "Never"
+  RESTART  kind PyTorchJob: "OnFailure"
+""",
+    ),
+    "by the job": (
+        "metadata.name",
+        """\
+metadata.name = "bert"
+  jobs/bert.yaml:4:9  job: "bert"
+""",
+    ),
+    "by the job, over a default": (
+        f"{MAIN}.env[0].value",
+        f"""\
+{MAIN}.env[0].value = "info"
+  jobs/bert.yaml:10:12  job: "debug" → "info"
+  overlays/base/overlay.yaml:7:18  defaults of base: "debug"
+""",
+    ),
+    "by an overlay's defaults": (
+        f"{MAIN}.env.[name=HOME]",
+        f"""\
+{MAIN}.env[1].name = "HOME"
+  overlays/base/overlay.yaml:7:25  defaults of base: "HOME"
+{MAIN}.env[1].value = "/home"
+  overlays/base/overlay.yaml:7:31  defaults of base: "/home"
+""",
+    ),
+    "by a patch, over job and default, for both sides at once": (
+        f"{MAIN}.resources.limits.memory",
+        f"""\
+{MAIN}.resources.limits.memory = "8Gi"
+  overlays/base/overlay.yaml:11:27  patch of base: "4Gi" → "8Gi"
+  jobs/bert.yaml:11:23  job: "2Gi" → "4Gi"
+  overlays/base/overlay.yaml:8:33  defaults of base: "2Gi"
+""",
+    ),
+    "by a patch that replaces a list": (
+        f"{MAIN}.command",
+        f"""\
+{MAIN}.command[0] = "train"
+  overlays/prod/overlay.yaml:9:17  patch of prod: ["train", "fast"] → "train"
+  jobs/bert.yaml:8:12  job: ["train", "fast"]
+{MAIN}.command[1] = "slowly"
+  overlays/prod/overlay.yaml:9:24  patch of prod: ["train", "fast"] → "slowly"
+  jobs/bert.yaml:8:12  job: ["train", "fast"]
+{MAIN}.command[2] = "1"
+  overlays/prod/overlay.yaml:9:32  patch of prod: ["train", "fast"] → "1"
+  jobs/bert.yaml:8:12  job: ["train", "fast"]
+""",
+    ),
+    "by a patch for one role": (
+        f"{WORKER}.replicas",
+        f"""\
+{WORKER}.replicas = 8
+  overlays/prod/overlay.yaml:10:34  patch of prod: 2 → 8
+  jobs/bert.yaml:18:17  job: 1 → 2
+  REPLICAS  kind PyTorchJob: 1
+""",
+    ),
+    "by patches of the manifest, the last over the first": (
+        "/spec/runPolicy",
+        """\
+spec.runPolicy.backoffLimit = 4
+  overlays/prod/overlay.yaml:18:49  patch of prod: 3 → 4
+  overlays/prod/overlay.yaml:12:40  patch of prod: 3
+""",
+    ),
+    "by a JSON patch, over the job": (
+        f"{MAIN}.image",
+        f"""\
+{MAIN}.image = "train:2"
+  overlays/prod/overlay.yaml:16:14  patch of prod: "train:1" → "train:2"
+  jobs/bert.yaml:7:10  job: "train:1"
+""",
+    ),
+    "by a JSON patch, where nothing was": (
+        "spec.nprocPerNode",
+        """\
+spec.nprocPerNode = "auto"
+  overlays/prod/overlay.yaml:17:50  patch of prod: "auto"
+""",
+    ),
+    "by the namespace of the environment": (
+        "metadata.namespace",
+        """\
+metadata.namespace = "ml"
+  overlays/base/overlay.yaml:4:14  namespace of base: "ml"
+""",
+    ),
+    "by the key, where the value is empty": (
+        f"{WORKER}.template.spec.volumes[0]",
+        f"""\
+{WORKER}.template.spec.volumes[0].name = "data"
+  jobs/bert.yaml:14:5  job: "data"
+{WORKER}.template.spec.volumes[0].emptyDir = {{}}
+  jobs/bert.yaml:14:12  job: {{}}
+""",
+    ),
+    "by one word for several fields": (
+        f"{WORKER}.template.spec.volumes[1]",
+        f"""\
+{WORKER}.template.spec.volumes[1].name = "shm"
+  jobs/bert.yaml:12:8  job: "shm"
+{WORKER}.template.spec.volumes[1].emptyDir.medium = "Memory"
+  jobs/bert.yaml:12:8  job: "Memory"
+{WORKER}.template.spec.volumes[1].emptyDir.sizeLimit = "1Gi"
+  jobs/bert.yaml:12:8  job: "1Gi"
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_value_was_set(story, example):
+    field, told = STORIES[story]
+
+    result = explain_job(example, "bert", field, ["prod"], "text")
+
+    expected = re.sub("KIND|RESTART|REPLICAS", lambda match: PLACES[match[0]], told)
+    assert squeezed(result.out) == squeezed(expected)
+    assert result.code == 0
+
+
+def squeezed(text):
+    """Columns are aligned for the eye; what counts is what stands in them."""
+    return re.sub(r"(?<=\S) +", " ", text)
+
+
+# The promise behind all of this: a value can be changed where it is said to have been written. For every place that
+# is told, that one scalar is changed in the file, everything is rendered again, and nothing but the values that were
+# told to come from there has changed.
+
+# Leaves that no file spells: the path to the pods of a runtime names their job.
+PLACELESS = re.compile(r"spec/runtimePatches/0/trainingRuntimeSpec/template/spec/replicatedJobs/0/name")
+# `shm: 1Gi` makes a volume and mounts it: the size is what the line says, and these come with it.
+COME_ALONG = {"shm", "Memory", "/dev/shm"}
+# What a match may ask about: a change there can take a job out of an environment, or out of a patch.
+ASKED_ABOUT = re.compile(r"apiVersion|kind|metadata/(?:name|namespace|labels/.*)")
+# Words of which only some are allowed.
+OTHER_WORDS = {
+    "Always": "Never",
+    "Never": "Always",
+    "OnFailure": "Never",
+    "ExitCode": "Never",
+    "IfNotPresent": "Always",
+    "None": "All",
+    "Running": "All",
+    "All": "Running",
+    "TCP": "UDP",
+    "UDP": "TCP",
+}
+
+
+def told(root):
+    """Every leaf of every object in every environment, with the words about it: who, where, what."""
+    shelf = catalogue.load(root)
+    tracer = Tracer(shelf)
+    return {
+        (env, job.file.path, job.position, job.item, entry.path): entry.words
+        for env, job, expander in walks(root, shelf, tracer.expander)
+        for entry in explain(tracer.trace(job, env).object or {}, ())
+    }
+
+
+def rendered(root):
+    """Every leaf of every object in every environment, as it is."""
+    shelf = catalogue.load(root)
+    expanders = {}
+    leaves = {}
+    for env, job, expander in walks(
+        root, shelf, lambda env: expanders.setdefault(env, Expander(shelf.environment(env, []), list(shelf.kinds)))
+    ):
+        patches = expander.environment.patches_for(facets_of(job.document, expander))
+        made = make(job.document, expander, patches, [], [])
+        for entry in explain(made or {}, ()):
+            leaves[env, job.file.path, job.position, job.item, entry.path] = json.dumps(
+                plain(leaf_at(made, entry.path))
+            )
+    return leaves
+
+
+def walks(root, shelf, expander_of):
+    for job in jobs_in(repo.jobs(root), []):
+        for env in shelf.overlays or [""]:
+            expander = expander_of(env)
+            if expander.environment.takes(facets_of(job.document, expander)):
+                yield env, job, expander
+
+
+def leaf_at(made, path):
+    for step in path:
+        made = made[step]
+    return made
+
+
+def shown(leaf):
+    return "/".join(map(str, leaf[-1]))
+
+
+def prove(root):
+    """Change every place that is told, one at a time; what did not keep the promise."""
+    before, words = rendered(root), told(root)
+    texts = {path: path.read_text("utf-8") for path in root.rglob("*.yaml")}
+    assert set(words) == set(before), "both walks make the same object"
+    setting, losing = {}, {}
+    for leaf, [last, *others] in words.items():
+        assert last.mark or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
+        setting.setdefault(last.mark, set()).add(leaf)
+        losing.update((word.mark, set()) for word in others)
+    broken = []
+    for mark, leaves in {**losing, **setting}.items():
+        path = root / mark.file if mark else root
+        span = span_of(mark, texts[path]) if path in texts else None
+        if span is None:
+            continue
+        start, end = span
+        text = texts[path][start:end]
+        path.write_text(texts[path][:start] + another(text) + texts[path][end:], "utf-8")
+        after = rendered(root)
+        path.write_text(texts[path], "utf-8")
+        changed = {leaf for leaf in before.keys() | after.keys() if before.get(leaf) != after.get(leaf)}
+        expected = {leaf for leaf in leaves if words[leaf][0].value not in COME_ALONG - {text}}
+        repeated = sum(other.count(text) for other in texts.values()) > 1
+        surplus = {
+            leaf
+            for leaf in changed - expected
+            if not is_excused(leaf, expected, words, before, after, repeated=repeated)
+        }
+        if surplus or expected - changed:
+            broken.append((str(mark), sorted(map(shown, surplus)), sorted(map(shown, expected - changed))))
+    return broken
+
+
+def span_of(mark, text):
+    """Where the scalar at a place begins and ends; None if there is a list, or nothing that could be changed."""
+    lines = text.splitlines(keepends=True)
+    start = sum(map(len, lines[: mark.line - 1])) + mark.column - 1
+    end = sum(map(len, lines[: mark.end_line - 1])) + mark.end_column - 1
+    is_key = text[end : end + 1] == ":" and text[end + 1 :].lstrip().startswith(("{}", "[]"))
+    return None if text[start] in "[{" or is_key else (start, end)
+
+
+def is_excused(leaf, expected, words, before, after, *, repeated):
+    """Whether a leaf may change with others: their word is one that patches, or other layers, go by."""
+    asked = any(ASKED_ABOUT.fullmatch(shown(other)) for other in expected)
+    lists = [(*other[:-1], other[-1][:-2]) for other in expected if is_name(other[-1], repeated=repeated)]
+    if asked and len({leaf[:-1] in {other[:-1] for other in walk} for walk in (before, after)}) == 2:
+        return True
+    if (asked or lists) and (leaf not in words or any(word.layer.startswith("patch of ") for word in words[leaf])):
+        return True
+    return any(leaf[:-1] == other[:-1] and leaf[-1][: len(other[-1])] == other[-1] for other in lists)
+
+
+def is_name(path, *, repeated):
+    """Whether a leaf is what its item goes by in a list that is merged by key, and others go by it too."""
+    if len(path) < 3 or path[-3] not in LIST_KEYS:
+        return False
+    return path[-1] == "protocol" or (repeated and path[-1] in ("name", *LIST_KEYS[path[-3]]))
+
+
+def another(text):
+    """A different scalar of the same type that can stand in the same place."""
+    value = yaml.safe_load(text)
+    if isinstance(value, bool):
+        return json.dumps(not value)
+    if isinstance(value, (int, float)):
+        return str(value + 100)
+    quantity = re.fullmatch(r"([0-9]+)([a-zA-Z]*)", value)
+    other = f"{int(quantity[1]) + 100}{quantity[2]}" if quantity else f"{value}x"
+    return json.dumps(OTHER_WORDS.get(value, other))
+
+
+def test_every_place_of_this_repository_sets_what_it_is_told_to_set(tmp_path):
+    for name in ("jobs", "overlays", "schemas"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+
+    assert prove(tmp_path) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_place_of_a_case_sets_what_it_is_told_to_set(case, tmp_path):
+    lay_out(case, tmp_path)
+    if not (tmp_path / "schemas").exists():
+        # The kinds too are files whose places are told; these are read in the place of those that are shipped.
+        shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
+
+    assert [broken for broken in prove(tmp_path) if (case.name, broken[0]) not in TESTED] == []
+
+
+# A JSON patch that tests a value does nothing if it is another.
+TESTED = {("json-patches", "jobs/job.yaml:8:42")}
+
+WORD = st.sampled_from(["aa", "bb", "cc"])
+NAME = st.sampled_from(["AA", "BB"])
+PATH = WORD.map("/mnt/{}".format)
+NUMBER = st.integers(1, 50)
+SIZE = NUMBER.map("{}Gi".format)
+AMOUNTS = st.fixed_dictionaries({}, optional={"cpu": NUMBER, "memory": SIZE, "gpu": NUMBER})
+
+
+def some(**fields):
+    """Up to four of some fields, so that examples stay small and varied."""
+    return st.lists(st.sampled_from(sorted(fields)), max_size=4, unique=True).flatmap(
+        lambda names: st.fixed_dictionaries({name: fields[name] for name in names})
+    )
+
+
+POD = {
+    "image": WORD,
+    "command": st.lists(WORD, max_size=2),
+    "workingDir": PATH,
+    "env": st.dictionaries(NAME, st.one_of(WORD, NUMBER, st.booleans()), max_size=2),
+    "ports": st.dictionaries(WORD, NUMBER, max_size=2),
+    "resources": AMOUNTS.flatmap(lambda flat: AMOUNTS.map(lambda limits: {**flat, "limits": limits})),
+    "volumes": st.dictionaries(WORD, st.fixed_dictionaries({"pvc": WORD, "mountPath": PATH}), max_size=1),
+    "shm": SIZE,
+    "restartPolicy": st.sampled_from(["Always", "OnFailure", "Never"]),
+    "nodeSelector": st.dictionaries(WORD, WORD, max_size=2),
+    "tolerations": st.lists(st.fixed_dictionaries({"key": WORD}), max_size=2),
+    "serviceAccount": WORD,
+    "imagePullSecrets": st.lists(WORD, max_size=2, unique=True),
+    "securityContext": st.fixed_dictionaries({"runAsUser": NUMBER, "privileged": st.booleans()}),
+    "labels": st.dictionaries(WORD, WORD, max_size=2),
+    "podTemplate": st.fixed_dictionaries({"spec": st.fixed_dictionaries({"schedulerName": WORD})}),
+}
+SPEC = some(
+    **POD,
+    roles=st.dictionaries(st.sampled_from(["master", "worker"]), some(**POD, replicas=NUMBER), max_size=2),
+    runPolicy=st.fixed_dictionaries({"backoffLimit": NUMBER}),
+    queue=WORD,
+    description=WORD,
+    manifest=st.fixed_dictionaries({"spec": st.fixed_dictionaries({"successPolicy": WORD})}),
+)
+NOTES = st.fixed_dictionaries({"metadata": st.fixed_dictionaries({"annotations": st.dictionaries(WORD, WORD)})})
+NOTE = st.fixed_dictionaries({"op": st.just("add"), "path": st.just("/metadata/annotations"), "value": NOTES})
+PATCH = st.one_of(
+    st.fixed_dictionaries({"merge": SPEC}),
+    st.fixed_dictionaries({"manifest": NOTES}),
+    st.fixed_dictionaries({"jsonPatch": st.lists(NOTE, min_size=1, max_size=1)}),
+)
+LAYER = some(namespace=WORD, defaults=SPEC, patches=st.lists(PATCH, max_size=2))
+
+
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(st.sampled_from(["pytorch", "xgboost", "paddle"]), SPEC, LAYER, LAYER, st.booleans())
+def test_every_place_of_any_repository_sets_what_it_is_told_to_set(framework, spec, base, env, flow):
+    job = {"kind": "TrainingJob", "metadata": {"name": "job"}, "spec": {"framework": framework, **spec}}
+    files = {
+        "jobs/job.yaml": job,
+        "overlays/base/overlay.yaml": {"kind": "Overlay", "spec": base},
+        "overlays/env/overlay.yaml": {"kind": "Overlay", "spec": {"extends": ["base"], **env}},
+    }
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for path, data in files.items():
+            write(root, {path: yaml.safe_dump({"apiVersion": "jobgen.dev/v1", **data}, default_flow_style=flow)})
+        shutil.copytree(ROOT / "schemas", root / "schemas")
+
+        assert prove(root) == []

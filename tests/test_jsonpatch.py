@@ -1,0 +1,52 @@
+"""RFC 6902 by its cases; each is carried out on bare data and on data with places."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobgen.jsonpatch import apply
+from jobgen.model import plain
+from jobgen.source import read
+
+TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")
+CASES = yaml.safe_load(TEXT)
+MARKED = read(f"cases:\n{TEXT}".encode(), "jsonpatch.yaml", marked=True).documents[0].data["cases"]
+
+every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["about"] for case in CASES])
+
+
+@every_case
+def test_the_patch_does_what_the_rfc_says(number):
+    case, problems = deepcopy(CASES[number]), []
+
+    result = apply(case["document"], case["patch"], problems)
+
+    assert [problem.message for problem in problems] == ([case["fails"]] if "fails" in case else [])
+    assert result == case.get("then", CASES[number]["document"])
+    assert case == CASES[number], "neither the object nor the patch is changed"
+
+
+@every_case
+def test_places_ride_along_and_failures_point_at_the_path_that_failed(number):
+    case, problems = MARKED[number], []
+
+    result = apply(case["document"], case["patch"], problems)
+
+    assert plain(result) == CASES[number].get("then", CASES[number]["document"])
+    assert all(any(problem.node is operation["path"] for operation in case["patch"]) for problem in problems)
+
+
+def test_what_a_patch_sets_knows_its_line_and_what_it_replaced():
+    [document] = read(
+        b'object: {env: [{name: A, value: "1"}]}\npatch:\n- op: replace\n  path: /env/0/value\n  value: "2"\n',
+        "file.yaml",
+        marked=True,
+    ).documents
+    before = document.data["object"]["env"][0]["value"]
+
+    after = apply(document.data["object"], document.data["patch"], [])["env"][0]["value"]
+
+    assert (after.value, str(after.mark)) == ("2", "file.yaml:5:10")
+    assert after.under is before

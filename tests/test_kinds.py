@@ -1,0 +1,215 @@
+"""Kind descriptions: what they say is what the operators do, and every kind can be rendered from them alone."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobgen import catalogue
+from jobgen.pipeline import Run
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "schemas").glob("*/*.yaml"))
+DESCRIBED = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
+FRAMEWORKS = ["mxnet", "mpi", "paddle", "tensorflow", "pytorch", "xgboost", "jax"]
+PLATFORMS = ["kubeflow", "mpi-operator", "trainer", "tensorstack"]
+
+# As the operators' sources have it: group and kind, where replicas are, roles, container, port, restart policy.
+FACTS = """
+pytorchjob_v1                 kubeflow.org/v1  PyTorchJob spec.pytorchReplicaSpecs Master,Worker pytorch pytorchjob-port:23456 OnFailure
+tfjob_v1                      kubeflow.org/v1  TFJob spec.tfReplicaSpecs Chief,Master,PS,Worker,Evaluator tensorflow tfjob-port:2222 Never
+mpijob_v1                     kubeflow.org/v1  MPIJob spec.mpiReplicaSpecs Launcher,Worker {job} - Never
+xgboostjob_v1                 kubeflow.org/v1  XGBoostJob spec.xgbReplicaSpecs Master,Worker xgboost xgboostjob-port:9999 Never
+paddlejob_v1                  kubeflow.org/v1  PaddleJob spec.paddleReplicaSpecs Master,Worker paddle master:36543 OnFailure
+jaxjob_v1                     kubeflow.org/v1  JAXJob spec.jaxReplicaSpecs Worker jax jaxjob-port:6666 Never
+mxjob_v1                      kubeflow.org/v1  MXJob spec.mxReplicaSpecs Scheduler,Server,Worker,TunerTracker,TunerServer,Tuner mxnet mxjob-port:9091 Never
+mpijob_v2beta1                kubeflow.org/v2beta1 MPIJob spec.mpiReplicaSpecs Launcher,Worker {job} - -
+trainjob_v1alpha1             trainer.kubeflow.org/v1alpha1 TrainJob spec.trainer.numNodes node,master,worker,launcher node - -
+tensorflowtrainingjob_v1beta1 batch.tensorstack.dev/v1beta1 TensorFlowTrainingJob spec.replicaSpecs chief,ps,worker,evaluator tensorflow - -
+pytorchtrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 PyTorchTrainingJob spec.replicaSpecs master,worker pytorch - -
+xgboosttrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 XGBoostTrainingJob spec.replicaSpecs master,worker xgboost - OnFailure
+"""  # noqa: E501
+# First version that serves the kind, the one that deprecates it and the one that no longer has it.
+VERSIONS = {
+    "jaxjob_v1": {"since": "1.9.0"},
+    "mpijob_v1": {"since": "1.4.0"},
+    "mpijob_v2beta1": {"since": "0.3.0"},
+    "mxjob_v1": {"since": "1.3.0", "deprecated": "1.8.0", "removed": "1.9.0"},
+    "paddlejob_v1": {"since": "1.6.0"},
+    "pytorchjob_v1": {"since": "1.3.0"},
+    "tfjob_v1": {"since": "1.3.0"},
+    "trainjob_v1alpha1": {"since": "2.0.0"},
+    "xgboostjob_v1": {"since": "1.3.0"},
+}
+# The longest name of a job whose longest role, or the one named, has up to 10, 100, 1000 and 10000 replicas.
+NAME_BUDGETS = {
+    ("pytorchjob_v1", "worker"): (54, 53, 52, 51),
+    ("paddlejob_v1", "worker"): (54, 53, 52, 51),
+    ("xgboostjob_v1", "worker"): (54, 53, 52, 51),
+    ("jaxjob_v1", "worker"): (54, 53, 52, 51),
+    ("tfjob_v1", "worker"): (54, 53, 52, 51),
+    ("tfjob_v1", "evaluator"): (51, 50, 49, 48),
+    ("mxjob_v1", "scheduler"): (51, 50, 49, 48),
+    ("mxjob_v1", "tunerTracker"): (48, 47, 46, 45),
+    ("mpijob_v1", "worker"): (54, 53, 52, 51),
+    ("mpijob_v2beta1", "worker"): (54, 53, 52, 51),
+    ("trainjob_v1alpha1", "node"): (48, 47, 46, 45),
+}
+
+every_description = pytest.mark.parametrize("name", DESCRIBED)
+every_service = pytest.mark.parametrize(
+    ("name", "framework"), [(name, framework) for name, kind in DESCRIBED.items() for framework in kind["frameworks"]]
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_description_fits_its_schema_and_its_place(path):
+    described = DESCRIBED[path.stem]
+    group, _, version = described["apiVersion"].partition("/")
+
+    assert catalogue.faults(described, "kind") == []
+    assert (path.parent.name, path.stem) == (group, f"{described['kind'].lower()}_{version}")
+    assert described["plural"] == f"{described['kind'].lower()}s"
+
+
+@every_description
+def test_a_description_says_what_its_operator_does(name):
+    kind = DESCRIBED[name]
+    port = kind.get("port")
+
+    said = [
+        name,
+        kind["apiVersion"],
+        kind["kind"],
+        kind["replicas"]["at"],
+        ",".join(role.get("spelling", ours) for ours, role in kind["roles"].items()),
+        kind["container"],
+        f"{port['name']}:{port['number']}" if port else "-",
+        kind.get("operatorRestartPolicy", "-"),
+    ]
+    assert said in [line.split() for line in FACTS.strip().splitlines()]
+
+
+@every_description
+def test_a_kind_exists_in_the_versions_of_its_operator_that_serve_it(name):
+    said = {key: value for key, value in DESCRIBED[name]["operator"].items() if key != "name"}
+
+    assert said == VERSIONS.get(name, {})
+
+
+@every_description
+def test_what_a_description_names_it_also_has(name):
+    kind = DESCRIBED[name]
+    frameworks = [framework or {} for framework in kind["frameworks"].values()]
+    named = {
+        kind["single"],
+        *kind["success"],
+        *(role for framework in frameworks for role in framework.get("roles", [])),
+    }
+
+    assert named <= set(kind["roles"])
+    assert set(kind["frameworks"]) <= set(FRAMEWORKS)
+    assert kind["platform"] in PLATFORMS
+    assert kind.get("operatorRestartPolicy", "Never") in kind.get("restartPolicies", ["Never"])
+    assert all(role.get("min", 0) <= role["replicas"] <= role.get("max", 1) for role in kind["roles"].values())
+
+
+@pytest.mark.parametrize(("name", "role"), NAME_BUDGETS)
+def test_the_name_budget_is_what_the_longest_suffix_leaves(name, role):
+    kind = DESCRIBED[name]
+    spelling = kind["roles"][role].get("spelling", role).lower()
+
+    left = [63 - len(kind["nameSuffix"].format(role=spelling, index=10**digits - 1)) for digits in range(1, 5)]
+
+    assert tuple(left) == NAME_BUDGETS[name, role]
+
+
+@every_description
+def test_every_kind_has_what_its_operator_appends_to_names(name):
+    assert "{index}" in DESCRIBED[name]["nameSuffix"]
+
+
+@every_service
+def test_a_job_with_all_its_roles_renders_with_each_in_its_place(name, framework, tmp_path):
+    kind = DESCRIBED[name]
+    roles = (kind["frameworks"][framework] or {}).get("roles", list(kind["roles"]))
+    written = {role: {"replicas": number} for number, role in enumerate(roles, start=1)}
+    own = {framework: {"runtime": "some-runtime"}} if (name, framework) == ("trainjob_v1alpha1", "mpi") else {}
+
+    [made], findings = rendered(tmp_path, kind["platform"], framework, {"roles": written, **own})
+
+    assert findings == []
+    assert (made["apiVersion"], made["kind"], made["metadata"]) == (kind["apiVersion"], kind["kind"], {"name": "job"})
+    replicas = made
+    for step in kind["replicas"]["at"].split("."):
+        replicas = replicas[step]
+    spelt = {kind["roles"][role].get("spelling", role): fields["replicas"] for role, fields in written.items()}
+    if kind["replicas"]["shape"] == "one":
+        launchers = {role for role in roles if kind["roles"][role].get("launches")}
+        assert replicas == sum(count for role, count in spelt.items() if role not in launchers)
+        assert made["spec"]["trainer"]["image"] == "x"
+        return
+    by_role = replicas if kind["replicas"]["shape"] == "map" else {item["type"]: item for item in replicas}
+    container = kind["container"].format(job="job")
+    assert {role: replica["replicas"] for role, replica in by_role.items()} == spelt
+    assert all(
+        replica["template"]["spec"]["containers"] == [{"name": container, "image": "x"}] for replica in by_role.values()
+    )
+
+
+@pytest.mark.parametrize(("framework", "platform"), list(product(FRAMEWORKS, PLATFORMS)))
+def test_every_framework_on_every_platform_renders_or_is_refused_with_the_reason(framework, platform, tmp_path):
+    serving = [kind for kind in DESCRIBED.values() if kind["platform"] == platform and framework in kind["frameworks"]]
+
+    objects, findings = rendered(tmp_path, platform, framework, {})
+
+    if (framework, platform) == ("mpi", "trainer"):
+        # Served, but by a runtime that only the cluster knows.
+        message = "TrainJob has no runtime of its own for `mpi`; set `mpi.runtime`"
+        assert (objects, findings) == ([], [("missing-field", message)])
+    elif serving:
+        assert [made["kind"] for made in objects] == [kind["kind"] for kind in serving]
+        assert findings == []
+    else:
+        [[rule, message]] = findings
+        assert objects == []
+        assert rule == "not-expressible"
+        assert message.startswith(f"`{framework}` cannot be trained on platform `{platform}`; it can be on ")
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_a_version_that_does_not_serve_the_kind_is_refused_with_the_reason(name, tmp_path):
+    kind, versions = DESCRIBED[name], VERSIONS[name]
+    framework = next(iter(kind["frameworks"]))
+    operator = kind["operator"]["name"]
+    outside = {"before": "0.1.0", **({"after": versions["removed"]} if "removed" in versions else {})}
+
+    for when, version in outside.items():
+        objects, [[rule, message]] = rendered(
+            tmp_path / when, kind["platform"], framework, {}, operators={operator: version}
+        )
+
+        assert objects == []
+        assert rule == "not-expressible"
+        assert message.startswith(f"{operator} {version} has no {kind['kind']} for `{framework}`: it came with ")
+
+
+@pytest.mark.parametrize("version", ["1.9", "v1.9.0", "1.9.0-rc.1", "1.10.2", "2"])
+def test_versions_are_compared_as_numbers(version, tmp_path):
+    objects, findings = rendered(tmp_path, "kubeflow", "jax", {}, operators={"training-operator": version})
+
+    assert [made["kind"] for made in objects] == ["JAXJob"]
+    assert findings == []
+
+
+def rendered(root, platform, framework, spec, operators=None):
+    """The objects of a job with nothing but this on a platform, and what is wrong."""
+    job = {"kind": "TrainingJob", "metadata": {"name": "job"}, "spec": {"framework": framework, "image": "x", **spec}}
+    overlay = {"kind": "Overlay", "spec": {"cluster": {"platform": platform, "operators": operators or {}}}}
+    for path, data in (("jobs/job.yaml", job), ("overlays/env/overlay.yaml", overlay)):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(yaml.safe_dump({"apiVersion": "jobgen.dev/v1", **data}))
+    run = Run(catalogue.load(root), ["env"])
+    objects = [made.object for made in run]
+    return objects, [(finding.rule, finding.message) for finding in run.findings]

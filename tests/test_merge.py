@@ -1,0 +1,567 @@
+"""The merge law, as laws; then on manifests of real kinds, as overlays use it."""
+
+from copy import deepcopy
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen import catalogue
+from jobgen.merge import LIST_KEYS, merge
+from jobgen.model import Items, Key, Leaf, Mark, mark_of, plain
+from jobgen.pipeline import Run
+
+laws = settings(derandomize=True, deadline=None, max_examples=120)
+
+WORDS = st.sampled_from(["a", "b", "c"])
+KEYS = st.lists(st.sampled_from(["word", "map", "list", "env", "ports", "containers"]), max_size=3, unique=True)
+
+
+@st.composite
+def trees(draw, *, nulls=False, repeats=False, depth=2):
+    """Maps of maps; a key always holds the same type, and items of a keyed list have their keys."""
+    tree = {}
+    for key in draw(KEYS):
+        if nulls and draw(st.integers(0, 3)) == 0:
+            tree[key] = None
+        elif key == "word" or depth == 0:
+            tree["word"] = draw(WORDS)
+        elif key == "list":
+            tree[key] = draw(st.lists(WORDS, max_size=2))
+        elif key == "map":
+            tree[key] = draw(trees(nulls=nulls, repeats=repeats, depth=depth - 1))
+        else:
+            tree[key] = [
+                {**identified, **draw(trees(nulls=nulls, repeats=repeats, depth=depth - 1))}
+                for identified in draw(identities(key, repeats=repeats))
+            ]
+    return tree
+
+
+def identities(name, *, repeats):
+    if name != "ports":
+        return st.lists(st.fixed_dictionaries({"name": WORDS}), max_size=3, unique_by=None if repeats else str)
+    port = st.fixed_dictionaries(
+        {"containerPort": st.integers(1, 3)}, optional={"protocol": st.sampled_from(["TCP", "UDP"])}
+    )
+    return st.lists(port, max_size=3, unique_by=None if repeats else lambda item: identity(item, "ports"))
+
+
+def identity(item, name):
+    return tuple(item.get(key, "TCP") for key in LIST_KEYS[name])
+
+
+FULL = trees()
+PATCHES = trees(nulls=True)
+REPEATING = trees(repeats=True)
+MAPS = st.dictionaries(
+    st.sampled_from(["word", "map", "env", "ports"]),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(0, 1), st.sampled_from(["a", "b", "delete", "replace"])),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.dictionaries(st.sampled_from(["word", "name", "value", "env", "ports", "$patch"]), inner, max_size=3),
+        ),
+        max_leaves=8,
+    ),
+    max_size=3,
+)
+"""Trees in which anything may stand anywhere."""
+
+
+def traced(tree, file):
+    """The tree as it would be read with places: every scalar, key and list on a line of its own."""
+    count = iter(range(1, 1_000_000))
+
+    def walk(node):
+        mark = Mark(file, next(count))
+        if isinstance(node, dict):
+            return {Key.at(key, Mark(file, next(count))): walk(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return Items([walk(value) for value in node], mark)
+        return Leaf(node, mark)
+
+    return walk(tree)
+
+
+def merged(base, over):
+    return merge(base, over, [])
+
+
+def without_nulls(tree, name=""):
+    """What a patch says when there is nothing below it."""
+    if isinstance(tree, dict):
+        return {key: without_nulls(value, key) for key, value in tree.items() if value is not None}
+    if isinstance(tree, list) and name in LIST_KEYS:
+        return [without_nulls(item) for item in tree]
+    return tree
+
+
+@laws
+@given(MAPS)
+def test_a_patch_that_says_nothing_changes_nothing(tree):
+    assert merged(tree, {}) == tree
+
+
+@laws
+@given(PATCHES)
+def test_a_patch_on_nothing_is_the_patch_without_its_nulls(patch):
+    assert merged({}, patch) == without_nulls(patch)
+
+
+@laws
+@given(MAPS, MAPS)
+def test_laying_a_patch_twice_is_laying_it_once(base, patch):
+    once = merged(base, patch)
+
+    assert merged(once, patch) == once
+
+
+@laws
+@given(MAPS, MAPS)
+def test_neither_side_is_changed(base, patch):
+    before = deepcopy((base, patch))
+
+    merged(base, patch)
+
+    assert (base, patch) == before
+
+
+@laws
+@given(REPEATING, REPEATING, REPEATING)
+def test_without_nulls_it_does_not_matter_which_layers_are_merged_first(one, two, three):
+    assert merged(merged(one, two), three) == merged(one, merged(two, three))
+
+
+@laws
+@given(MAPS, MAPS)
+def test_places_ride_along_and_change_nothing(base, patch):
+    assert plain(merged(traced(base, "base"), traced(patch, "patch"))) == merged(base, patch)
+
+
+def words(tree, path=()):
+    """Every scalar that is reached through maps alone."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from words(value, (*path, str(key)))
+        elif not isinstance(value, list):
+            yield (*path, str(key)), value
+
+
+@laws
+@given(FULL, PATCHES)
+def test_the_winner_keeps_its_place_and_knows_whom_it_beat(base, patch):
+    below, above = traced(base, "base"), traced(patch, "patch")
+    losers, winners = dict(words(below)), dict(words(above))
+
+    result = dict(words(merged(below, above)))
+
+    for path, leaf in result.items():
+        if path in winners:
+            assert leaf.mark == winners[path].mark
+            assert leaf.under is losers.get(path)
+        else:
+            assert leaf is losers[path]
+
+
+@laws
+@given(FULL, PATCHES)
+def test_a_null_deletes_and_is_noted_with_whether_there_was_anything(base, patch):
+    deletions = []
+    present = {path for path, _ in nodes(base)}
+    nulls = [path for path, value in nodes(patch) if value is None]
+
+    result = merge(base, patch, deletions)
+
+    assert not {path for path, _ in nodes(result)} & set(nulls)
+    assert [(deletion.key, deletion.found) for deletion in deletions] == [(path[-1], path in present) for path in nulls]
+
+
+def nodes(tree, path=()):
+    """Every value under a key in the order of a walk; an item of a keyed list goes by its key."""
+    for key, value in tree.items():
+        yield (*path, key), value
+        if isinstance(value, dict):
+            yield from nodes(value, (*path, key))
+        elif isinstance(value, list) and key in LIST_KEYS:
+            for item in value:
+                yield from nodes(item, (*path, key, identity(item, key)))
+
+
+@laws
+@given(REPEATING, REPEATING)
+def test_items_of_the_base_stay_where_they_are_and_none_is_lost(base, patch):
+    result = merged(base, patch)
+
+    for name in LIST_KEYS:
+        before = [identity(item, name) for item in base.get(name, [])]
+        new = [identity(item, name) for item in patch.get(name, []) if identity(item, name) not in before]
+        after = [identity(item, name) for item in result.get(name, [])]
+        assert after == before + list(dict.fromkeys(new))
+
+
+@pytest.mark.parametrize("name", LIST_KEYS)
+def test_keyed_lists_merge_by_their_key(name):
+    first = LIST_KEYS[name][0]
+    base = {name: [{first: 1, "kept": "base", "word": "base"}, {first: 2, "word": "base"}]}
+    patch = {name: [{first: 3, "word": "patch"}, {first: 1, "word": "patch"}]}
+
+    result = merged(base, patch)
+
+    assert result == {
+        name: [
+            {first: 1, "kept": "base", "word": "patch"},
+            {first: 2, "word": "base"},
+            {first: 3, "word": "patch"},
+        ]
+    }
+
+
+def test_a_port_without_a_protocol_is_a_tcp_port():
+    base = {"ports": [{"containerPort": 53, "name": "dns"}]}
+
+    tcp = merged(base, {"ports": [{"containerPort": 53, "protocol": "TCP", "hostPort": 53}]})
+    udp = merged(base, {"ports": [{"containerPort": 53, "protocol": "UDP"}]})
+
+    assert tcp == {"ports": [{"containerPort": 53, "name": "dns", "protocol": "TCP", "hostPort": 53}]}
+    assert udp == {"ports": [{"containerPort": 53, "name": "dns"}, {"containerPort": 53, "protocol": "UDP"}]}
+
+
+@pytest.mark.parametrize("name", ["command", "args", "tolerations", "envFrom", "targetJobs", "matchExpressions"])
+def test_every_other_list_is_replaced_whole(name):
+    base = {name: [{"name": "a", "word": "base"}, {"name": "b"}]}
+
+    assert merged(base, {name: [{"name": "a"}]}) == {name: [{"name": "a"}]}
+    assert merged(base, {name: []}) == {name: []}
+
+
+def test_an_empty_keyed_list_says_nothing():
+    assert merged({"env": [{"name": "A"}]}, {"env": []}) == {"env": [{"name": "A"}]}
+
+
+def test_items_without_their_key_cannot_be_told_apart_so_their_list_is_replaced():
+    nameless = {"ports": [{"port": 80, "targetPort": 8080}]}
+
+    assert merged(nameless, {"ports": [{"port": 443}]}) == {"ports": [{"port": 443}]}
+    assert merged(nameless, {"ports": [{"containerPort": 1}]}) == {"ports": [{"containerPort": 1}]}
+
+
+def test_of_items_with_one_key_the_last_is_merged_and_the_others_are_left_alone():
+    base = {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]}
+
+    result = merged(base, {"env": [{"name": "A", "value": "3"}]})
+
+    assert result == {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "3"}]}
+
+
+def test_deleting_an_item_deletes_all_that_have_its_key():
+    deletions = []
+    base = {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]}
+
+    result = merge(base, {"env": [{"name": "A", "$patch": "delete"}]}, deletions)
+
+    assert result == {"env": [{"name": "B"}]}
+    assert [(deletion.key, deletion.found) for deletion in deletions] == [("A", True)]
+
+
+def test_deleting_an_item_that_is_not_there_is_noted():
+    deletions = []
+    base = {"env": [{"name": "A"}]}
+
+    result = merge(base, {"env": [{"name": "B", "$patch": "delete"}]}, deletions)
+
+    assert result == base
+    assert [(deletion.key, deletion.found) for deletion in deletions] == [("B", False)]
+
+
+def test_a_map_is_deleted_by_a_marker_or_by_a_null():
+    marked, nulled = [], []
+    base = {"affinity": {"nodeAffinity": {}}, "word": "a"}
+
+    by_marker = merge(base, {"affinity": {"$patch": "delete"}}, marked)
+    by_null = merge(base, {"affinity": None}, nulled)
+
+    assert by_marker == by_null == {"word": "a"}
+    assert [deletion.found for deletion in marked + nulled] == [True, True]
+
+
+def test_a_replaced_map_is_taken_as_it_is():
+    base = {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+
+    result = merged(base, {"resources": {"limits": {"$patch": "replace", "cpu": "2"}}})
+
+    assert result == {"resources": {"limits": {"cpu": "2"}}}
+
+
+def test_a_replaced_item_is_taken_as_it_is_and_keeps_its_seat():
+    base = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}
+
+    result = merged(base, {"containers": [{"name": "a", "$patch": "replace", "command": ["z"]}]})
+
+    assert result == {"containers": [{"name": "a", "command": ["z"]}, {"name": "b", "image": "y"}]}
+
+
+def test_a_replaced_list_is_taken_as_it_is():
+    base = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}
+
+    result = merged(base, {"containers": [{"$patch": "replace"}, {"name": "c"}]})
+
+    assert result == {"containers": [{"name": "c"}]}
+
+
+WHOLE = "the list has no keys and is replaced whole; write it as it shall be"
+
+
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        ({"$patch": "delete"}, "`$patch: delete` stands for the whole, and the whole cannot be deleted"),
+        ({"map": {"$patch": "remove"}}, "`$patch` is `remove`, and must be `delete` or `replace`"),
+        (
+            {"tolerations": [{"key": "a", "$patch": "delete"}, {"key": "b"}]},
+            f"nothing in `tolerations` can be deleted: {WHOLE}",
+        ),
+        (
+            {"list": [{"deep": {"er": {"$patch": "delete"}}}]},
+            f"nothing in `er` can be deleted: {WHOLE}",
+        ),
+        (
+            {"env": [{"name": "A", "$patch": "delete"}, {"value": "nameless"}]},
+            f"nothing in `env` can be deleted: {WHOLE}",
+        ),
+    ],
+)
+def test_a_marker_that_cannot_be_obeyed_is_noted_and_never_left_behind(patch, fault):
+    bare, placed = [], []
+
+    result = merge({"env": [{"name": "A"}]}, patch, bare)
+    merge({"env": [{"name": "A"}]}, traced(patch, "patch"), placed)
+
+    assert "$patch" not in repr(result)
+    assert [(deletion.fault, deletion.found) for deletion in bare] == [(fault, False)]
+    assert [deletion.mark.file for deletion in placed] == ["patch"]
+
+
+def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
+    base = traced({"env": [{"name": "A", "value": "1"}]}, "base")
+    patch = traced({"env": [{"name": "A", "value": "2"}]}, "patch")
+
+    [item] = merged(base, patch)["env"]
+
+    assert item["name"] is base["env"][0]["name"]
+    assert (item["value"].mark.file, item["value"].under) == ("patch", base["env"][0]["value"])
+
+
+def test_a_list_that_replaces_another_knows_it():
+    base, patch = traced({"args": ["a"]}, "base"), traced({"args": ["b", "c"]}, "patch")
+
+    result = merged(base, patch)
+
+    assert mark_of(result["args"]).file == "patch"
+    assert result["args"].under is base["args"]
+
+
+# What follows are the things that users of kustomize ask for: merging by key inside custom resources, with no
+# schema to write; markers that say so when they hit nothing; list items by name in JSON patches.
+
+POD = """
+serviceAccountName: trainer
+imagePullSecrets:
+- name: registry
+initContainers:
+- name: fetch
+  image: fetch:1
+  command: [fetch, everything]
+containers:
+- name: main
+  image: train:1
+  command: [train]
+  env:
+  - name: A
+    value: "1"
+  - name: B
+    valueFrom: {fieldRef: {fieldPath: metadata.name}}
+  ports:
+  - name: rdzv
+    containerPort: 29500
+  volumeMounts:
+  - name: data
+    mountPath: /data
+- name: logs
+  image: logs:1
+volumes:
+- name: data
+  persistentVolumeClaim: {claimName: data}
+- name: cache
+  emptyDir: {}
+"""
+
+TRAIN_JOB_PATH = ("runtimePatches", 0, "trainingRuntimeSpec", "template", "spec", "replicatedJobs", 0, "template")
+KINDS = {
+    "PyTorchJob": ("kubeflow.org/v1", ("pytorchReplicaSpecs", "Worker", "template", "spec")),
+    "MPIJob": ("kubeflow.org/v2beta1", ("mpiReplicaSpecs", "Worker", "template", "spec")),
+    "TensorFlowTrainingJob": ("batch.tensorstack.dev/v1beta1", ("replicaSpecs", 0, "template", "spec")),
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1", (*TRAIN_JOB_PATH, "spec", "template", "spec")),
+}
+ITEM_KEYS = {
+    "replicaSpecs": {"type": "worker"},
+    "runtimePatches": {"manager": "example.org/team"},
+    "replicatedJobs": {"name": "node"},
+}
+
+
+def around(kind, pod):
+    """A pod spec where the kind keeps it."""
+    node, path = pod, KINDS[kind][1]
+    for step, holder in zip(reversed(path), [*reversed(path[:-1]), "spec"], strict=True):
+        node = [{**ITEM_KEYS[holder], **node}] if step == 0 else {step: node}
+    return {"spec": node}
+
+
+def inside(kind, manifest):
+    """The pod spec of a manifest."""
+    node = manifest["spec"]
+    for step in KINDS[kind][1]:
+        node = node[step]
+    return node
+
+
+def pointer(kind, rest):
+    """A JSON pointer into the pod spec, by name wherever there is one."""
+    steps = []
+    for step, holder in zip(KINDS[kind][1], ["spec", *KINDS[kind][1]], strict=False):
+        [[key, value]] = ITEM_KEYS[holder].items() if step == 0 else [[None, None]]
+        steps.append(f"[{key}={value}]" if key else step)
+    return f"/spec/{'/'.join(steps)}/{rest}"
+
+
+def patched(kind, root, *patches):
+    """The pod spec of a raw manifest behind an overlay with these patches, and what is wrong."""
+    manifest = {"apiVersion": KINDS[kind][0], "kind": kind, "metadata": {"name": "job"}}
+    overlay = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {"patches": list(patches)}}
+    for path, data in (
+        ("jobs/job.yaml", {**manifest, **around(kind, yaml.safe_load(POD))}),
+        ("overlays/env/overlay.yaml", overlay),
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(yaml.safe_dump(data))
+    run = Run(catalogue.load(root), ["env"])
+    objects = [inside(kind, made.object) for made in run]
+    return objects, [(finding.rule, finding.message) for finding in run.findings]
+
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("patch", "path", "expected"),
+    [
+        (
+            {"containers": [{"name": "main", "image": "train:2"}]},
+            ("containers",),
+            [("main", "train:2"), ("logs", "logs:1")],
+        ),
+        (
+            {"containers": [{"name": "metrics", "image": "metrics:1"}]},
+            ("containers",),
+            [("main", "train:1"), ("logs", "logs:1"), ("metrics", "metrics:1")],
+        ),
+        ({"initContainers": [{"name": "fetch", "image": "fetch:2"}]}, ("initContainers",), [("fetch", "fetch:2")]),
+        ({"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}, ("volumes",), ["data", "cache", "shm"]),
+        ({"imagePullSecrets": [{"name": "mirror"}]}, ("imagePullSecrets",), ["registry", "mirror"]),
+        (
+            {"containers": [{"name": "main", "env": [{"name": "A", "value": "2"}, {"name": "C", "value": "3"}]}]},
+            ("containers", 0, "env"),
+            ["A", "B", "C"],
+        ),
+        (
+            {"containers": [{"name": "main", "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}]},
+            ("containers", 0, "volumeMounts"),
+            ["data", "shm"],
+        ),
+        (
+            {"containers": [{"name": "main", "ports": [{"name": "http", "containerPort": 80}]}]},
+            ("containers", 0, "ports"),
+            ["rdzv", "http"],
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_lists_of_pods_merge_by_key_inside_every_kind(kind, patch, path, expected, tmp_path):
+    [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, patch)})
+
+    found = pod
+    for step in path:
+        found = found[step]
+    named = [(item["name"], item["image"]) if "image" in item else item["name"] for item in found]
+    assert findings == []
+    assert named == expected
+    assert pod["containers"][0]["command"] == ["train"]
+
+
+@every_kind
+def test_only_what_a_patch_names_is_changed(kind, tmp_path):
+    change = {"containers": [{"name": "main", "env": [{"name": "A", "value": "2"}]}]}
+
+    [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
+
+    expected = yaml.safe_load(POD)
+    expected["containers"][0]["env"][0]["value"] = "2"
+    assert findings == []
+    assert pod == expected
+
+
+@every_kind
+def test_a_delete_marker_takes_one_item_and_leaves_its_neighbours(kind, tmp_path):
+    change = {
+        "containers": [
+            {"name": "logs", "$patch": "delete"},
+            {"name": "main", "env": [{"name": "B", "$patch": "delete"}]},
+        ],
+        "volumes": [{"name": "cache", "$patch": "delete"}],
+        "serviceAccountName": None,
+    }
+
+    [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
+
+    expected = yaml.safe_load(POD)
+    del expected["containers"][1], expected["containers"][0]["env"][1], expected["volumes"][1]
+    del expected["serviceAccountName"]
+    assert findings == []
+    assert pod == expected
+
+
+@every_kind
+def test_a_delete_marker_that_hits_nothing_is_an_error(kind, tmp_path):
+    change = {"containers": [{"name": "main", "env": [{"name": "NOPE", "$patch": "delete"}]}]}
+
+    _, findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
+
+    assert findings == [("deletes-nothing", "`NOPE` is to be deleted, but there is nothing to delete")]
+
+
+@every_kind
+def test_a_json_patch_finds_items_by_name(kind, tmp_path):
+    operations = [
+        {"op": "replace", "path": pointer(kind, "containers/[name=main]/env/[name=A]/value"), "value": "2"},
+        {"op": "remove", "path": pointer(kind, "volumes/[name=cache]")},
+    ]
+
+    [pod], findings = patched(kind, tmp_path, {"jsonPatch": operations})
+
+    expected = yaml.safe_load(POD)
+    expected["containers"][0]["env"][0]["value"] = "2"
+    del expected["volumes"][1]
+    assert findings == []
+    assert pod == expected
+
+
+@every_kind
+def test_a_json_pointer_that_finds_nothing_is_an_error(kind, tmp_path):
+    path = pointer(kind, "containers/[name=main]/env/[name=NOPE]/value")
+
+    _, findings = patched(kind, tmp_path, {"jsonPatch": [{"op": "replace", "path": path, "value": "2"}]})
+
+    assert findings == [("json-patch-failed", f"`{path.removesuffix('/value')}` is not there")]

@@ -1,0 +1,339 @@
+"""Reading: what the real kubectl reads we read alike, what it refuses we refuse, and every place is the right one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import kubectl
+import pytest
+import yamltexts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.model import Items, Key, Leaf, Mark, plain
+from jobgen.source import read
+from jobgen.source.exact import compose
+from jobgen.source.limits import MAX_BYTES
+from jobgen.source.lines import read_lines
+
+FOLDER = Path(__file__).parent / "source"
+CASES = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".yaml", ".json", ".bin")]
+
+# Where we say no and Kubernetes would not: it reads something, but not what the file seems to say.
+STRICTER = {"duplicate-key", "unknown-tag", "second-document", "invalid-encoding", "nesting-too-deep"}
+UNREAD = {"invalid-encoding", "nesting-too-deep"}
+
+
+def laws(examples):
+    return settings(derandomize=True, deadline=None, max_examples=examples)
+
+
+def assert_read_as_kubectl_reads(contents):
+    for content, theirs in zip(contents, kubectl.read(contents), strict=True):
+        ours = read(content, "case.yaml")
+        documents = [document.data for document in ours.documents]
+        rules = {finding.rule for finding in ours.findings}
+        if theirs.refused:
+            assert rules or any("kind" not in document for document in documents), content
+            continue
+
+        assert rules <= STRICTER, (content, ours.findings)
+        if "unknown-tag" in rules and len(documents) < len(theirs.objects):
+            continue
+        # Of keys that differ for YAML and not for JSON, Go keeps one at random.
+        if not rules & {"duplicate-key", *UNREAD}:
+            assert spelt(documents) == spelt(theirs.objects), content
+
+
+def spelt(data):
+    """Text that tells 1 from 1.0 and from true."""
+    return json.dumps(data, sort_keys=True)
+
+
+@laws(70)
+@given(st.lists(yamltexts.scalars(), min_size=30, max_size=60))
+def test_a_value_is_read_as_kubectl_reads_it(scalars):
+    assert_read_as_kubectl_reads([f"{kubectl.HEADER}x: {scalar}\n".encode() for scalar in scalars])
+
+
+@laws(50)
+@given(st.lists(yamltexts.scalars(), min_size=30, max_size=60))
+def test_a_key_is_read_as_kubectl_reads_it(scalars):
+    assert_read_as_kubectl_reads([f"{kubectl.HEADER}x:\n  {scalar}: v\n".encode() for scalar in scalars])
+
+
+def test_every_word_that_some_yaml_knows_is_read_as_kubectl_reads_it():
+    words = [*yamltexts.WORDS, *(repr(2.0**power) for power in range(-149, 129))]
+    texts = [f"a: {word}\nb: [{word}]\nc: '{word}'\n" for word in words] + [f"d: {{{word}: 1}}\n" for word in words]
+
+    assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
+
+
+@laws(60)
+@given(st.lists(yamltexts.TEXTS, min_size=10, max_size=25))
+def test_a_document_is_read_as_kubectl_reads_it(texts):
+    assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
+
+
+SEPARATORS = [
+    "---\n",
+    "--- # c\n",
+    "---\n---\n",
+    "---#c\n",
+    "---\t\n",
+    "--- x\n",
+    "----\n",
+    "---\r\n",
+    "...\n",
+    "# c\n---\n",
+]
+FIRST = ["", "", "", "---\n", "---#c\n", "# c\n", "\n", "\ufeff", "---\n---\n", "...\n", "%YAML 1.1\n", " \n"]
+TAILS = ["", "", "x: 1\n", "x: |\n  a", "x: a", "x: [\n", "x: 1\n...\n", "# c\n"]
+
+
+@laws(20)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(FIRST),
+            st.lists(st.tuples(st.sampled_from(TAILS), st.sampled_from(SEPARATORS)), max_size=4),
+            st.sampled_from(TAILS),
+        ),
+        min_size=40,
+        max_size=60,
+    )
+)
+def test_a_file_is_cut_into_documents_as_kubectl_cuts_it(files):
+    contents = [
+        first + "".join(f"{kubectl.HEADER}{tail}\n{separator}" for tail, separator in parts) + kubectl.HEADER + last
+        for first, parts, last in files
+    ]
+
+    assert_read_as_kubectl_reads([content.encode() for content in contents])
+
+
+JSON_VALUES = r"""
+    1 -0 1.0 1e3 0.1 1E400 -1e-400 1e20 1e21 12345678901234567890 9223372036854775808 true false null "a" "é" "\u00e9"
+    "\ud83d\ude00" "\ud83d" "\ude00x" "\ud83d\u0041" "\/" "\u0000" "\x41" [] {} [1,{"a":[]}] {"a":1,"a":2} 01 1. .5 +1
+    NaN tru 'a' [1,] {"a":1,} {"a"} [1 yes ~
+""".split()
+BEHIND_JSON = [
+    "",
+    " ",
+    "\n",
+    "\n\n",
+    "\n---\n",
+    "---\n",
+    " ---\n",
+    "\n# c\n---\n",
+    "\r\n",
+    "\xa0",
+    ",",
+    "null",
+    "\n[1]",
+    "\n- a",
+]
+
+
+@laws(30)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from(JSON_VALUES), st.sampled_from(BEHIND_JSON)), min_size=1, max_size=3),
+        min_size=30,
+        max_size=60,
+    )
+)
+def test_a_json_stream_is_read_as_kubectl_reads_it(streams):
+    head = '{"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}, "x": '
+    contents = ["".join(f"{head}{value}}}{behind}" for value, behind in stream).encode() for stream in streams]
+
+    assert_read_as_kubectl_reads(contents)
+
+
+@laws(4000)
+@given(yamltexts.edited(yamltexts.REAL))
+def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_edited_manifests(text):
+    assert_sure_is_right(text)
+
+
+@laws(5000)
+@given(yamltexts.heaps() | yamltexts.edited(yamltexts.heaps()))
+def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_heaps_of_fragments(text):
+    assert_sure_is_right(text)
+
+
+@laws(400)
+@given(yamltexts.documents())
+def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_whole_documents(text):
+    assert_sure_is_right(text)
+
+
+def assert_sure_is_right(text):
+    sure, data = read_lines(text)
+    if sure:
+        exact, findings = compose(text, "case.yaml", 1, marked=False)
+
+        assert (findings, spelt(data)) == ([], spelt(exact))
+
+
+def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
+    sure = [text for text in yamltexts.REAL_DOCUMENTS if read_lines(text)[0]]
+
+    assert len(sure) > 0.7 * len(yamltexts.REAL_DOCUMENTS)
+
+
+@laws(1000)
+@given(yamltexts.documents() | yamltexts.edited(yamltexts.REAL))
+def test_a_marked_read_is_the_bare_read_with_places(text):
+    bare, marked = (read(text.encode(), "case.yaml", marked=marked) for marked in (False, True))
+
+    assert spelt([plain(document.data) for document in marked.documents]) == spelt([d.data for d in bare.documents])
+    assert marked.findings == bare.findings
+    assert [document.mark for document in marked.documents] == [document.mark for document in bare.documents]
+    for document in marked.documents:
+        assert_places(document.data, text.replace("\r\n", "\n").removeprefix("\ufeff"))
+
+
+def assert_places(data, text):
+    """Every scalar and key, cut out of the text at its place and read alone, is what it was."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            assert_key(key, cut(text, key.mark))
+            assert_places(value, text)
+    elif isinstance(data, Items):
+        for item in data:
+            assert_places(item, text)
+    else:
+        again = read(f"x: {cut(text, data.mark)}\n".encode(), "case.yaml").documents[0]
+
+        assert spelt(again.data) == spelt({"x": data.value})
+
+
+def assert_key(key, written):
+    if not written.startswith("*"):
+        again = read(f"? {written}\n: v\n".encode(), "case.yaml").documents[0]
+
+        assert again.data == {str(key): "v"}
+
+
+def cut(text, mark):
+    lines = text.split("\n")[mark.line - 1 : mark.end_line]
+    lines[-1] = lines[-1][: mark.end_column - 1]
+    lines[0] = lines[0][mark.column - 1 :]
+    return "\n".join(lines)
+
+
+def test_marks_point_into_json_too():
+    first, second = read(b'{"kind": "A",\n "a": ["b", 1]} {"b":\n"c"}', "case.json", marked=True).documents
+
+    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:2:17"]
+    assert [key.mark[1:] for key in (*first.data, *second.data)] == [(1, 2, 1, 8), (2, 2, 2, 5), (2, 18, 2, 21)]
+    assert [first.data["a"].mark[1:], first.data["a"][1].mark[1:]] == [(2, 7, 2, 8), (2, 13, 2, 14)]
+    assert second.data["b"].mark[1:] == (3, 1, 3, 4)
+
+
+def test_marks_point_into_yaml_behind_json():
+    first, second = read(b'{"a": 1}\n\n---\n# c\nb: [{"c": d}]\n', "case.json", marked=True).documents
+
+    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:5:1"]
+    assert first.data["a"].mark[1:] == (1, 7, 1, 8)
+    assert second.data["b"][0]["c"].mark[1:] == (5, 11, 5, 12)
+
+
+def test_leaves_keys_and_lists_carry_their_places():
+    data = read(b"# c\na: [b]\n", "case.yaml", marked=True).documents[0].data
+
+    [key] = data
+    assert (type(key), type(data["a"]), type(data["a"][0])) == (Key, Items, Leaf)
+    assert [key.mark, data["a"].mark, data["a"][0].mark] == [
+        Mark("case.yaml", 2, 1, 2, 2),
+        Mark("case.yaml", 2, 4, 2, 5),
+        Mark("case.yaml", 2, 5, 2, 6),
+    ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_findings_of_a_case_stand_beside_it(case):
+    source = read(case.read_bytes(), case.name)
+    found = "".join(f"{finding.mark.line}:{finding.mark.column} {finding.rule}\n" for finding in source.findings)
+
+    assert found == case.with_suffix(".findings").read_text("utf-8")
+
+
+def test_kubectl_reads_and_refuses_the_same_cases():
+    assert_read_as_kubectl_reads([case.read_bytes() for case in CASES])
+
+
+def test_documents_around_a_broken_one_are_read():
+    content = (FOLDER / "broken-document-between-good-ones.yaml").read_bytes()
+
+    assert [document.data["x"] for document in read(content, "case.yaml").documents] == [1, 3]
+
+
+def test_a_merge_beats_the_keys_above_it_and_not_those_below():
+    content = b"base: &base {a: 1, b: 2}\nover:\n  a: 3\n  <<: *base\n  b: 4\n"
+
+    assert read(content, "case.yaml").documents[0].data["over"] == {"a": 1, "b": 4}
+
+
+@pytest.mark.parametrize("nodes", [120, 300, 1000])
+def test_aliases_are_refused_at_the_number_where_kubectl_refuses_them(nodes):
+    def content(aliases):
+        return f"{kubectl.HEADER}a: &a [{'x, ' * nodes}]\nb: [{'*a, ' * aliases}]\n".encode()
+
+    def is_read(aliases):
+        return bool(read(content(aliases), "case.yaml").documents)
+
+    few, many = 1, 100_000 // nodes * 10
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if is_read(middle) else (few, middle)
+
+    assert [reading.refused for reading in kubectl.read([content(few), content(many)])] == [False, True]
+
+
+def test_a_file_above_the_limit_is_not_read():
+    content = b"a: 1\n" + b"#" * MAX_BYTES
+    source = read(content, "case.yaml")
+
+    assert source.documents == ()
+    assert [(finding.rule, finding.message) for finding in source.findings] == [
+        ("file-too-large", "`8.0 MiB` is too large for a manifest; the limit is `8.0 MiB`")
+    ]
+    assert len(read(content[5:], "case.yaml").findings) == 0
+
+
+def test_depth_and_size_cost_no_more_than_their_text():
+    hostile = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 500_000, "{}" * 300_000, "[a:," * 1000]
+    sources = [read(text.encode(), "case.yaml") for text in hostile]
+
+    assert [source.findings[0].rule if source.findings else "" for source in sources] == [
+        *["nesting-too-deep"] * 4,
+        "",
+        "yaml-syntax",
+    ]
+
+
+NOTHING_TO_QUOTE = re.compile("a tab indents|a (?:list|mapping) cannot be|this is a list|not YAML: |behind the end")
+
+
+@laws(500)
+@given(yamltexts.TEXTS)
+def test_a_message_quotes_what_is_wrong_and_is_one_plain_sentence(text):
+    for finding in read(text.encode(), "case.yaml").findings:
+        assert_plain_sentence(finding.message)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_messages_of_a_case_are_plain_sentences(case):
+    for finding in read(case.read_bytes(), case.name).findings:
+        assert_plain_sentence(finding.message)
+
+
+def assert_plain_sentence(message):
+    assert re.search("`[^`]+`", message) or NOTHING_TO_QUOTE.search(message), message
+    assert message.isprintable(), message
+    assert not message.endswith("."), message
+    assert not re.search(r"Error\(|Exception|Traceback|<[a-z.]+ object|line \d+, column", message), message
