@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from jobgen import repo
-from jobgen.kinds import Kind, parse_kind
-from jobgen.model import Data, Finding, Mark, Problem, Related, bare, mark_of
-from jobgen.overlay import Environment, Overlay, compose
+from jobgen.kinds import Kind, contradictions, parse_kind
+from jobgen.model import API_VERSION, Data, Finding, Mark, Problem, Related, bare, mark_of
+from jobgen.overlay import Environment, Overlay, compose, unknown_locks
 from jobgen.schema import Check, compile_schema, nearest
 from jobgen.source import Source, read
+from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,21 @@ def read_source(file: repo.File, findings: list[Finding], *, marked: bool = Fals
 
 def faults(data: Data, format_name: str) -> list[Problem]:
     """What is wrong with a document of one of our formats."""
+    kind = bare(data.get("kind"))
+    if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
+        message = f"`{kind}` is not an overlay; overlays/ takes `kind: Overlay` of `{API_VERSION}`"
+        return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
     format_check(format_name)(data, format_name, data, problems)
+    if len(problems) >= MAX_FAULTS:
+        problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FAULTS))
+    if not problems and format_name in _SENSE:
+        problems += _SENSE[format_name](data)
     return problems
+
+
+# What a format's schema cannot say about it.
+_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": unknown_locks}
 
 
 def located(file: repo.File, index: int, format_name: str) -> list[Finding]:

@@ -37,6 +37,7 @@ _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r
 _texts: dict[str, str] = {}
 _orders: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MEMORY = 50_000
+_LONGEST_NAME = 1000
 
 
 def to_yaml(value: Data) -> str:
@@ -79,9 +80,15 @@ def _order(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         if len(_orders) > _MEMORY:
             _orders.clear()
         ordered = sorted(keys, key=lambda key: (_RANK.get(key, len(_RANK)), key))
-        known = tuple((key, _text(key) + ":") for key in ordered)
+        known = tuple((key, _name(key)) for key in ordered)
         _orders[keys] = known
     return known
+
+
+def _name(key: str) -> str:
+    """A key with its colon; or behind a question mark, if it is longer than readers look ahead for the colon."""
+    text = _text(key)
+    return f"{text}:" if len(text) < _LONGEST_NAME else f"? {text}"
 
 
 Written = dict[tuple[int, str], tuple[int, int]]
@@ -93,6 +100,8 @@ def _mapping(mapping: dict[str, Any], first: str, indent: str, lines: list[str],
     lead = first
     for key, name in _order(mapping):
         value = mapping[key]
+        if name[0] == "?":
+            name = f"{name}\n{indent}:"  # noqa: PLW2901
         if type(value) is str and value in _texts:
             lines.append(f"{lead}{name} {_texts[value]}")
         elif isinstance(value, dict) and value:
@@ -158,7 +167,9 @@ def _text(value: str) -> str:
     shown = value if bare else _quoted(value)
     if len(_texts) > _MEMORY:
         _texts.clear()
-    _texts[value] = shown
+    # As a value, a text of several lines is written in another way than as a key.
+    if "\n" not in value:
+        _texts[value] = shown
     return shown
 
 

@@ -64,7 +64,7 @@ class Expander:
     ) -> JobSpec | None:
         """The job's spec with the patches that mean it, or None with the problems that stand in its way."""
         own = normalise(in_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
-        problems.extend(_locked(job.data["spec"], self.environment))
+        problems.extend(_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
         framework = _framework((*self.environment.defaults, *layers))
         if bare(framework) is None:
@@ -231,17 +231,19 @@ def _role_names(
     return [name for name in framework.roles if name in named or kind.roles[name].required]
 
 
-def _locked(spec: dict[str, Data], environment: Environment) -> Iterator[Problem]:
+def _locked(job: Data, environment: Environment) -> Iterator[Problem]:
     for lock in environment.locks:
-        for holder, path in _holders(spec, lock.path):
+        for holder, path in _holders(job, lock.path):
             node = _find_key(holder, path)
             if node is not None:
                 message = f"`{dotted(lock.path)}` is locked by overlay `{lock.overlay}`; a job may not set it"
                 yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
 
 
-def _holders(spec: dict[str, Data], path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[Step, ...]]]:
-    yield spec, path
+def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[Step, ...]]]:
+    """Where a job could set a field: in its spec, in each role, or for its namespace in its metadata."""
+    spec = job["spec"]
+    yield (job["metadata"] if path == ("namespace",) else spec), path
     if path and path[0] not in JOB_FIELDS and path[0] != "roles":
         for role in (spec.get("roles") or {}).values():
             yield role, path

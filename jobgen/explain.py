@@ -43,7 +43,8 @@ def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
     key: Data = None
     for step in path:
         replaced = node.under if type(node) is Items else None
-        found, key, node = _follow(node, step)
+        found, name, node = _follow(node, step)
+        key = name if type(name) is Key else key
         steps.append(found)
     yield from _leaves(node, tuple(steps), key, replaced)
 
@@ -74,13 +75,13 @@ def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> It
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
         for name, child in node.items():
-            yield from _leaves(child, (*path, str(name)), name, None)
+            yield from _leaves(child, (*path, str(name)), name if type(name) is Key else key, None)
     elif isinstance(node, list) and node:
         under = node.under if type(node) is Items else None
         for index, child in enumerate(node):
-            yield from _leaves(child, (*path, index), None, under)
+            yield from _leaves(child, (*path, index), key, under)
     elif type(key) is Key and not isinstance(node, (Leaf, Items)):
-        # What is empty has no place of its own; who wrote its key wrote it.
+        # What is empty has no place of its own; who wrote the nearest key wrote it.
         yield Explained(path, (Word(plain(node), key.layer, key.mark),))
     else:
         yield Explained(path, tuple(_words(node, replaced)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.model import Data, bare, in_layer, plain
-from jobgen.path import Step, parse_dotted
+from jobgen.model import Data, Problem, bare, in_layer, plain
+from jobgen.path import BadPathError, Step, parse_dotted
+from jobgen.schema import nearest
 
 Version = tuple[int, ...]
 
@@ -117,8 +118,40 @@ class Kind(NamedTuple):
         return api_version == bare(self.api_version) and kind in (self.name, *self.spellings)
 
 
+def contradictions(described: dict[str, Data]) -> Iterator[Problem]:
+    """What a kind description of the right shape says that cannot be."""
+    roles = [str(role) for role in described["roles"]]
+    named = [described["single"]]
+    for framework in described["frameworks"].values():
+        own = framework if isinstance(framework, dict) else {}
+        named += [*own.get("roles", ()), *([own["single"]] if "single" in own else [])]
+    for role in named:
+        if bare(role) not in roles:
+            message = f"`{bare(role)}` is not among the roles{nearest(bare(role), roles)}"
+            yield Problem("invalid-value", message, role)
+    shape = described["replicas"]["shape"]
+    if bare(shape) == "one" and "template" not in described:
+        yield Problem("missing-field", "the shape `one` needs a `template`: where the parts of a pod go", shape)
+    if bare(shape) != "one":
+        for name, role in described["roles"].items():
+            if "spelling" not in role:
+                yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
+    fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
+    for path in (described["replicas"]["at"], *fields, *_template_paths(described.get("template", {}))):
+        try:
+            parse_dotted(bare(path))
+        except BadPathError as bad:
+            yield Problem("invalid-value", str(bad), path)
+
+
+def _template_paths(template: dict[str, Data]) -> Iterator[Data]:
+    yield from template.get("container", {}).values()
+    for shape in template.get("shapes", ()):
+        yield from (shape[key] for key in ("at", "spec", "metadata") if key in shape)
+
+
 def parse_kind(described: dict[str, Data]) -> Kind:
-    """The Kind that a description file holds; its shape is vouched for by schemas/kind.json."""
+    """The Kind that a description file holds; its format and its sense have been checked."""
     raw = plain(described)
     traced = in_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]

@@ -20,6 +20,7 @@ _CLUSTER_SCOPED = frozenset(
     ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
     ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
 )
+_LONGEST = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
 _SEGMENT = re.compile(r"[^./\\\0][^/\\\0]{0,252}\Z")
@@ -106,7 +107,15 @@ def _unsafe_names(made: Data) -> Iterator[Problem]:
             holder = made if field == "kind" else made.get("metadata")
             # A name that a patch took away has no place of its own; the job's will do.
             node = holder.get(field) if isinstance(holder, dict) else None
-            yield Problem("invalid-name", f"`{name[:60]}` cannot be the {field} of an object", node, category="schema")
+            yield Problem("invalid-name", _unsafe(field, name), node, category="schema")
+
+
+def _unsafe(field: str, name: str) -> str:
+    if not name:
+        return f"a patch leaves the object without a `{field}`"
+    if len(name) > _LONGEST:
+        return f"`{name[:40]}…` is {len(name)} characters long, and a {field} takes {_LONGEST}"
+    return f"`{name}` cannot be the {field} of an object"
 
 
 def items_of(data: Data) -> list[Data]:

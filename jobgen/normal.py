@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobgen.model import Data, Key, Problem, as_key, as_leaf, derive
+from jobgen.model import Data, Items, Key, Problem, as_key, as_leaf, derive
 
 JOB_FIELDS = frozenset(
     """framework replicas runPolicy queue priority suspend description tensorboard
@@ -13,6 +13,13 @@ JOB_FIELDS = frozenset(
 )
 """Fields that belong to the job alone; every other field of a spec is also a role's."""
 
+
+FIELDS = JOB_FIELDS | frozenset(
+    """roles manifest podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir
+    containerName env envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount
+    securityContext labels annotations""".split()
+)
+"""All that a spec can say; a test holds it against the schema."""
 
 REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
 """Fields that say how many pods a role has and what becomes of them; all others say what the pods are."""
@@ -58,7 +65,8 @@ def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) 
         if key in REPLICA_FIELDS:
             replica[key] = value
         elif key in _SPELLINGS and isinstance(value, (dict, list)):
-            pod[key] = _SPELLINGS[key](value, gpu_resource, problems)
+            spelt = _SPELLINGS[key](value, gpu_resource, problems)
+            pod[key] = Items(spelt, key.mark, key.layer) if type(key) is Key and isinstance(spelt, list) else spelt
         elif key != "podTemplate":
             pod[key] = value
     return Words(replica, pod, fields.get("podTemplate"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.merge import merge
 from jobgen.model import Data, Problem, bare, in_layer, plain
-from jobgen.normal import Layer, normalise
+from jobgen.normal import FIELDS, Layer, normalise
 from jobgen.path import BadPathError, Step, parse_dotted
 from jobgen.schema import nearest
 
@@ -128,7 +128,7 @@ def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem])
             for patch in spec.get("patches", ()):
                 patches.append(_patch(patch, overlay, place, facts, problems))
                 place += 1
-            locks += _locks(spec.get("locked", ()), overlay, problems)
+            locks += _locks(spec.get("locked", ()), overlay)
     return Environment(name, facts, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
 
 
@@ -197,9 +197,18 @@ def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, pro
     )
 
 
-def _locks(paths: Iterable[Data], overlay: str, problems: list[Problem]) -> Iterator[Lock]:
-    for path in paths:
+def _locks(paths: Iterable[Data], overlay: str) -> Iterator[Lock]:
+    return (Lock(parse_dotted(bare(path)), path, overlay) for path in paths)
+
+
+def unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
+    """Locked paths that lead to no field of a job."""
+    for path in document["spec"].get("locked", ()):
         try:
-            yield Lock(parse_dotted(bare(path)), path, overlay)
+            field = parse_dotted(bare(path))[:1]
         except BadPathError as bad:
-            problems.append(Problem("invalid-value", str(bad), path))
+            yield Problem("invalid-value", str(bad), path)
+            continue
+        if not field or field[0] not in FIELDS | {"namespace"}:
+            hint = nearest(str(field[0]), sorted(FIELDS)) if field else ""
+            yield Problem("unknown-field", f"`{bare(path)}` is not a field of a job{hint}", path)

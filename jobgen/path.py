@@ -19,9 +19,17 @@ class Named(NamedTuple):
 
 Step = str | int | Named
 
-_DOTTED = re.compile(r"""\.?(?:\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|(\d+)|([^=\]\s]+)=([^\]]*))\]|([^.\[\]]+))""")
-_NAMED = re.compile(r"\[([^=\]]+)=([^\]]*)\]\Z")
-_SIMPLE = re.compile(r"[^.\[\]\"'/]+\Z")
+# In brackets: a key in either sort of quotes, an index, a named item. Else a word, and a dot between two words.
+_DOTTED = re.compile(
+    r"""\.?\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([0-9]+)|([^=\[\]\s"']+)=(?:"((?:[^"\\]|\\.)*)"|([^\]"]*)))\]
+    |(?:\A|\.)([^.\[\]]+)""",
+    re.DOTALL | re.VERBOSE,
+)
+_POINTER = re.compile(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
+_BARE_VALUE = re.compile(r'[^\]"]*')
+_SIMPLE = re.compile(r"[^.\[\]\"'/]+")
+_INDEX = re.compile("[0-9]+")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class BadPathError(ValueError):
@@ -39,7 +47,7 @@ def parse_dotted(text: str) -> tuple[Step, ...]:
     at = 0
     while at < len(text):
         match = _DOTTED.match(text, at)
-        if match is None or (at == 0 and text.startswith(".")):
+        if match is None or text.startswith("."):
             raise BadPathError(f"`{text}` is not a path: stuck at `{text[at:]}`")
         steps.append(_step(match))
         at = match.end()
@@ -47,40 +55,34 @@ def parse_dotted(text: str) -> tuple[Step, ...]:
 
 
 def _step(match: re.Match[str]) -> Step:
-    double, single, index, field, value, word = match.groups()
+    double, single, index, field, quoted, value, word = match.groups()
     if index is not None:
         return int(index)
     if field is not None:
-        return Named(field, value)
+        return Named(field, value if quoted is None else _unquoted(quoted))
     if double is not None:
-        return re.sub(r"\\(.)", r"\1", double)
+        return _unquoted(double)
     if single is not None:
         return str(single)
-    return int(word) if word.isdigit() else str(word)
+    return int(word) if _INDEX.fullmatch(word) else str(word)
 
 
 def parse_pointer(text: str) -> tuple[Step, ...]:
-    """An RFC 6901 pointer, with `[name=x]` for items that have a name."""
-    if text == "":
-        return ()
-    if not text.startswith("/"):
+    """An RFC 6901 pointer, with `[name=x]` for items that have a name; a slash in brackets is no step."""
+    if text and not text.startswith("/"):
         raise BadPathError(f"`{text}` is not a JSON pointer: it must start with `/`")
-    return tuple(_pointer_step(part) for part in _pointer_parts(text))
+    wrong = re.search("~(?![01])", text)
+    if wrong:
+        raise BadPathError(f"`{text}` is not a JSON pointer: `{text[wrong.start() :][:2]}` must be `~0` or `~1`")
+    return tuple(_pointer_step(match) for match in _POINTER.finditer(text))
 
 
-def _pointer_parts(text: str) -> list[str]:
-    """Split at slashes, but not at those inside brackets: `/a/[name=b/c]/d`."""
-    return re.findall(r"/(\[[^\]]*=[^\]]*\](?=/|\Z)|[^/]*)", text)
+def _pointer_step(match: re.Match[str]) -> Step:
+    field, value, word = match.groups()
+    return _unescaped(word) if field is None else Named(_unescaped(field), _unescaped(value))
 
 
-def _pointer_step(part: str) -> Step:
-    named = _NAMED.match(part)
-    if named:
-        return Named(_unescape(named[1]), _unescape(named[2]))
-    return _unescape(part)
-
-
-def _unescape(part: str) -> str:
+def _unescaped(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
@@ -88,16 +90,27 @@ def dotted(steps: Iterable[Step]) -> str:
     """Steps as people write them."""
     parts: list[str] = []
     for step in steps:
-        if isinstance(step, str) and _SIMPLE.match(step) and not step.isdigit():
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif isinstance(step, Named):
+            bare = _BARE_VALUE.fullmatch(step.value)
+            parts.append(str(step) if bare else f"[{step.field}={_quoted(step.value)}]")
+        elif _SIMPLE.fullmatch(step) and not _INDEX.fullmatch(step):
             parts.append(f".{step}" if parts else step)
-        elif isinstance(step, str):
-            escaped = step.replace("\\", "\\\\").replace('"', '\\"')
-            parts.append(f'["{escaped}"]')
         else:
-            parts.append(f"[{step}]" if isinstance(step, int) else str(step))
+            parts.append(f"[{_quoted(step)}]")
     return "".join(parts)
 
 
 def pointer(steps: Iterable[Step]) -> str:
     """Steps as an RFC 6901 pointer."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _unquoted(text: str) -> str:
+    return _ESCAPE.sub(r"\1", text)

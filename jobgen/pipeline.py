@@ -98,7 +98,7 @@ def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Rendered], findin
     first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
     if first is made:
         return True
-    problem = Problem("duplicate-identity", f"{made.identity} is made twice; rename one of the two", category="fleet")
+    problem = Problem("duplicate-identity", f"`{made.identity}` is made twice; rename one of them", category="fleet")
     found = catalogue.place(problem, made.mark.file, made.mark)
     related = (Related(first.mark, "first made here"),)
     findings.append(replace(found, related=related, object=made.identity, env=made.env))

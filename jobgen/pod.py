@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.model import Data, Items, Key, Problem, as_leaf, bare, derive, mark_of
+from jobgen.model import Data, Problem, as_leaf, bare, derive, mark_of
 from jobgen.quantity import canonical
 
-_CONTAINER_FIELDS = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports")
-_POD_FIELDS = {
-    "nodeSelector": "nodeSelector",
-    "tolerations": "tolerations",
-    "affinity": "affinity",
-    "imagePullSecrets": "imagePullSecrets",
-    "serviceAccount": "serviceAccountName",
-}
+_CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
+_POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
+_METADATA_FIELDS = frozenset(("labels", "annotations"))
 # Of a security context, what only a container has; everything else is said once for the pod.
 _CONTAINER_SECURITY = frozenset(
     ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
@@ -33,30 +28,26 @@ _SHORT_SOURCES = {
 def pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
     """The pod template of a role; its main container comes first."""
     container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
-    for field in _CONTAINER_FIELDS:
-        if field in fields:
-            container[field] = fields[field]
-    if "env" in fields:
-        env = [_env(name, value, problems) for name, value in fields["env"].items()]
-        container["env"] = env or _emptied(fields, "env")
-    if "ports" in fields:
-        _check_ports(fields["ports"], problems)
-    if "resources" in fields:
-        container["resources"] = _resources(fields["resources"], problems)
     spec: dict[str, Data] = {"containers": [container]}
-    for field, name in _POD_FIELDS.items():
-        if field in fields:
-            spec[name] = fields[field]
+    metadata: dict[str, Data] = {}
+    # Keys are handed on, not spelt anew: they know where they were written.
+    for field, value in fields.items():
+        if field in _CONTAINER_FIELDS:
+            container[field] = value
+        elif field in _POD_FIELDS:
+            spec[field] = value
+        elif field in _METADATA_FIELDS:
+            metadata[field] = value
+        elif field == "env":
+            container[field] = [_env(name, item, problems) for name, item in value.items()]
+        elif field == "resources":
+            container[field] = _resources(value, problems)
+        elif field == "serviceAccount":
+            spec["serviceAccountName"] = value
+    _check_ports(fields.get("ports", ()), problems)
     _add_security(fields.get("securityContext", {}), container, spec)
     _add_volumes(fields, container, spec, problems)
-    metadata = {field: fields[field] for field in ("labels", "annotations") if field in fields}
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
-
-
-def _emptied(fields: dict[str, Data], name: str) -> list[Data]:
-    """An empty list that was written where its key was."""
-    key = next(key for key in fields if key == name)
-    return Items([], key.mark, key.layer) if type(key) is Key else []
 
 
 def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:

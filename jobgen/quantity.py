@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
-_QUANTITY = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
+# A thousand digits are more than anybody means.
+_QUANTITY = re.compile(
+    r"([+-]?)([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z"
+)
 _BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
-_POWERS = {suffix: Fraction(10) ** power for power, suffix in _DECIMAL.items()} | {
-    suffix: Fraction(1024) ** power for power, suffix in enumerate(_BINARY) if suffix
-}
-_LARGEST = Fraction(2**63 - 1)
-_SMALLEST = Fraction(1, 10**9)
+_POWERS = {suffix: power for power, suffix in _DECIMAL.items()}
+_LARGEST = 2**63 - 1
+_NANO = -9
 
 
 def canonical(text: str) -> str | None:
@@ -20,37 +20,58 @@ def canonical(text: str) -> str | None:
     match = _QUANTITY.match(text)
     if match is None:
         return None
-    sign, digits, suffix = match[1], match[2], match[3] or ""
-    exponent = suffix[-1:].isdigit()
-    if exponent and abs(int(suffix[1:])) > 100:
+    sign, whole, fraction, suffix = match.groups("")
+    if not whole and not fraction:
         return None
-    scale = Fraction(10) ** int(suffix[1:]) if exponent else _POWERS[suffix]
-    amount = _in_nanos(Fraction(digits.rstrip(".") or "0") * scale)
-    shown = _binary(min(amount, _LARGEST)) if suffix.endswith("i") else _decimal(amount, exponent=exponent)
-    return f"-{shown}" if sign == "-" and amount else shown
-
-
-def _in_nanos(amount: Fraction) -> Fraction:
-    """The amount rounded up to a whole number of nanos, the smallest that Kubernetes keeps."""
-    steps = amount / _SMALLEST
-    return -(-steps.numerator // steps.denominator) * _SMALLEST
-
-
-def _binary(amount: Fraction) -> str:
-    if amount < 1024 or amount.denominator != 1:
-        return _decimal(amount, exponent=False)
-    number, power = amount.numerator, 0
-    while number % 1024 == 0 and power < len(_BINARY) - 1:
-        number, power = number // 1024, power + 1
-    return f"{number}{_BINARY[power]}"
-
-
-def _decimal(amount: Fraction, *, exponent: bool) -> str:
-    number, power = (amount / _SMALLEST).numerator, -9
-    if number == 0:
+    power = _power(suffix)
+    if power is None:
+        return None
+    binary = suffix.endswith("i")
+    amount = int(whole + fraction) * (1024 ** _BINARY.index(suffix) if binary else 1)
+    amount, power = _at_least_nanos(amount, power - len(fraction))
+    if not amount:
         return "0"
-    while number % 1000 == 0 and (exponent or power < 18):
-        number, power = number // 1000, power + 3
+    shown = _binary(amount, power) if binary else _decimal(amount, power, exponent=suffix[-1:].isdigit())
+    return f"-{shown}" if sign == "-" else shown
+
+
+def _power(suffix: str) -> int | None:
+    """The power of ten that a suffix stands for; Go keeps 32 bits of an exponent, and refuses more than 64."""
+    if not suffix[-1:].isdigit():
+        return _POWERS.get(suffix, 0)
+    power = int(suffix[1:]) if len(suffix) < 24 else 2**63
+    return (power + 2**31) % 2**32 - 2**31 if -(2**63) <= power < 2**63 else None
+
+
+def _at_least_nanos(amount: int, power: int) -> tuple[int, int]:
+    """The amount rounded up to a whole number of nanos, the smallest that Kubernetes keeps."""
+    if power >= _NANO:
+        return amount, power
+    digits = _NANO - power
+    # Beyond its own length there is nothing left of a number but the rounding.
+    step = 10 ** min(digits, len(str(amount)) + 1)
+    return -(-amount // step), _NANO
+
+
+def _binary(amount: int, power: int) -> str:
+    """Powers of 1024 for whole numbers; Kubernetes caps what 64 bits cannot hold."""
+    whole, rest = (amount, 0) if power == 0 else divmod(amount, 10**-power)
+    if whole > _LARGEST or (whole == _LARGEST and rest):
+        whole, rest = _LARGEST, 0
+    if whole < 1024 or rest:
+        return _decimal(amount, power, exponent=False)
+    step = 0
+    while whole % 1024 == 0 and step < len(_BINARY) - 1:
+        whole, step = whole // 1024, step + 1
+    return f"{whole}{_BINARY[step]}"
+
+
+def _decimal(amount: int, power: int, *, exponent: bool) -> str:
+    """Powers of a thousand. Kubernetes drops the suffix of what is larger than `E` can say; we do not."""
+    while amount % 10 == 0:
+        amount, power = amount // 10, power + 1
+    least = power - power % 3 if exponent else min(power - power % 3, 18)
+    number = f"{amount}{'0' * (power - least)}"
     if exponent:
-        return f"{number}e{power}" if power else str(number)
-    return f"{number}{_DECIMAL[power]}"
+        return f"{number}e{least}" if least else number
+    return f"{number}{_DECIMAL[least]}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobgen.model import Data, Leaf, Problem
+from jobgen.source.limits import MAX_FAULTS
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place of its own, the problems."""
@@ -114,6 +115,8 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
             return
         for key, child in value.items():
             judge = properties.get(key, other)
+            if len(problems) >= MAX_FAULTS:
+                return
             if judge is None:
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{nearest(key, list(properties))}"
                 problems.append(Problem("unknown-field", message, key))
@@ -131,10 +134,23 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
 def _items(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if isinstance(value, list):
-            for item in value:
+            for index, item in enumerate(value):
+                if len(problems) >= MAX_FAULTS:
+                    return
+                before = len(problems)
                 judge(item, name, blame, problems)
+                if len(problems) > before:
+                    _name_items(problems, before, name, index)
 
     return check
+
+
+def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
+    """Say which item of a list is meant, now that there is something to say."""
+    for at in range(start, len(problems)):
+        message = problems[at].message
+        if message.startswith(f"`{name}` is "):
+            problems[at] = problems[at]._replace(message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1))
 
 
 def _type(wanted: str | list[str]) -> Check:
@@ -174,7 +190,7 @@ def _enum(allowed: list[Any]) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = value.value if type(value) is Leaf else value
         if found.__class__ is dict or found.__class__ is list or found not in allowed:
-            hint = nearest(str(found), words) if isinstance(found, str) else ""
+            hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             message = f"`{name}` is {_shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
             problems.append(Problem("invalid-value", message, _node(value, blame)))
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 
 CASES = sorted(path for path in (Path(__file__).parent / "hostile").iterdir() if path.is_dir())
-SECONDS = 10
+# Seconds at work, and for waiting in all: tests run beside each other, and a clock on the wall counts them too.
+AT_WORK, IN_ALL = 10, 60
 MEMORY = 1 << 30
 DROP_CAPABILITY, OVERRIDE_PERMISSIONS, SEARCH_ANYWHERE = 24, 1, 2
 
@@ -31,13 +32,6 @@ PLACE = r"[^:\s][^:]*:[1-9]\d*:[1-9]\d*"
 FINDING = re.compile(rf"({PLACE}: (?:error|warning|info))(: .*[^.\s])( \[[a-z]+(?:-[a-z]+)*\])")
 RELATED = re.compile(rf"    {PLACE}: .*[^.\s]")
 CLOSING = re.compile(r"jobgen: .*[^.\s]")
-
-OPEN = {
-    "kind-of-ones-own-that-contradicts-itself": "only the shape of a kind description is checked, not its sense",
-    "line-of-200000-spaces": "the reader of plain lines needs a time that grows with the square of a line's length",
-    "locked-field-that-nothing-has": "a misspelt field is locked without a word",
-}
-"""Cases that are not what they should be yet, and why."""
 
 
 def large_file(repo: Path) -> None:
@@ -139,7 +133,8 @@ def folder() -> Iterator[Path]:
 
 
 def set_limits() -> None:
-    """Little memory; and root, who may read everything, may no longer."""
+    """Little time and memory; and root, who may read everything, may no longer."""
+    resource.setrlimit(resource.RLIMIT_CPU, (AT_WORK, AT_WORK))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for capability in (OVERRIDE_PERMISSIONS, SEARCH_ANYWHERE):
         LIBC.prctl(DROP_CAPABILITY, capability, 0, 0, 0)
@@ -153,7 +148,7 @@ def render(repo: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=IN_ALL,
         check=False,
         preexec_fn=set_limits,
     )
@@ -166,11 +161,7 @@ def told(line: re.Match[str], expected: str) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_faults_of_a_hostile_repository_are_found_where_they_are(
-    case: Path, folder: Path, request: pytest.FixtureRequest
-) -> None:
-    if case.name in OPEN:
-        request.applymarker(pytest.mark.xfail(reason=OPEN[case.name], strict=True))
+def test_the_faults_of_a_hostile_repository_are_found_where_they_are(case: Path, folder: Path) -> None:
     repo = folder / "repo"
     shutil.copytree(case, repo, symlinks=True)
     PREPARE.get(case.name, lambda _: None)(repo)
@@ -188,21 +179,22 @@ def test_the_faults_of_a_hostile_repository_are_found_where_they_are(
     assert not (done.returncode and done.stdout)
 
 
-def test_five_thousand_faults_are_told_in_time(folder: Path) -> None:
+def test_of_five_thousand_faults_the_first_hundred_are_told_in_time(folder: Path) -> None:
     head = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: many}\nspec:\n"
     (folder / "jobs").mkdir()
     (folder / "jobs/many.yaml").write_text(head + "".join(f"  imag{number}: x\n" for number in range(5_000)))
     done = render(folder, [])
 
     assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 5_001
+    assert len(done.stderr.splitlines()) == 102
+    assert "[too-many-faults]" in done.stderr
 
 
-@pytest.mark.xfail(reason="nodes are counted only where there are aliases", strict=True)
-def test_a_document_of_four_million_nodes_is_read_or_refused(folder: Path) -> None:
+def test_a_document_of_four_million_nodes_is_refused(folder: Path) -> None:
     manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wide}\n"
     (folder / "jobs").mkdir()
     (folder / "jobs/wide.yaml").write_text(f"{manifest}data: [{'x,' * 4_000_000}x]\n")
     done = render(folder, [])
 
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode == 1
+    assert done.stderr.endswith(" [too-many-nodes]\njobgen: 1 error; nothing was rendered\n")

@@ -57,7 +57,9 @@ def test_every_dependency_is_imported_by_one_module():
     sources = {path: path.read_text() for path in (ROOT / "jobgen").rglob("*.py")}
     importers = {
         library: [
-            path.name for path, text in sources.items() if re.search(rf"^\s*(?:import|from) {library}\b", text, re.M)
+            path.name
+            for path, text in sources.items()
+            if re.search(rf"^\s*(?:import|from) {library}\b", text, re.MULTILINE)
         ]
         for library in ("click", "yaml")
     }

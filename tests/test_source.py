@@ -206,7 +206,7 @@ def assert_places(data, text):
         for item in data:
             assert_places(item, text)
     else:
-        again = read(f"x: {cut(text, data.mark)}\n".encode(), "case.yaml").documents[0]
+        again = read(f"x: {cut(text, data.mark)}".encode(), "case.yaml").documents[0]
 
         assert spelt(again.data) == spelt({"x": data.value})
 
@@ -306,11 +306,12 @@ def test_a_file_above_the_limit_is_not_read():
 
 
 def test_depth_and_size_cost_no_more_than_their_text():
-    hostile = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 500_000, "{}" * 300_000, "[a:," * 1000]
+    deep = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 100_000]
+    hostile = [*deep, "{}" * 50_000, f"[{'a:, ' * 100_000}]"]
     sources = [read(text.encode(), "case.yaml") for text in hostile]
 
     assert [source.findings[0].rule if source.findings else "" for source in sources] == [
-        *["nesting-too-deep"] * 4,
+        *["nesting-too-deep"] * len(deep),
         "",
         "yaml-syntax",
     ]
@@ -333,7 +334,7 @@ def test_the_messages_of_a_case_are_plain_sentences(case):
 
 
 def assert_plain_sentence(message):
-    assert re.search("`[^`]+`", message) or NOTHING_TO_QUOTE.search(message), message
+    assert re.search("`.+`", message) or NOTHING_TO_QUOTE.search(message), message
     assert message.isprintable(), message
     assert not message.endswith("."), message
     assert not re.search(r"Error\(|Exception|Traceback|<[a-z.]+ object|line \d+, column", message), message

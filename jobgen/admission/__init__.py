@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from jobgen.admission.claims import resource_claims
 from jobgen.admission.containers import containers, ephemeral_containers, init_containers, pod_restart_policy
-from jobgen.admission.fields import Pod, Table, both, is_empty, judge, missing, number, string, text, word
+from jobgen.admission.fields import Pod, Table, alone, both, judge, mapping_of, missing, number, string, text, word
 from jobgen.admission.metadata import METADATA, labels
 from jobgen.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
 from jobgen.admission.network import dns_config, dns_policy, host_aliases, host_label, hostname_override
@@ -30,15 +30,15 @@ _class_name = text("invalid-object-name", "the name of an object", is_dns_subdom
 
 
 def _account(key: str, value: Data, owner: Data, pod: Pod) -> None:
-    """The old name of `serviceAccountName`, which wins over it."""
+    """The old name of `serviceAccountName`, which counts where that is left out."""
     if not string(owner.get("serviceAccountName")):
         _name(key, value, owner, pod)
 
 
 # Fields that depend on a feature gate which is off by default are dropped before the pod is judged; they are not here.
 _SPEC: Table = {
-    "activeDeadlineSeconds": number("invalid-deadline", 1, 2**31 - 1),
-    "affinity": affinity,
+    "activeDeadlineSeconds": number(1, 2**31 - 1),
+    "affinity": alone(affinity, "matchLabelKeys"),
     "containers": containers,
     "dnsConfig": dns_config,
     "dnsPolicy": both(_DNS_POLICY, dns_policy),
@@ -64,10 +64,13 @@ _SPEC: Table = {
     "serviceAccountName": _name,
     "shareProcessNamespace": share_process_namespace,
     "subdomain": host_label,
-    "tolerations": tolerations,
-    "topologySpreadConstraints": spread,
-    "volumes": volumes,
+    "tolerations": alone(tolerations),
+    "topologySpreadConstraints": alone(spread, "matchLabelKeys"),
+    "volumes": alone(volumes, "ephemeral"),
 }
+
+# Some annotations of Kubernetes' own speak of containers and nodes.
+_METADATA = alone(mapping_of(METADATA), "security.alpha.", "security.beta.", "config.mirror")
 
 
 def pod_problems(template: Data, restart_policy: Data = None, pod_name: str = "") -> Iterator[Problem]:
@@ -75,13 +78,14 @@ def pod_problems(template: Data, restart_policy: Data = None, pod_name: str = ""
     if not isinstance(template, dict):
         return iter(())
     metadata, spec = template.get("metadata"), template.get("spec")
+    metadata = metadata if isinstance(metadata, dict) else {}
     spec = spec if isinstance(spec, dict) else {}
     policy = restart_policy if bare(restart_policy) is not None else spec.get("restartPolicy")
-    named = named_volumes(spec) if "volumes" in spec else {}
-    pod = Pod(metadata if isinstance(metadata, dict) else {}, spec, named, policy, pod_name, [])
-    if pod.metadata:
-        judge(pod.metadata, METADATA, pod)
-    if is_empty(spec.get("containers")):
+    named = named_volumes(spec["volumes"]) if "volumes" in spec else {}
+    pod = Pod(metadata, spec, named, policy, pod_name, [])
+    if metadata:
+        _METADATA("metadata", metadata, template, pod)
+    if not bare(spec.get("containers")):
         missing("a pod", spec, "containers", template, pod)
     judge(spec, _SPEC, pod)
     pod_restart_policy(pod)

@@ -11,12 +11,9 @@ from jobgen.quantity import canonical
 
 _PARTS = re.compile(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
 _SCALES = {
-    suffix: Fraction(scale)
-    for suffix, scale in (
-        *((suffix, Fraction(10) ** power) for power, suffix in zip(range(-9, 19, 3), "n u m _ k M G T P E".split())),
-        *((suffix, 1024**power) for power, suffix in enumerate("Ki Mi Gi Ti Pi Ei".split(), 1)),
-    )
-} | {"": Fraction(1)}
+    suffix: Fraction(10) ** power for power, suffix in zip(range(-9, 21, 3), [*"num", "", *"kMGTPE"], strict=True)
+}
+_SCALES |= {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
 
 
 def amount(value: Data) -> int | None:

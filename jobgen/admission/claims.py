@@ -16,13 +16,14 @@ from jobgen.admission.fields import (
     text,
     unsupported,
     word,
+    written,
 )
 from jobgen.admission.metadata import annotation_keys, labels
 from jobgen.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.admission.selectors import label_selector
 from jobgen.model import Data, bare
 
-_RULE = "invalid-volume-claim"
+_RULE = "invalid-volume-source"
 _MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 _object_name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN)
 _claim_name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN, empty=True)
@@ -120,7 +121,7 @@ def resource_claims(key: str, value: Data, owner: Data, pod: Pod) -> None:
         if name and name in names:
             pod.report("invalid-resource-claim", f"`{name}` names two claims", claim["name"])
         names.add(name)
-        given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if is_set(claim.get(field))]
+        given = written(claim, ("resourceClaimName", "resourceClaimTemplateName"))
         if len(given) != 1:
             message = "a claim needs `resourceClaimName` or `resourceClaimTemplateName`, and only one of them"
             pod.report("invalid-resource-claim", message, given[-1] if given else claim or key)

@@ -6,6 +6,7 @@ from jobgen.admission.environment import env, env_from
 from jobgen.admission.fields import (
     Pod,
     Table,
+    alone,
     is_set,
     judge,
     mapping_of,
@@ -25,10 +26,9 @@ from jobgen.admission.security import container_security
 from jobgen.model import Data, bare
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_RESIZE = "invalid-resize-policy"
-_RESTART = "invalid-restart-rule"
+_POLICY = "invalid-container-policy"
 # What Go's strings.TrimSpace takes off; Python takes off four separators more.
-_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def containers(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -40,8 +40,8 @@ def containers(key: str, value: Data, owner: Data, pod: Pod) -> None:
         if isinstance(container, dict):
             _container(container, names, key, pod)
             judge(container, _MAIN, pod)
-    host_ports(mappings(value), pod)
-    if pod.says("hostNetwork"):
+    host_ports(value, pod)
+    if "hostNetwork" in pod.spec and pod.says("hostNetwork"):
         same_on_host(pod)
 
 
@@ -49,14 +49,23 @@ def init_containers(key: str, value: Data, owner: Data, pod: Pod) -> None:
     """The containers that run first, one by one; with `restartPolicy: Always` they stay."""
     if not isinstance(value, list):
         return
-    names = {string(container.get("name")) for container in pod.containers("containers")}
+    names = _names(pod.spec.get("containers"))
     for container in value:
         if isinstance(container, dict):
             _container(container, names, key, pod)
-            stays = string(container.get("restartPolicy")) == "Always"
+            stays = "restartPolicy" in container and bare(container["restartPolicy"]) == "Always"
             judge(container, _SIDECAR if stays else _INIT, pod)
             if "ports" in container:
-                host_ports((container,), pod)
+                host_ports([container], pod)
+
+
+def _names(containers: Data) -> set[str]:
+    names = set()
+    for container in containers if isinstance(containers, list) else ():
+        name = bare(container.get("name")) if isinstance(container, dict) else None
+        if type(name) is str and name:
+            names.add(name)
+    return names
 
 
 def ephemeral_containers(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -80,7 +89,7 @@ def _container(container: dict[str, Data], names: set[str], around: str, pod: Po
     image = bare(container.get("image"))
     if image is None or image == "":
         missing(f"container `{name}`" if name else "a container", container, "image", around, pod)
-    elif type(image) is str and image.strip(_SPACE) != image:
+    elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         pod.report("padded-image", f"`{image}` has space around the image's name", container["image"])
 
 
@@ -92,11 +101,11 @@ def _resize(key: str, value: Data, owner: Data, pod: Pod) -> None:
         require("a resize policy", policy, ("resourceName", "restartPolicy"), key, pod)
         name, restart = string(policy.get("resourceName")), string(policy.get("restartPolicy"))
         if name and name in names:
-            pod.report(_RESIZE, f"`{name}` has two resize policies", policy["resourceName"])
+            pod.report(_POLICY, f"`{name}` has two resize policies", policy["resourceName"])
         names.add(name)
         if restart == "RestartContainer" and bare(pod.restart_policy) == "Never":
             message = "`RestartContainer` cannot be meant in a pod whose `restartPolicy` is `Never`"
-            pod.report(_RESIZE, message, policy["restartPolicy"])
+            pod.report(_POLICY, message, policy["restartPolicy"])
 
 
 def _init_resize(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -105,7 +114,7 @@ def _init_resize(key: str, value: Data, owner: Data, pod: Pod) -> None:
     for policy in mappings(value):
         if bare(policy.get("restartPolicy")) == "RestartContainer" and bare(pod.restart_policy) != "Never":
             message = "`RestartContainer` cannot be meant for an init container that ends by itself"
-            pod.report(_RESIZE, message, policy["restartPolicy"])
+            pod.report(_POLICY, message, policy["restartPolicy"])
 
 
 def _restart_rules(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -114,7 +123,7 @@ def _restart_rules(key: str, value: Data, owner: Data, pod: Pod) -> None:
         return
     require("a container with `restartPolicyRules`", owner, ("restartPolicy",), key, pod)
     if len(value) > 20:
-        pod.report(_RESTART, f"there are `{len(value)}` rules; Kubernetes takes 20", key)
+        pod.report(_POLICY, f"there are `{len(value)}` rules; Kubernetes takes 20", key)
     for rule in mappings(value):
         judge(rule, _RULE, pod)
         require("a restart rule", rule, ("action",), key, pod)
@@ -124,7 +133,7 @@ def _restart_rules(key: str, value: Data, owner: Data, pod: Pod) -> None:
 
 def _exit_values(key: str, value: Data, owner: Data, pod: Pod) -> None:
     if isinstance(value, list) and len(value) > 255:
-        pod.report(_RESTART, f"there are `{len(value)}` exit codes; Kubernetes takes 255", key)
+        pod.report(_POLICY, f"there are `{len(value)}` exit codes; Kubernetes takes 255", key)
 
 
 _RESIZE_POLICY: Table = {
@@ -136,11 +145,11 @@ _RULE: Table = {
     "exitCodes": mapping_of({"operator": word("", "In", "NotIn"), "values": _exit_values}, "operator"),
 }
 _COMMON: Table = {
-    "env": env,
+    "env": alone(env, "fileKeyRef"),
     "envFrom": env_from,
     "imagePullPolicy": word("", "Always", "IfNotPresent", "Never"),
-    "ports": ports,
-    "resources": resources,
+    "ports": alone(ports),
+    "resources": alone(resources, "claims"),
     "resizePolicy": _resize,
     "restartPolicy": word(*_RESTART_POLICIES),
     "restartPolicyRules": _restart_rules,
@@ -156,5 +165,6 @@ _INIT: Table = {**_COMMON, **NO_PROBES, "resizePolicy": _init_resize}
 
 def pod_restart_policy(pod: Pod) -> None:
     """The policy that the operator gives to the pod."""
-    if string(pod.restart_policy) not in ("", *_RESTART_POLICIES):
+    found = bare(pod.restart_policy)
+    if type(found) is str and found and found not in _RESTART_POLICIES:
         unsupported("restartPolicy", pod.restart_policy, _RESTART_POLICIES, pod)

@@ -13,16 +13,15 @@ from jobgen.admission.fields import (
     missing,
     string,
     text,
+    written,
 )
 from jobgen.admission.names import (
     CONFIG_KEY,
-    DNS_LABEL,
     DNS_SUBDOMAIN,
     ENV_NAME,
     climbs,
     is_annotation_key,
     is_config_key,
-    is_dns_label,
     is_dns_subdomain,
     is_env_name,
     is_label_key,
@@ -50,7 +49,6 @@ _object_name = text("invalid-object-name", "the name of an object", is_dns_subdo
 _loose_name = text("invalid-object-name", "the name of an object", is_referred_subdomain, DNS_SUBDOMAIN)
 _key = text("invalid-config-key", "a key of a ConfigMap or a Secret", is_config_key, CONFIG_KEY)
 _env_name = text("invalid-env-name", "the name of a variable", is_env_name, ENV_NAME)
-_volume_name = text("invalid-volume-name", "a volume's name", is_dns_label, DNS_LABEL)
 
 
 def env(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -70,7 +68,7 @@ def env(key: str, value: Data, owner: Data, pod: Pod) -> None:
 
 def _value_from(item: dict[str, Data], source: dict[str, Data], pod: Pod) -> None:
     judge(source, _SOURCES, pod)
-    given = [key for key, value in source.items() if key in _SOURCES and is_set(value)]
+    given = written(source, _SOURCES)
     name = string(item.get("name"))
     if not given:
         listed = ", ".join(f"`{key}`" for key in _SOURCES)
@@ -184,8 +182,7 @@ def env_from(key: str, value: Data, owner: Data, pod: Pod) -> None:
     for item in value:
         if isinstance(item, dict):
             judge(item, _FROM, pod)
-            given = [name for name in ("configMapRef", "secretRef") if is_set(item.get(name))]
-            if len(given) != 1:
+            if len(written(item, ("configMapRef", "secretRef"))) != 1:
                 message = "an item of `envFrom` needs `configMapRef` or `secretRef`, and only one of them"
                 pod.report(_SOURCE_RULE, message, item or key)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from marshal import dumps
 from typing import NamedTuple, TypeAlias
 
 from jobgen.model import Data, Leaf, Problem, bare
@@ -38,6 +39,8 @@ Check: TypeAlias = Callable[[str, Data, Data, Pod], None]
 
 Table: TypeAlias = Mapping[str, Check]
 
+_REMEMBERED = 2048
+
 
 def judge(mapping: dict[str, Data], table: Table, pod: Pod) -> None:
     """Every field of the mapping that the table knows."""
@@ -67,6 +70,37 @@ def each(item_check: Check) -> Check:
                 item_check(key, item, value, pod)
 
     return check
+
+
+def alone(check: Check, *unless: str) -> Check:
+    """A check that looks at nothing but the value; one that it found good is known again, and not looked at.
+
+    A value that mentions a word of `unless` is looked at every time: there the check needs to know more of the pod.
+    """
+    good: set[bytes] = set()
+    words = [one.encode() for one in unless]
+
+    def remember(spelt: bytes) -> None:
+        if len(good) == _REMEMBERED:
+            good.clear()
+        if len(spelt) < _REMEMBERED and not any(one in spelt for one in words):
+            good.add(spelt)
+
+    def known(key: str, value: Data, owner: Data, pod: Pod) -> None:
+        try:
+            # No two values are written alike; that one may be written in two ways only costs a second look.
+            spelt = dumps(value)
+        except ValueError:
+            # A value with places in it is walked for what it says, not for speed.
+            check(key, value, owner, pod)
+            return
+        if spelt not in good:
+            before = len(pod.problems)
+            check(key, value, owner, pod)
+            if len(pod.problems) == before:
+                remember(spelt)
+
+    return known
 
 
 def both(*checks: Check) -> Check:
@@ -110,9 +144,9 @@ def text(rule: str, noun: str, fits: Callable[[str], bool], hint: str, *, empty:
     return check
 
 
-def number(rule: str, low: int, high: int | None = None, *, zero: bool = False) -> Check:
+def number(low: int, high: int | None = None, *, zero: bool = False, rule: str = "out-of-range") -> Check:
     """A check for a whole number; where `zero`, 0 stands for left out."""
-    bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
+    bounds = f"{low} or more" if high is None else f"from {low} to {high}" if low < high else str(low)
 
     def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
         found = bare(value)
@@ -134,7 +168,8 @@ def require(what: str, owner: dict[str, Data], names: tuple[str, ...], around: D
 def missing(what: str, owner: dict[str, Data], name: str, around: Data, pod: Pod) -> None:
     """Report one field that is left out, on the empty value if there is one."""
     value = owner.get(name)
-    node = value if value is not None else owner or around
+    # An empty mapping has no place of its own.
+    node = owner or around if value is None or value == {} else value
     pod.report("missing-pod-field", f"{what} needs `{name}`", node)
 
 
@@ -142,6 +177,11 @@ def is_empty(value: Data) -> bool:
     """Whether Kubernetes takes a value as left out; 0 and false count as values."""
     found = bare(value)
     return found is None or found in ("", [], {})
+
+
+def written(owner: dict[str, Data], names: Container[str]) -> list[str]:
+    """Those of the names that the mapping has, as keys with their places."""
+    return [key for key, value in owner.items() if key in names and is_set(value)]
 
 
 def is_set(value: Data) -> bool:

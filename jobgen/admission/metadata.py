@@ -33,7 +33,7 @@ def labels(key: str, value: Data, owner: Data, pod: Pod) -> None:
             pod.report("invalid-label", f"`{name}` is `{found}`, which is not a label's value; {LABEL_VALUE}", label)
 
 
-def annotations(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def pod_annotations(key: str, value: Data, owner: Data, pod: Pod) -> None:
     """Annotations: their keys, their size, and those that Kubernetes itself reads."""
     if not isinstance(value, dict):
         return
@@ -64,7 +64,7 @@ def _check_size(key: str, value: dict[str, Data], pod: Pod) -> None:
     size = sum(len(part.encode(errors="replace")) for name, note in value.items() for part in (name, string(note)))
     if size > _ANNOTATIONS_LIMIT:
         message = f"the annotations are `{size}` bytes long; Kubernetes takes {_ANNOTATIONS_LIMIT}"
-        pod.report("oversized-annotations", message, key)
+        pod.report("invalid-annotation", message, key)
 
 
 def finalizers(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -114,4 +114,4 @@ _READ: dict[str, Callable[[str, str, Data, Pod], None]] = {
     "scheduler.alpha.kubernetes.io/tolerations": _tolerations,
 }
 
-METADATA: Table = {"labels": labels, "annotations": annotations, "finalizers": finalizers}
+METADATA: Table = {"labels": labels, "annotations": pod_annotations, "finalizers": finalizers}

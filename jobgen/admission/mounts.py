@@ -19,8 +19,9 @@ def mounts(key: str, value: Data, owner: Data, pod: Pod) -> None:
     paths: set[str] = set()
     for mount in value:
         if isinstance(mount, dict):
-            _name("a mount", mount, key, pod)
-            path = bare(mount.get("mountPath"))
+            name, path = bare(mount.get("name")), bare(mount.get("mountPath"))
+            if type(name) is not str or name not in pod.volumes:
+                _name("a mount", mount, key, pod)
             if path is None or path == "":
                 missing("a mount", mount, "mountPath", key, pod)
             elif type(path) is str:

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 
 DNS_LABEL = "use at most 63 of `a-z`, `0-9` and `-`, with a letter or digit at both ends"
 DNS_SUBDOMAIN = "use at most 253 of `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
-LABEL_KEY = "use at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, behind a domain and `/` or none"
+LABEL_KEY = "use at most 63 letters, digits, `-`, `_` and `.`, letters or digits at both ends, behind a domain and `/`"
 LABEL_VALUE = "use at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"
 PORT_NAME = "use at most 15 of `a-z`, `0-9` and single `-` inside, with at least one letter"
 ENV_NAME = "use printable ASCII without `=`"

@@ -20,7 +20,7 @@ _host_domain = text(_HOST, "a host's name", is_dns_subdomain, DNS_SUBDOMAIN, emp
 
 host_aliases = each(
     mapping_of(
-        {"ip": text(_HOST, "an IP address", is_ip, _address, empty=True), "hostnames": each(_host_domain)},
+        {"ip": text(_HOST, "an IP address", is_ip, _address), "hostnames": each(_host_domain)},
         "ip",
     )
 )

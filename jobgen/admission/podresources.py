@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.admission.amounts import amount
 from jobgen.admission.fields import Pod, is_set, string
-from jobgen.admission.resources import resources
+from jobgen.admission.resources import requirements
 from jobgen.model import Data, bare
 
 _RULE = "inconsistent-pod-resources"
@@ -19,7 +19,7 @@ def pod_resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
         return
     if is_set(value.get("claims")):
         pod.report(_RULE, "`claims` belong to containers, not to the pod", value["claims"])
-    resources(key, {side: value[side] for side in ("limits", "requests") if side in value}, owner, pod)
+    requirements(key, value, owner, pod)
     for name, node in _fields(value, "limits"):
         _supported(name, pod)
         _limit(name, node, pod)
@@ -45,6 +45,11 @@ def _limit(name: str, node: Data, pod: Pod) -> None:
         if allowed is not None and own > allowed:
             message = f"`{name}` of the pod is limited to `{bare(node)}`, less than its container's own limit"
             pod.report(_RULE, message, node)
+    # What the pod does not request itself, its containers request together.
+    own_request = name in dict(_fields(pod.spec["resources"], "requests"))
+    if allowed is not None and not own_request and _total(name, pod) > allowed:
+        message = f"`{name}` of the pod is limited to `{bare(node)}`, less than its containers request together"
+        pod.report(_RULE, message, node)
 
 
 def _request(name: str, node: Data, pod: Pod) -> None:
@@ -74,9 +79,10 @@ def _asked(container: dict[str, Data], sides: tuple[str, ...]) -> _Amounts:
     """A container's amounts, later sides over earlier ones: a request left out is the limit."""
     own = container.get("resources")
     asked: _Amounts = {}
-    for side in sides if isinstance(own, dict) else ():
-        for name, node in _fields(own, side):
-            milli = amount(node)
-            if milli is not None:
-                asked[name] = milli
+    if isinstance(own, dict):
+        for side in sides:
+            for name, node in _fields(own, side):
+                milli = amount(node)
+                if milli is not None:
+                    asked[name] = milli
     return asked

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from jobgen.admission.fields import Pod, mappings, missing, number, string, text, unsupported
 from jobgen.admission.names import PORT_NAME, is_port_name
 from jobgen.model import Data, bare
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
-port_number = number("invalid-port", 1, 65535)
-port_name = text("invalid-port-name", "a port's name", is_port_name, PORT_NAME, empty=True)
+port_number = number(1, 65535, rule="invalid-port")
+port_name = text("invalid-port-name", "a port's name", is_port_name, PORT_NAME)
 
 
 def ports(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -57,26 +55,27 @@ def _name(value: Data, names: set[str], pod: Pod) -> None:
         names.add(name)
 
 
-def host_ports(containers: Iterable[dict[str, Data]], pod: Pod) -> None:
+def host_ports(containers: list[Data], pod: Pod) -> None:
     """No two of these containers take the same port of the host."""
-    host = pod.says("hostNetwork")
+    host = "hostNetwork" in pod.spec and pod.says("hostNetwork")
     taken: set[tuple[str, str, int]] = set()
     for container in containers:
-        if "ports" in container:
-            for port in mappings(container["ports"]):
-                if host or "hostPort" in port:
+        if isinstance(container, dict) and isinstance(container.get("ports"), list):
+            for port in container["ports"]:
+                if isinstance(port, dict) and (host or "hostPort" in port):
                     _host_port(port, taken, pod, host=host)
 
 
 def _host_port(port: dict[str, Data], taken: set[tuple[str, str, int]], pod: Pod, *, host: bool) -> None:
+    inside, found = bare(port.get("containerPort")), bare(port.get("hostPort"))
     # On the host's network a port left out is the container's.
-    found = bare(port.get("hostPort")) or (host and bare(port.get("containerPort")))
-    if type(found) is not int or found == 0:
+    taking = found or (host and inside)
+    if type(taking) is not int or taking == 0:
         return
-    place = (string(port.get("protocol")) or "TCP", string(port.get("hostIP")), found)
-    node = port["hostPort"] if bare(port.get("hostPort")) else port["containerPort"]
+    place = (string(port.get("protocol")) or "TCP", string(port.get("hostIP")), taking)
     if place in taken:
-        pod.report("duplicate-port", f"port `{found}` of the host is taken twice; give one of them another", node)
+        message = f"port `{taking}` of the host is taken twice; give one of them another"
+        pod.report("duplicate-port", message, port["hostPort" if found else "containerPort"])
     taken.add(place)
 
 
@@ -84,9 +83,7 @@ def same_on_host(pod: Pod) -> None:
     """On the host's network a container's port is the host's."""
     for container in pod.containers("containers"):
         for port in mappings(container.get("ports")):
-            wanted, found = bare(port.get("containerPort")), bare(port.get("hostPort"))
-            if type(found) is int and found not in (0, wanted):
-                message = (
-                    f"`hostPort` is `{found}` and `containerPort` `{wanted}`; with `hostNetwork` they must be equal"
-                )
+            inside, found = bare(port.get("containerPort")), bare(port.get("hostPort"))
+            if type(found) is int and found not in (0, inside):
+                message = f"`hostPort` is `{found}` and `containerPort` `{inside}`; `hostNetwork` wants them equal"
                 pod.report("host-port-mismatch", message, port["hostPort"])

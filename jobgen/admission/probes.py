@@ -13,6 +13,7 @@ from jobgen.admission.fields import (
     number,
     text,
     word,
+    written,
 )
 from jobgen.admission.names import is_header
 from jobgen.admission.ports import port_number, port_of_handler
@@ -21,12 +22,10 @@ from jobgen.model import Data, bare
 _RULE = "invalid-probe"
 _DEFAULT_GRACE = 30
 
-_positive = number(_RULE, 1)
-_not_negative = number(_RULE, 0)
-_once = number(_RULE, 1, 1, zero=True)
-_header = mapping_of(
-    {"name": text(_RULE, "the name of a header", is_header, "use letters, digits and `-`", empty=True)}, "name"
-)
+_positive = number(1)
+_not_negative = number(0)
+_once = number(1, 1, zero=True)
+_header = mapping_of({"name": text(_RULE, "the name of a header", is_header, "use letters, digits and `-`")}, "name")
 
 
 def _sleep(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -38,7 +37,7 @@ def _sleep(key: str, value: Data, owner: Data, pod: Pod) -> None:
         message = (
             f"`sleep` lasts `{seconds}` seconds; it must end within the {grace} of `terminationGracePeriodSeconds`"
         )
-        pod.report("invalid-handler", message, node)
+        pod.report("invalid-probe", message, node)
 
 
 _EXEC = mapping_of({}, "command")
@@ -51,13 +50,13 @@ _HOOK_HANDLERS: Table = {"exec": _EXEC, "httpGet": _HTTP, "tcpSocket": _TCP, "sl
 
 
 def _handler(key: str, value: dict[str, Data], handlers: Table, pod: Pod) -> None:
-    given = [name for name, part in value.items() if name in handlers and is_set(part)]
+    given = written(value, handlers)
     if not given:
         listed = ", ".join(f"`{name}`" for name in handlers)
-        pod.report("invalid-handler", f"`{key}` has no handler; give it one of {listed}", key)
+        pod.report("invalid-probe", f"`{key}` has no handler; give it one of {listed}", key)
     elif len(given) > 1:
         listed = " and ".join(f"`{name}`" for name in given)
-        pod.report("invalid-handler", f"`{key}` has {len(given)} handlers, {listed}; keep one of them", given[-1])
+        pod.report("invalid-probe", f"`{key}` has {len(given)} handlers, {listed}; keep one of them", given[-1])
 
 
 def _hook(key: str, value: Data, owner: Data, pod: Pod) -> None:

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jobgen.admission.amounts import amount
-from jobgen.admission.fields import Pod, mappings, missing, string
+from jobgen.admission.fields import Pod, is_set, mappings, missing, string
 from jobgen.admission.names import DNS_LABEL, is_dns_label, is_label_key
 from jobgen.model import Data, bare
 from jobgen.schema import nearest
@@ -25,24 +25,35 @@ class Sort(Enum):
     UNKNOWN = "not a resource of containers"
 
 
+# To look a member up is slower than all that is done with it.
+_SHARED, _DEVICE, _PAGED, _UNKNOWN = Sort
+
+
 @lru_cache(maxsize=1024)
 def sort_of(name: str) -> Sort:
     """How Kubernetes counts the resource of this name."""
-    if name.startswith(_HUGEPAGES) and "/" not in name:
-        return Sort.HUGEPAGES if is_label_key(name) else Sort.UNKNOWN
+    if name.startswith(_HUGEPAGES):
+        return _PAGED if is_label_key(name) else _UNKNOWN
     if "/" not in name:
-        return Sort.SHARED if name in _STANDARD else Sort.UNKNOWN
+        return _SHARED if name in _STANDARD else _UNKNOWN
     if not is_label_key(name):
-        return Sort.UNKNOWN
+        return _UNKNOWN
     if "kubernetes.io/" in name:
-        return Sort.SHARED
+        return _SHARED
     # In a quota the name gets a prefix, with which it must still be one.
     fits = not name.startswith("requests.") and is_label_key(f"requests.{name}")
-    return Sort.DEVICE if fits else Sort.UNKNOWN
+    return _DEVICE if fits else _UNKNOWN
 
 
 def resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
     """The requests, limits and claims of one container."""
+    requirements(key, value, owner, pod)
+    if isinstance(value, dict) and "claims" in value:
+        claims(value["claims"], key, pod)
+
+
+def requirements(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    """Requests and limits, each and against each other."""
     if not isinstance(value, dict):
         return
     limits, requests = value.get("limits"), value.get("requests")
@@ -53,8 +64,6 @@ def resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
         _request(name, asked, limits.get(name), pod)
     if huge and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
         pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
-    if "claims" in value:
-        claims(value["claims"], key, pod)
 
 
 def overhead(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -79,16 +88,18 @@ def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
     """Check one side; whether it has huge pages."""
     huge = False
     for name, value in amounts.items():
+        if not is_set(value):
+            continue
         sort = sort_of(name)
         milli = amount(value)
         if milli is None or milli < 0:
             quantity(name, value, amounts, pod)
-        if sort is Sort.UNKNOWN:
+        if sort is _UNKNOWN:
             _unknown(name, pod)
-        elif sort is Sort.DEVICE and milli is not None and milli % 1000:
+        elif sort is _DEVICE and milli is not None and milli % 1000:
             message = f"`{name}` is `{bare(value)}`; it is counted in whole ones"
             pod.report("fractional-device", message, value)
-        elif sort is Sort.HUGEPAGES:
+        elif sort is _PAGED:
             huge = True
             _pages(name, value, milli, pod)
     return huge
@@ -111,10 +122,10 @@ def _pages(name: str, value: Data, milli: int | None, pod: Pod) -> None:
 
 def _request(name: str, asked: Data, limit: Data, pod: Pod) -> None:
     sort = sort_of(name)
-    shared = sort is Sort.SHARED
-    if sort is Sort.UNKNOWN:
+    shared = sort is _SHARED
+    if sort is _UNKNOWN or not is_set(asked):
         return
-    if bare(limit) is None:
+    if not is_set(limit):
         if not shared:
             message = f"`{name}` is requested without a limit; it cannot be overcommitted, so set the same limit"
             pod.report("missing-resource-limit", message, name)
@@ -124,7 +135,7 @@ def _request(name: str, asked: Data, limit: Data, pod: Pod) -> None:
         return
     if not shared:
         message = f"`{name}` requests `{bare(asked)}` and is limited to `{bare(limit)}`; they must be equal"
-        rule = "invalid-hugepages" if sort is Sort.HUGEPAGES else "gpu-request-limit-mismatch"
+        rule = "invalid-hugepages" if sort is _PAGED else "gpu-request-limit-mismatch"
         pod.report(rule, message, asked)
     elif wanted > allowed:
         message = f"`{name}` requests `{bare(asked)}`, more than its limit of `{bare(limit)}`"

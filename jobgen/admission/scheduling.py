@@ -27,8 +27,8 @@ _RULE = "invalid-topology-spread"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
-_weight = number("invalid-weight", 1, 100)
-_positive = number(_RULE, 1)
+_weight = number(1, 100)
+_positive = number(1)
 _namespace = text("invalid-object-name", "the name of a namespace", is_dns_label, DNS_LABEL, empty=True)
 _topology_key = text("invalid-label", "a label's key", is_label_key, LABEL_KEY)
 _inclusion = word("Honor", "Ignore")

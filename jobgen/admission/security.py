@@ -28,7 +28,7 @@ _IPC_SYSCTLS = frozenset(
     f"kernel.{name}" for name in "sem shmall shmmax shmmni shm_rmid_forced shm msgmax msgmnb msgmni msg".split()
 )
 
-_identity = number("invalid-user-id", 0, 2**31 - 1)
+_identity = number(0, 2**31 - 1)
 
 
 def _profile_type(key: str, value: dict[str, Data], pod: Pod) -> str:
@@ -146,7 +146,7 @@ def pod_security(key: str, value: Data, owner: Data, pod: Pod) -> None:
 def share_process_namespace(key: str, value: Data, owner: Data, pod: Pod) -> None:
     """One process namespace for all containers cannot be the host's too."""
     if bare(value) is True and pod.says("hostPID"):
-        pod.report("conflicting-host-namespaces", "`shareProcessNamespace` and `hostPID` are both true", value)
+        pod.report(_CONFLICT, "`shareProcessNamespace` and `hostPID` are both true", value)
 
 
 def host_users(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -156,9 +156,9 @@ def host_users(key: str, value: Data, owner: Data, pod: Pod) -> None:
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.says(flag):
             message = f"`{flag}` is true, and `hostUsers` false; a pod with its own users shares nothing with the host"
-            pod.report("conflicting-host-namespaces", message, pod.spec[flag])
+            pod.report(_CONFLICT, message, pod.spec[flag])
     for container in pod.containers("containers", "initContainers"):
         devices = container.get("volumeDevices")
         if isinstance(devices, list) and devices:
             message = "`volumeDevices` cannot be used with `hostUsers: false`"
-            pod.report("conflicting-host-namespaces", message, devices)
+            pod.report(_CONFLICT, message, devices)

@@ -127,9 +127,11 @@ def _overlaps(term: dict[str, Data], selector: dict[str, Data], pod: Pod) -> Non
     others = {found for found, _ in strings(term.get("mismatchLabelKeys"))}
     selected = [*(by_label if isinstance(by_label, dict) else ())]
     selected += [string(item.get("key")) for item in mappings(selector.get("matchExpressions"))]
-    for found, node in strings(term["matchLabelKeys"]):
-        # The API server adds one requirement for each key that the pod has a label of.
-        times = selected.count(found) + (isinstance(own, dict) and found in own)
+    wanted = list(strings(term["matchLabelKeys"]))
+    # The API server adds one requirement for each key that the pod has a label of.
+    selected += [found for found, _ in wanted if isinstance(own, dict) and found in own]
+    for found, node in wanted:
+        times = selected.count(found)
         if found in others:
             pod.report(_RULE, f"`{found}` is in both `matchLabelKeys` and `mismatchLabelKeys`", node)
         elif times > 1:

@@ -21,6 +21,7 @@ from jobgen.admission.fields import (
     string,
     text,
     word,
+    written,
 )
 from jobgen.admission.mounts import file_path, inner_path
 from jobgen.admission.names import DNS_LABEL, DNS_SUBDOMAIN, climbs, is_dns_label, is_dns_subdomain
@@ -33,10 +34,10 @@ _OTHER_IQN = re.compile(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 _HOST_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
 
-_mode = number("invalid-file-mode", 0, 0o777)
+_mode = number(0, 0o777)
 _label = text(_RULE, "a name here", is_dns_label, DNS_LABEL)
 _subdomain = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN)
-_byte = number(_RULE, 0, 255)
+_byte = number(0, 255)
 _iqn = text(
     _RULE,
     "a name of iSCSI",
@@ -70,7 +71,7 @@ def _downward_file(key: str, item: Data, owner: Data, pod: Pod) -> None:
         return
     _DOWNWARD_FILE(key, item, owner, pod)
     require("an item", item, ("path",), key, pod)
-    given = [name for name in ("fieldRef", "resourceFieldRef") if is_set(item.get(name))]
+    given = written(item, ("fieldRef", "resourceFieldRef"))
     if len(given) != 1:
         message = "an item needs `fieldRef` or `resourceFieldRef`, and only one of them"
         pod.report(_RULE, message, given[-1] if given else item or key)
@@ -145,7 +146,7 @@ def _projected(key: str, value: Data, owner: Data, pod: Pod) -> None:
     """Files from several sources must not be in each other's way."""
     paths: set[str] = set()
     for source in mappings(value.get("sources")):
-        given = [name for name, part in source.items() if name in _PROJECTIONS and is_set(part)]
+        given = written(source, _PROJECTIONS)
         if len(given) > 1:
             listed = " and ".join(f"`{name}`" for name in given)
             pod.report("conflicting-volume-source", f"a projection has two sources, {listed}", given[-1])
@@ -161,7 +162,7 @@ _PROJECTIONS: Table = {
     "secret": mapping_of({"items": each(_file)}, "name"),
     "configMap": mapping_of({"items": each(_file)}, "name"),
     "downwardAPI": mapping_of({"items": each(_downward_file)}),
-    "serviceAccountToken": mapping_of({"expirationSeconds": number(_RULE, 600, 1 << 32), "path": file_path}, "path"),
+    "serviceAccountToken": mapping_of({"expirationSeconds": number(600, 1 << 32), "path": file_path}, "path"),
 }
 
 
@@ -185,10 +186,7 @@ SOURCES: Table = {
     "downwardAPI": _source(_DOWNWARD),
     "projected": _source({"defaultMode": _mode, "sources": each(mapping_of(_PROJECTIONS))}, also=_projected),
     "nfs": _source({"path": _absolute}, "server", "path"),
-    "ephemeral": _source(
-        {"volumeClaimTemplate": ephemeral},
-        also=lambda key, value, owner, pod: require("`ephemeral`", value, ("volumeClaimTemplate",), key, pod),
-    ),
+    "ephemeral": _source({"volumeClaimTemplate": ephemeral}, "volumeClaimTemplate"),
     "csi": _source({"driver": _driver, "nodePublishSecretRef": mapping_of({"name": _subdomain}, "name")}, "driver"),
     "image": _source({"pullPolicy": word(*_PULL_POLICIES)}, "reference"),
     "gitRepo": _source({"directory": inner_path}, "repository"),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from jobgen.admission.fields import Pod, is_set, mappings, missing, string
-from jobgen.admission.names import DNS_LABEL, is_dns_label, is_dns_subdomain
+from jobgen.admission.fields import Pod, is_set, missing, string
+from jobgen.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.admission.sources import SOURCES
 from jobgen.model import Data, bare
 
 
-def named_volumes(spec: dict[str, Data]) -> dict[str, dict[str, Data]]:
+def named_volumes(value: Data) -> dict[str, dict[str, Data]]:
     """The pod's volumes by their names."""
-    return {string(volume.get("name")): volume for volume in mappings(spec.get("volumes"))}
+    named = {}
+    for volume in value if isinstance(value, list) else ():
+        if isinstance(volume, dict):
+            name = bare(volume.get("name"))
+            if type(name) is str:
+                named[name] = volume
+    return named
 
 
 def volumes(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -22,6 +28,8 @@ def volumes(key: str, value: Data, owner: Data, pod: Pod) -> None:
         if isinstance(volume, dict):
             _name(volume, names, key, pod)
             _source(volume, pod)
+            if "ephemeral" in volume and is_set(volume["ephemeral"]):
+                _ephemeral(string(volume.get("name")), volume, pod)
 
 
 def _name(volume: dict[str, Data], names: set[str], around: str, pod: Pod) -> None:
@@ -49,21 +57,18 @@ def _source(volume: dict[str, Data], pod: Pod) -> None:
         else:
             check(kind, source, volume, pod)
         first = kind
-    if pod.name and ("ephemeral" in volume or "persistentVolumeClaim" in volume):
-        _claim(volume, pod)
 
 
-def _claim(volume: dict[str, Data], pod: Pod) -> None:
+def _ephemeral(name: str, volume: dict[str, Data], pod: Pod) -> None:
     """The claim that is made for an ephemeral volume is named after the pod and the volume."""
-    name = string(volume.get("name"))
-    if is_set(volume.get("ephemeral")):
-        made = f"{pod.name}-{name}"
-        if name and is_dns_label(name) and not is_dns_subdomain(made):
-            pod.report("invalid-volume-name", f"`{made}`, the claim of this volume, is too long a name", volume["name"])
+    made = f"{pod.name}-{name}"
+    if not pod.name:
         return
-    claim = volume.get("persistentVolumeClaim")
-    wanted = string(claim.get("claimName")) if isinstance(claim, dict) else ""
-    for other, one in pod.volumes.items():
-        if wanted == f"{pod.name}-{other}" and is_set(one.get("ephemeral")):
-            message = f"`{wanted}` is the claim that is made for the ephemeral volume `{other}`; mount that"
+    if is_dns_label(name) and not is_dns_subdomain(made):
+        message = f"`{made}`, the claim of this volume, is not the name of an object; {DNS_SUBDOMAIN}"
+        pod.report("invalid-volume-name", message, volume["name"])
+    for other in pod.volumes.values():
+        claim = other.get("persistentVolumeClaim")
+        if isinstance(claim, dict) and string(claim.get("claimName")) == made:
+            message = f"`{made}` is the claim that is made for the ephemeral volume `{name}`; mount that"
             pod.report("invalid-volume-source", message, claim["claimName"])

@@ -9,8 +9,7 @@ from jobgen.admission.fields import Pod, Table, is_set, mapping_of, missing, str
 from jobgen.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
 from jobgen.model import Data, bare
 
-_RULE = "foreign-os-field"
-_OPTION = "invalid-windows-option"
+_RULE = "invalid-os-option"
 _SYSTEMS = ("linux", "windows")
 _LINUX_CONTEXT = tuple(
     "appArmorProfile seLinuxOptions seccompProfile fsGroup fsGroupChangePolicy runAsUser runAsGroup "
@@ -32,7 +31,7 @@ def _is_user(name: str) -> bool:
 def _spec(key: str, value: Data, owner: Data, pod: Pod) -> None:
     found = bare(value)
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= 64 * 1024:
-        pod.report(_OPTION, f"`{key}` is `{len(found)}` characters long; it must have some, and 64 KiB at most", value)
+        pod.report(_RULE, f"`{key}` is `{len(found)}` characters long; it must have some, and 64 KiB at most", value)
 
 
 def _host_process(key: str, value: Data, owner: Data, pod: Pod) -> None:
@@ -42,9 +41,9 @@ def _host_process(key: str, value: Data, owner: Data, pod: Pod) -> None:
     whole = _said_of(pod.spec)
     own = [_said_of(one) for one in pod.containers("containers", "initContainers")]
     if not all(whole if one is None else one for one in own) or whole is False:
-        pod.report(_OPTION, f"`{key}` is true, and not for all containers of the pod", value)
+        pod.report(_RULE, f"`{key}` is true, and not for all containers of the pod", value)
     if not pod.says("hostNetwork"):
-        pod.report(_OPTION, f"`{key}` needs `hostNetwork: true` of the pod", value)
+        pod.report(_RULE, f"`{key}` needs `hostNetwork: true` of the pod", value)
 
 
 def _said_of(owner: dict[str, Data]) -> bool | None:
@@ -55,10 +54,10 @@ def _said_of(owner: dict[str, Data]) -> bool | None:
 
 
 _OPTIONS: Table = {
-    "gmsaCredentialSpecName": text(_OPTION, "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN, empty=True),
+    "gmsaCredentialSpecName": text(_RULE, "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN, empty=True),
     "gmsaCredentialSpec": _spec,
     "hostProcess": _host_process,
-    "runAsUserName": text(_OPTION, "a user of Windows", _is_user, "write it as `DOMAIN\\user` or `user`", empty=True),
+    "runAsUserName": text(_RULE, "a user of Windows", _is_user, "write it as `DOMAIN\\user` or `user`", empty=True),
 }
 windows_options = mapping_of(_OPTIONS)
 

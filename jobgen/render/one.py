@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.expand import JobSpec
 from jobgen.kinds import Parts
-from jobgen.model import Data, Problem, bare, derive, plain
+from jobgen.model import Data, Problem, bare, derive, mark_of, plain
 from jobgen.path import Named, Step, dotted
 from jobgen.render.place import put
 
@@ -100,7 +100,7 @@ def _place_parts(job: JobSpec, template: Data, resource: dict[str, Data], proble
         if field in parts.pod_fields:
             put(override, (*parts.spec, field), value)
         elif field != "containers":
-            problems.append(_no_part(job, f"`{field}` of a pod", value))
+            problems.append(_no_part(job, f"`{field}` of a pod", field if mark_of(field) else value))
     if "metadata" in template and parts.metadata is not None:
         put(override, parts.metadata, template["metadata"])
     elif "metadata" in template:
@@ -131,7 +131,7 @@ def _place_container(
         elif field in parts.container_fields:
             put(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
         elif field != "name":
-            problems.append(_no_part(job, f"`{field}` of a container", value))
+            problems.append(_no_part(job, f"`{field}` of a container", field if mark_of(field) else value))
 
 
 def _declared(job: JobSpec) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobgen.model import Data, Finding, Mark, Severity, bare
-from jobgen.source.limits import MAX_BYTES
+from jobgen.source.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import shown
 
@@ -42,6 +42,9 @@ def read(content: bytes, file: str, *, marked: bool = False) -> Source:
     findings: list[Finding] = []
     documents: list[Document] = []
     for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked):
+        if len(findings) > MAX_FAULTS:
+            findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].mark)]
+            break
         if bare(data) is None:
             continue
         if isinstance(data, dict):

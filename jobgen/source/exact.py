@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
 from jobgen.source import events as libyaml
-from jobgen.source.limits import MAX_DEPTH, MAX_NODES, alias_share_allowed
+from jobgen.source.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.source.scalars import Wide, as_json_key, from_base64, is_timestamp, resolve, shown, through_json
 
 _CORE = "tag:yaml.org,2002:"
@@ -216,6 +216,9 @@ class _Builder:
 
     def count(self, nodes: int, event: Any) -> None:
         self.decoded += nodes
+        if self.decoded > MAX_NODES and nodes == 1:
+            message = f"the document has more than `{MAX_NODES}` nodes; no object is that large"
+            raise self.refuse("too-many-nodes", event, message)
         if self.aliased > 100 and self.decoded > 1000:
             share = self.aliased / self.decoded
             if share > alias_share_allowed(self.decoded):
@@ -272,6 +275,8 @@ class _Builder:
             message = f"{shown(text)} is set twice in one mapping; Kubernetes would keep only this one"
             related = (Related(self.mark(parent.seen[text]), "first set here"),)
             mark = self.mark(key_event)
+            if len(self.findings) >= MAX_FAULTS:
+                raise self.refuse("too-many-faults", key_event, TOO_MANY_FAULTS)
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, mark, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)

@@ -11,6 +11,11 @@ MAX_DEPTH = 200
 MAX_NODES = 1_000_000
 """Nodes after aliases are expanded."""
 
+MAX_FAULTS = 100
+"""Findings about one file before the rest of it is left alone."""
+
+TOO_MANY_FAULTS = f"there are more than {MAX_FAULTS} faults; the rest is not looked at"
+
 
 def alias_share_allowed(nodes: int) -> float:
     """The share of aliased nodes that Go's decoder takes, falling from 99 % to 10 % as documents grow."""

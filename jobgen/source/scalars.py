@@ -6,7 +6,8 @@ import base64
 import re
 import struct
 from calendar import monthrange
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from math import frexp
 from typing import Any
 
 _WORDS: dict[str, Any] = {
@@ -131,10 +132,12 @@ def _shortest32(value: float) -> str:
     """Go's FormatFloat(value, 'g', -1, 32): the shortest digits that give the same 32-bit float."""
     single = _as32(value)
     exact = Decimal(single)
+    # Half of a last digit goes to the even one; but where floats change their spacing, Go rounds it up.
+    rounding = ROUND_HALF_UP if abs(frexp(single)[0]) == 0.5 else ROUND_HALF_EVEN
     for places in range(9):
         step = Decimal(1).scaleb(exact.adjusted() - places)
-        below = exact.quantize(step, ROUND_FLOOR)
-        same = [near for near in (below, below + step) if _as32(float(near)) == single]
+        nearest = exact.quantize(step, rounding)
+        same = [near for near in (nearest, nearest + step, nearest - step) if _as32(float(near)) == single]
         if same:
             return _general(min(same, key=lambda near: abs(near - exact)))
     raise AssertionError("nine digits tell all 32-bit floats apart")

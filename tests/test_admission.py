@@ -1,0 +1,172 @@
+"""Pods that the API server refuses: a case is a file of pod templates for each rule.
+
+A document is a PodTemplateSpec as it stands in a job, with the pod's own `restartPolicy`. `# expect: rule, rule` stands
+on the line that is to blame; a document without it is one that the API server takes.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.admission import pod_problems
+from jobgen.admission.rules import RULES
+from jobgen.model import mark_of, plain
+from jobgen.source import read
+
+CASES = sorted((Path(__file__).parent / "admission").iterdir())
+POD = "job-worker-0"
+WORDS = sorted(set(re.findall(r"[\w./-]+", " ".join(path.read_text() for path in CASES))))
+
+
+def templates(path):
+    return [document.data for document in read(path.read_bytes(), path.name, marked=True).documents]
+
+
+def found(template):
+    return [(problem.rule, problem.message) for problem in pod_problems(template, None, POD)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_a_problem_stands_on_the_line_that_is_to_blame(case):
+    expected = Counter(
+        (number, rule)
+        for number, line in enumerate(case.read_text().splitlines(), 1)
+        for rule in line.partition("# expect: ")[2].split(", ")
+        if rule
+    )
+    problems = [problem for template in templates(case) for problem in pod_problems(template, None, POD)]
+
+    assert Counter((mark_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert {problem.category for problem in problems} == {"pod"}
+
+
+def test_every_rule_has_cases_that_fire_and_one_that_does_not():
+    assert {case.stem for case in CASES} == set(RULES)
+    for case in CASES:
+        fired = [{rule for rule, _ in found(template)} for template in templates(case)]
+
+        assert case.stem in fired[0], case.stem
+        assert set() in fired, case.stem
+
+
+def test_a_message_says_what_is_true_in_one_line():
+    for case in CASES:
+        for template in templates(case):
+            for _, message in found(template):
+                assert message[0] == "`" or message[0].islower(), message
+                assert "\n" not in message.replace("a:1\n", ""), message
+                assert not message.endswith("."), message
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_bare_and_traced_templates_are_refused_for_the_same(case):
+    for template in templates(case):
+        bare = plain(template)
+
+        assert found(template) == found(bare) == found(bare)
+
+
+def test_what_was_found_good_is_looked_at_again_when_it_changes():
+    limits = {"cpu": "1"}
+    template = {"spec": {"containers": [{"name": "main", "image": "a", "resources": {"limits": limits}}]}}
+    before = found(template)
+    limits["cpu"] = "-1"
+
+    assert before == []
+    assert [rule for rule, _ in found(template)] == ["negative-quantity"]
+
+
+def test_a_volume_known_from_another_pod_is_not_known_here():
+    with_volume = {"name": "main", "image": "a", "env": [_from_file("data")], "volumeMounts": [_mount("data")]}
+    good = {"spec": {"containers": [with_volume], "volumes": [{"name": "data", "emptyDir": {}}]}}
+    bad = {"spec": {"containers": [with_volume]}}
+
+    assert found(good) == []
+    assert [rule for rule, _ in found(bad)] == ["unknown-volume", "unknown-volume"]
+
+
+def _from_file(volume):
+    return {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": volume, "key": "A", "path": "a"}}}
+
+
+def _mount(volume):
+    return {"name": volume, "mountPath": "/a"}
+
+
+@pytest.mark.parametrize(
+    ("given_policy", "in_template", "rules"),
+    [
+        (None, "Sometimes", ["unsupported-value"]),
+        ("Never", "Sometimes", []),
+        ("ExitCode", None, ["unsupported-value"]),
+        ("", None, []),
+    ],
+)
+def test_the_restart_policy_of_the_replica_counts(given_policy, in_template, rules):
+    template = {"spec": {"restartPolicy": in_template, "containers": [{"name": "main", "image": "a"}]}}
+
+    assert [problem.rule for problem in pod_problems(template, given_policy)] == rules
+
+
+def test_annotations_are_counted_in_bytes():
+    template = {
+        "metadata": {"annotations": {"a": "é" * 131_071}},
+        "spec": {"containers": [{"name": "a", "image": "a"}]},
+    }
+    fits = found(template)
+    template["metadata"]["annotations"]["a"] += "é"
+
+    assert fits == []
+    assert [rule for rule, _ in found(template)] == ["invalid-annotation"]
+
+
+def test_the_claim_of_an_ephemeral_volume_has_the_name_of_the_pod():
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": claim}}
+    template = {"spec": {"containers": [{"name": "main", "image": "a"}], "volumes": [volume]}}
+
+    assert list(pod_problems(template, None, "a" * 248)) == []
+    assert [problem.rule for problem in pod_problems(template, None, "a" * 249)] == ["invalid-volume-name"]
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=8), st.sampled_from(WORDS)
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=4), inner),
+    max_leaves=30,
+)
+
+
+@given(TREES, SCALARS)
+@settings(max_examples=150, deadline=None)
+def test_no_tree_breaks_the_checks(tree, policy):
+    list(pod_problems(tree, policy, POD))
+    list(pod_problems({"metadata": tree, "spec": tree}, policy, POD))
+
+
+@given(st.data())
+@settings(max_examples=250, deadline=None)
+def test_no_wrong_type_in_a_right_place_breaks_the_checks(data):
+    case = data.draw(st.sampled_from(CASES))
+    template = plain(data.draw(st.sampled_from(templates(case))))
+    spoil(template, data)
+
+    list(pod_problems(template, data.draw(SCALARS), POD))
+
+
+def spoil(tree, data):
+    """Put something else in one place of the tree, however deep."""
+    keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
+    if not keys:
+        return
+    key = data.draw(st.sampled_from(keys))
+    if isinstance(tree[key], (dict, list)) and tree[key] and data.draw(st.integers(0, 4)):
+        spoil(tree[key], data)
+    else:
+        tree[key] = data.draw(TREES)

@@ -1,0 +1,163 @@
+"""Writing: what we write, every reader reads as the same thing; and the same object is always the same bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import kubectl
+import yaml
+import yamltexts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from jobgen.emit import to_json, to_yaml, to_yaml_stream
+from jobgen.source import read
+from jobgen.source.scalars import through_json
+
+FOLDER = Path(__file__).parent / "emit"
+
+UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+LONG = st.text("\u2028\ufeff\x01", min_size=150, max_size=200)
+NASTY = st.text(
+    "ab01yn .:-_+/~#'\"!&*%@`?|>[]{},=<\\\t\n\r\x00\x07\x1b\x7f\x85\xa0\u2028\u2029\ufeff\uffff😀", max_size=10
+)
+WORDS = st.sampled_from(
+    [*yamltexts.WORDS, *yamltexts.TAGS, *yamltexts.FRAGMENTS, "---", "...", "- ", "? ", ": ", "#", ""]
+)
+LINES = st.lists(st.sampled_from([*yamltexts.LINES, "---", "...", "\ta", "a:", "- "]), max_size=5).map("\n".join)
+STRINGS = st.one_of(
+    WORDS, yamltexts.PLAIN, NASTY, UNICODE, LINES, LINES.map("{}\n".format), LINES.map("\n{}\n\n".format)
+)
+SCALARS = st.one_of(
+    STRINGS,
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+    st.none(),
+)
+OBJECTS = st.recursive(
+    SCALARS,
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(STRINGS | LONG, values, max_size=3),
+    max_leaves=6,
+)
+
+
+def laws(examples):
+    return settings(derandomize=True, deadline=None, max_examples=examples)
+
+
+def whole_as_integers(data):
+    """The data as JSON and YAML 1.1 hand it on: a float without a fraction is an integer."""
+    if isinstance(data, dict):
+        return {key: whole_as_integers(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [whole_as_integers(value) for value in data]
+    return through_json(data)
+
+
+def spelt(data):
+    return json.dumps(data, sort_keys=True)
+
+
+@laws(60)
+@given(st.lists(OBJECTS, min_size=10, max_size=20))
+def test_kubectl_reads_back_what_was_written(objects):
+    head = {"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}}
+    wrapped = [head | {"x": value} for value in objects]
+    readings = kubectl.read([to_yaml(value).encode() for value in wrapped])
+
+    assert [spelt(reading.objects) for reading in readings] == [spelt([whole_as_integers(one)]) for one in wrapped]
+
+
+@laws(1200)
+@given(OBJECTS)
+def test_yaml_1_1_and_our_own_reader_read_back_what_was_written(value):
+    text = to_yaml({"x": value})
+    [document] = read(text.encode(), "case.yaml").documents
+
+    assert spelt(yaml.load(text, yaml.CSafeLoader)) == spelt({"x": value})
+    assert spelt(document.data) == spelt(whole_as_integers({"x": value}))
+
+
+@laws(300)
+@given(OBJECTS)
+def test_yaml_1_2_reads_back_what_was_written(value):
+    assert spelt(YAML(typ="safe", pure=True).load(to_yaml({"x": value}))) == spelt({"x": value})
+
+
+@laws(300)
+@given(OBJECTS, st.randoms(use_true_random=False))
+def test_the_order_of_keys_in_memory_does_not_matter(value, random):
+    assert to_yaml(shuffled(value, random)) == to_yaml(value)
+    assert to_json(shuffled(value, random)) == to_json(value)
+
+
+def shuffled(value, random):
+    if isinstance(value, dict):
+        return {key: shuffled(value[key], random) for key in random.sample(sorted(value), len(value))}
+    if isinstance(value, list):
+        return [shuffled(item, random) for item in value]
+    return value
+
+
+@laws(300)
+@given(OBJECTS)
+def test_no_line_ends_in_space_and_every_text_in_one_newline(value):
+    for text in (to_yaml({"x": value}), to_json({"x": value})):
+        assert not any(line.endswith((" ", "\t", "\r")) for line in text.split("\n"))
+        assert text.endswith("\n")
+
+
+@laws(300)
+@given(OBJECTS)
+def test_json_is_the_same_object(value):
+    assert spelt(json.loads(to_json(value))) == spelt(value)
+
+
+@laws(100)
+@given(st.lists(OBJECTS.map(lambda value: {"x": value}), max_size=3))
+def test_a_stream_is_read_back_document_by_document(objects):
+    text = "".join(to_yaml_stream(objects))
+    documents = read(text.encode(), "case.yaml").documents
+
+    assert spelt([document.data for document in documents]) == spelt(whole_as_integers(objects))
+
+
+def test_what_was_written_before_does_not_matter():
+    before = to_yaml({"x": "memory\nof lines"})
+    to_yaml({"memory\nof lines": 1})
+
+    assert to_yaml({"x": "memory\nof lines"}) == before
+
+
+def test_keys_stand_in_kubernetes_order_and_lists_at_the_depth_of_their_key():
+    written = to_yaml(json.loads((FOLDER / "job.json").read_text("utf-8")))
+
+    assert written == (FOLDER / "job.yaml").read_text("utf-8")
+
+
+def test_a_root_that_is_no_mapping_is_written_too():
+    assert [to_yaml(value) for value in ([1, [2]], {}, [], "a\nb", None)] == [
+        "- 1\n- - 2\n",
+        "{}\n",
+        "[]\n",
+        "|-\n  a\n  b\n",
+        "null\n",
+    ]
+
+
+def test_floats_are_spelt_so_that_nobody_takes_them_for_text():
+    numbers = [1.0, -0.5, 1e16, 1.5e16, 1e100, 5e-324, math.pi]
+
+    assert [to_yaml(number) for number in numbers] == [
+        "1.0\n",
+        "-0.5\n",
+        "1.0e+16\n",
+        "1.5e+16\n",
+        "1.0e+100\n",
+        "5.0e-324\n",
+        "3.141592653589793\n",
+    ]

@@ -1,0 +1,133 @@
+"""Paths: both spellings lead to the same steps and back, whatever the keys are; what is no path says why."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.path import BadPathError, Named, dotted, parse, parse_dotted, parse_pointer, pointer
+
+KEYS = st.text("abA0 ._-/~[]=\"'\\²٣\n", max_size=6) | st.sampled_from(
+    ["nvidia.com/gpu", "0", "12", "-", "[0]", 'a"]["b', "a]b", "x.y['z']", "~0", "~1", "containers", ""]
+)
+NAMED = st.builds(Named, st.sampled_from(["name", "mountPath", "containerPort", "type"]), KEYS)
+STEPS = st.lists(KEYS | st.integers(0, 99) | NAMED, max_size=5).map(tuple)
+# In a pointer, a key that looks like a named item is one.
+POINTER_KEYS = KEYS.filter(lambda key: not re.match(r"\[.*=", key, re.DOTALL))
+POINTER_STEPS = st.lists(POINTER_KEYS | NAMED, max_size=5).map(tuple)
+
+laws = settings(derandomize=True, deadline=None, max_examples=1000)
+
+
+@laws
+@given(STEPS)
+def test_a_dotted_path_leads_back_to_its_steps(steps):
+    assert parse_dotted(dotted(steps)) == steps
+    assert [type(step) for step in parse_dotted(dotted(steps))] == [type(step) for step in steps]
+
+
+@laws
+@given(POINTER_STEPS)
+def test_a_pointer_leads_back_to_its_steps(steps):
+    assert parse_pointer(pointer(steps)) == steps
+
+
+@laws
+@given(POINTER_STEPS)
+def test_a_path_is_told_from_a_pointer_by_its_first_character(steps):
+    assert parse(pointer(steps)) == steps
+    assert parse(dotted(steps)) == steps
+
+
+@laws
+@given(st.text("ab0.[]'\"=~/ \\", max_size=8))
+def test_a_text_is_a_path_or_says_why_not(text):
+    for read in (parse, parse_dotted, parse_pointer):
+        reason = reason_against(text, read)
+
+        assert reason is None or reason.startswith(f"`{text}` is not a ")
+
+
+def reason_against(text, read):
+    try:
+        read(text)
+    except BadPathError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("", ()),
+        ("spec", ("spec",)),
+        ("spec.a.0.b", ("spec", "a", 0, "b")),
+        ("spec.a[0][1]", ("spec", "a", 0, 1)),
+        ("spec.a['b.c'][\"d'e\"].f", ("spec", "a", "b.c", "d'e", "f")),
+        ("limits['nvidia.com/gpu']", ("limits", "nvidia.com/gpu")),
+        ("limits.nvidia/gpu", ("limits", "nvidia/gpu")),
+        ("containers.[name=main].image", ("containers", Named("name", "main"), "image")),
+        ("[name=main].ports[hostPort=80]", (Named("name", "main"), "ports", Named("hostPort", "80"))),
+        ("volumeMounts[mountPath=/a.b/c]", ("volumeMounts", Named("mountPath", "/a.b/c"))),
+        ('env[name="a]b"].value', ("env", Named("name", "a]b"), "value")),
+        ("env[name=]", ("env", Named("name", ""))),
+        ("['0']", ("0",)),
+        ("²", ("²",)),
+        ("/spec/a~1b/~0c/0/-", ("spec", "a/b", "~c", "0", "-")),
+        ("/", ("",)),
+        ("/a//b", ("a", "", "b")),
+        ("/a/[name=b/c]/d", ("a", Named("name", "b/c"), "d")),
+        ("/a/[name=b~1c]/d", ("a", Named("name", "b/c"), "d")),
+        ("/a/[name=b]]", ("a", Named("name", "b]"))),
+        ('/a/[name="b"]', ("a", Named("name", '"b"'))),
+        ("/[name=b]c/d", ("[name=b]c", "d")),
+        ("/a/[0]", ("a", "[0]")),
+    ],
+)  # fmt: skip
+def test_a_path_is_read_step_by_step(text, steps):
+    assert parse(text) == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "stuck"),
+    [
+        (".a", ".a"),
+        ("a.", "."),
+        ("a..b", "..b"),
+        ("a[", "["),
+        ("a[]", "[]"),
+        ("a]", "]"),
+        ("a[b]", "[b]"),
+        ("a[-1]", "[-1]"),
+        ("a['b]", "['b]"),
+        ("a[0]b", "b"),
+        ("a[=b]", "[=b]"),
+        ('a["b"c]', '["b"c]'),
+    ],
+)
+def test_a_bad_path_says_where_it_is_stuck(text, stuck):
+    with pytest.raises(BadPathError, match=re.escape(f"`{text}` is not a path: stuck at `{stuck}`")):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a", "it must start with `/`"),
+        ("/a~", "`~` must be `~0` or `~1`"),
+        ("/a~2b", "`~2` must be `~0` or `~1`"),
+    ],
+)
+def test_a_bad_pointer_says_why(text, reason):
+    with pytest.raises(BadPathError, match=re.escape(f"`{text}` is not a JSON pointer: {reason}")):
+        parse_pointer(text)
+
+
+def test_steps_are_written_as_people_write_them():
+    steps = ("spec", "a.b", 0, Named("name", "main"), "resources", "limits", "nvidia.com/gpu", "7")
+
+    assert dotted(steps) == 'spec["a.b"][0][name=main].resources.limits["nvidia.com/gpu"]["7"]'
+    assert pointer(steps) == "/spec/a.b/0/[name=main]/resources/limits/nvidia.com~1gpu/7"

@@ -1,0 +1,96 @@
+"""Quantities are printed as Kubernetes prints them: kubectl is asked, many quantities at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import kubectl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.quantity import canonical
+
+POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
+SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+EXPONENTS = st.tuples(st.sampled_from("eE"), st.sampled_from(["", "+", "-"]), st.integers(0, 40).map(str)).map("".join)
+DIGITS = st.text("0123456789", min_size=1, max_size=24) | st.sampled_from(["0", "1", "1000", "1024", "1048576", "1023"])
+NUMBERS = DIGITS | st.tuples(DIGITS, DIGITS | st.just("")).map(".".join) | DIGITS.map(".{}".format)
+ANY = st.tuples(st.sampled_from(["", "", "+", "-"]), NUMBERS, st.sampled_from(SUFFIXES) | EXPONENTS).map("".join)
+# From 1000E on, kubectl loses the suffix: see below.
+QUANTITIES = ANY.filter(lambda quantity: not canonical(quantity).endswith("000E"))
+WORDS = """
+    1K 1mi 1ki 1KI 1GI 1gi 1B 1Gb 1e 1E+ 1e- 1e1.5 1.2.3 1_000 0x10 1mE3 1Ei3 k3 1k-3 1m1 abc 1/2 ½ 10% ١
+    --1 +-1 1- 1+ NaN inf
+""".split()
+
+
+def laws(examples):
+    return settings(derandomize=True, deadline=None, max_examples=examples)
+
+
+def printed_by_kubectl(quantities):
+    """Each quantity as a limit of one pod, read back."""
+    limits = ",".join(f"example.com/q{number}={quantity}" for number, quantity in enumerate(quantities))
+    done = kubectl.run(["set", "resources", "--local", "-f", "-", f"--limits={limits}", "-o", "json"], stdin=POD)
+    assert done.returncode == 0, done.stderr.decode()
+    found = json.loads(done.stdout)["spec"]["containers"][0]["resources"]["limits"]
+    return [found[f"example.com/q{number}"] for number in range(len(quantities))]
+
+
+def with_more_zeros(quantity):
+    """The same amount with three more digits behind the point: a spelling that kubectl does not keep."""
+    sign, number, suffix = re.fullmatch(r"([-+]?)([0-9.]+)(.*)", quantity).groups()
+    return f"{sign}{number}{'' if '.' in number else '.'}000{suffix}"
+
+
+@laws(60)
+@given(st.lists(QUANTITIES, min_size=20, max_size=40))
+def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
+    ours = [canonical(quantity) for quantity in quantities]
+
+    assert ours == printed_by_kubectl([with_more_zeros(quantity) for quantity in quantities])
+
+
+@laws(30)
+@given(st.lists(QUANTITIES, min_size=20, max_size=40))
+def test_what_kubectl_prints_is_the_same_quantity(quantities):
+    assert [canonical(text) for text in printed_by_kubectl(quantities)] == list(map(canonical, quantities))
+
+
+@laws(500)
+@given(ANY)
+def test_a_canonical_quantity_stays_as_it_is(quantity):
+    assert canonical(canonical(quantity)) == canonical(quantity)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_what_kubectl_refuses_is_no_quantity(word):
+    with pytest.raises(AssertionError, match="quantit"):
+        printed_by_kubectl([word])
+
+    assert canonical(word) is None
+
+
+# kubectl reads them as nought, but the pattern in every CRD's schema asks for a digit.
+@pytest.mark.parametrize("word", ["", ".", "-", "+.", "Gi", ".m", "-e3", " 1", "1 ", "1\n"])
+def test_a_quantity_has_digits_and_no_space(word):
+    assert canonical(word) is None
+
+
+def test_spellings_of_one_amount_become_one():
+    spellings = ["1000m", "1", "1.0", "+1", "01", "1000000u", "1.", ".001k"]
+
+    assert {canonical(spelling) for spelling in spellings} == {"1"}
+
+
+def test_what_is_too_large_for_a_suffix_is_not_lost_as_kubectl_loses_it():
+    assert (canonical("1000E"), canonical("1000000000000000000000")) == ("1000E", "1000E")
+    assert printed_by_kubectl(["1000E"]) == ["1"]
+
+
+def test_a_number_of_any_size_costs_nothing():
+    spellings = ["1e1000000000", "15e-1000000000", "0e1000000000", "12e99999999999999999999", "9" * 10_000]
+
+    assert list(map(canonical, spellings)) == ["10e999999999", "1e-9", "0", None, None]
