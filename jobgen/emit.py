@@ -16,7 +16,7 @@ _FIRST = """
     ports containerPort protocol resources limits requests volumeMounts mountPath value valueFrom template
     initContainers containers volumes status
 """.split()
-_RANK = {key: rank for rank, key in enumerate(_FIRST)}
+_RANK = {key: place for place, key in enumerate(_FIRST)}
 
 _SAFE = re.compile(r"[A-Za-z_/.][A-Za-z0-9_./@+$-]*(?:[:=][A-Za-z0-9_./@+$=-]+)*\Z")
 _READS_AS_SOMETHING_ELSE = re.compile(
@@ -64,6 +64,11 @@ def to_json(value: Data) -> str:
     return json.dumps(_ordered(value), ensure_ascii=False, indent=2) + "\n"
 
 
+def rank(key: str) -> tuple[int, str]:
+    """What sorts the keys of a mapping: those that everybody looks for first, then by name."""
+    return _RANK.get(key, len(_RANK)), str(key)
+
+
 def _ordered(value: Data) -> Data:
     if isinstance(value, dict):
         return {key: _ordered(value[key]) for key, _ in _order(value)}
@@ -79,7 +84,7 @@ def _order(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if known is None:
         if len(_orders) > _MEMORY:
             _orders.clear()
-        ordered = sorted(keys, key=lambda key: (_RANK.get(key, len(_RANK)), key))
+        ordered = sorted(keys, key=rank)
         known = tuple((key, _name(key)) for key in ordered)
         _orders[keys] = known
     return known

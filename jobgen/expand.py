@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kinds import Framework, Kind
-from jobgen.merge import Deletion, merge
+from jobgen.merge import Deletion, is_deletion, merge
 from jobgen.model import Data, Key, Problem, bare, in_layer, plain
 from jobgen.normal import JOB_FIELDS, Layer, Words, normalise
 from jobgen.overlay import Cluster, Environment, Facets, Patch
@@ -47,7 +47,7 @@ class JobSpec(NamedTuple):
     cluster: Cluster
     fields: dict[str, Data]
     roles: dict[str, RoleSpec]
-    manifests: list[Data]
+    manifests: tuple[Data, ...]
 
 
 class Expander:
@@ -126,6 +126,9 @@ class Expander:
         names = _role_names(layers, kind, kind.frameworks[framework], problems, deletions)
         shared = _fold_role(base.shared, [layer.common for layer in layers], deletions)
         roles = {name: _role(name, base, layers, shared, deletions) for name in names}
+        manifests: tuple[Data, ...] = ()
+        for manifest in (layer.manifest for layer in (*base.layers, *layers) if layer.manifest is not None):
+            manifests = _stacked(manifests, manifest, "manifest", deletions)
         deletions += base.deletions
         return JobSpec(
             metadata=self._metadata(job),
@@ -134,7 +137,7 @@ class Expander:
             cluster=self.environment.cluster,
             fields={key: value for key, value in fields.items() if key != "framework"},
             roles=roles,
-            manifests=[layer.manifest for layer in (*base.layers, *layers) if layer.manifest is not None],
+            manifests=manifests,
         )
 
     def _metadata(self, job: Document) -> dict[str, Data]:
@@ -199,8 +202,18 @@ def _fold_role(role: RoleSpec, layers: Iterable[Words], deletions: list[Deletion
     for words in layers:
         replica = merge(replica, words.replica, deletions) if words.replica else replica
         pod = merge(pod, words.pod, deletions) if words.pod else pod
-        templates = templates if words.template is None else (*templates, words.template)
+        templates = (
+            templates if words.template is None else _stacked(templates, words.template, "podTemplate", deletions)
+        )
     return RoleSpec(replica, pod, templates)
+
+
+def _stacked(below: tuple[Data, ...], block: Data, name: str, deletions: list[Deletion]) -> tuple[Data, ...]:
+    """Blocks that are merged in later, the last on top; a deletion takes all below it away."""
+    if not is_deletion(block):
+        return (*below, block)
+    deletions.append(Deletion(block, name, bool(below)))
+    return ()
 
 
 def _framework(layers: Sequence[Layer]) -> Data:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jobgen.emit import rank
 from jobgen.model import Data, Items, Key, Leaf, Mark, mark_of, plain
 from jobgen.path import Named, Step
 
@@ -74,7 +75,7 @@ def _is_named(item: Data, step: Named) -> bool:
 def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[Explained]:
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
-        for name, child in node.items():
+        for name, child in sorted(node.items(), key=lambda pair: rank(pair[0])):
             yield from _leaves(child, (*path, str(name)), name if type(name) is Key else key, None)
     elif isinstance(node, list) and node:
         under = node.under if type(node) is Items else None

@@ -43,26 +43,18 @@ class Deletion(NamedTuple):
         return mark_of(self.asked_by)
 
 
-def merge(base: Data, over: Data, deletions: list[Deletion], name: str = "") -> Data:
+def merge(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
     """`over` laid on `base`; neither is changed, and what was to be deleted is noted in `deletions`."""
-    if isinstance(over, dict):
-        return _merge_maps(base, over, deletions)
-    if isinstance(over, list):
-        return _merge_lists(base, over, deletions, name)
-    return over if base is None else lay(over, base)
-
-
-def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
     if _DIRECTIVE in over:
         base, over = _directed(base, over, deletions)
     merged = dict(base) if isinstance(base, dict) else {}
     for key, value in over.items():
         if isinstance(value, dict):
-            if _DIRECTIVE in value and _is_deletion(value):
+            if _DIRECTIVE in value and is_deletion(value):
                 deletions.append(Deletion(value, key, key in merged))
                 merged.pop(key, None)
             else:
-                merged[key] = _merge_maps(merged.get(key), value, deletions)
+                merged[key] = merge(merged.get(key), value, deletions)
         elif isinstance(value, list):
             merged[key] = _merge_lists(merged.get(key), value, deletions, key)
         elif value is None or (type(value) is Leaf and value.value is None):
@@ -71,6 +63,11 @@ def _merge_maps(base: Data, over: dict[str, Data], deletions: list[Deletion]) ->
         else:
             merged[key] = lay(value, merged[key]) if key in merged else value
     return merged
+
+
+def is_deletion(value: Data) -> bool:
+    """Whether a value is a marker that asks for its own deletion."""
+    return isinstance(value, dict) and _DIRECTIVE in value and bare(value[_DIRECTIVE]) == "delete"
 
 
 def _directed(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> tuple[Data, dict[str, Data]]:
@@ -95,10 +92,6 @@ def _without_directive(item: Data) -> Data:
     return {key: value for key, value in item.items() if key != _DIRECTIVE}
 
 
-def _is_deletion(value: Data) -> bool:
-    return isinstance(value, dict) and _DIRECTIVE in value and bare(value[_DIRECTIVE]) == "delete"
-
-
 def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: str) -> Data:
     keys = LIST_KEYS.get(name)
     if keys is None or not _all_keyed(over, keys):
@@ -113,7 +106,7 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
         if _is_replacement(item):
             continue
         identity = _identity(item, keys)
-        if _is_deletion(item):
+        if is_deletion(item):
             deletions.append(Deletion(item, "/".join(map(str, identity)), identity in at))
             merged = [other for other in merged if _identity(other, keys) != identity]
             at = {_identity(other, keys): index for index, other in enumerate(merged)}
@@ -121,13 +114,13 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
             merged[at[identity]] = _merge_items(merged[at[identity]], item, deletions, keys)
         else:
             at[identity] = len(merged)
-            merged.append(_merge_maps(None, item, deletions))
+            merged.append(merge(None, item, deletions))
     return _same_kind(over, merged)
 
 
 def _merge_items(base: dict[str, Data], over: Data, deletions: list[Deletion], keys: tuple[str, ...]) -> Data:
     """Two items with one key; who only refers to an item by its key has not set that key."""
-    merged = _merge_maps(base, over, deletions)
+    merged = merge(base, over, deletions)
     merged.update((key, base[key]) for key in keys if key in base)
     return merged
 
@@ -151,7 +144,7 @@ def _is_marked(node: Data) -> bool:
 
 def _is_mistaken(value: Data, deletions: list[Deletion], name: str) -> bool:
     """Whether a value asks for its own deletion in a list that is replaced whole; that is noted."""
-    if not _is_deletion(value):
+    if not is_deletion(value):
         return False
     fault = f"nothing in `{name}` can be deleted: the list has no keys and is replaced whole; write it as it shall be"
     deletions.append(_misused(value[_DIRECTIVE], value, fault))

@@ -55,7 +55,7 @@ def normalise(spec: dict[str, Data], gpu_resource: str, problems: list[Problem])
         name: _words(role, gpu_resource, problems) if isinstance(role, dict) else None
         for name, role in spec.get("roles", {}).items()
     }
-    return Layer(job, _words(common, gpu_resource, problems), roles, spec.get("manifest"))
+    return Layer(job, _words(common, gpu_resource, problems), roles, _block(spec, "manifest"))
 
 
 def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Words:
@@ -69,7 +69,13 @@ def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) 
             pod[key] = Items(spelt, key.mark, key.layer) if type(key) is Key and isinstance(spelt, list) else spelt
         elif key != "podTemplate":
             pod[key] = value
-    return Words(replica, pod, fields.get("podTemplate"))
+    return Words(replica, pod, _block(fields, "podTemplate"))
+
+
+def _block(fields: dict[str, Data], name: str) -> Data:
+    """What is merged in later; a null deletes, and None is for nothing being said."""
+    block = fields.get(name)
+    return block if isinstance(block, dict) or name not in fields else {"$patch": derive(block, "delete")}
 
 
 def _env(env: Data, _: str, problems: list[Problem]) -> Data:

@@ -67,10 +67,12 @@ def overlays(root: Path) -> Iterator[tuple[str, File]]:
 
 def kinds(root: Path) -> Iterator[File]:
     """Kind descriptions: those that travel with jobgen, then the repository's own, which win."""
-    home = shipped("schemas")
-    if home.parent != root:
-        yield from map(read, _walk(home.parent, "schemas", (".yaml",)))
-    yield from map(read, _walk(root, "schemas", (".yaml",)))
+    home = shipped("schemas").parent
+    for folder in (root,) if home == root else (home, root):
+        # Descriptions stand in a folder for their group; what stands above them is none.
+        for entry in _walk(folder, "schemas", (".yaml",)):
+            if entry.finding or entry.path.count("/") > 1:
+                yield read(entry)
 
 
 def settings(root: Path) -> File | None:

@@ -156,7 +156,8 @@ def _name_items(problems: list[Problem], start: int, name: str, index: int) -> N
 def _type(wanted: str | list[str]) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in _TYPES[name])
-    expected = _either([_WORDS[name] for name in names if name != "null"] or ["null"])
+    unsaid = {"null", "integer"} if "number" in names else {"null"}
+    expected = _either([_WORDS[name] for name in names if name not in unsaid] or ["null"])
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if type(value) not in types and _kind(value) not in types:

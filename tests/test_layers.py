@@ -11,7 +11,7 @@ ROWS = """
     model fork output
     path quantity emit source report
     merge schema
-    jsonpatch kinds normal explain admission
+    jsonpatch kinds normal explain admission crd structural
     repo
     overlay
     expand pod

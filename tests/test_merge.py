@@ -340,7 +340,7 @@ def test_a_marker_that_cannot_be_obeyed_is_noted_and_never_left_behind(patch, fa
 
     assert "$patch" not in repr(result)
     assert [(deletion.fault, deletion.found) for deletion in bare] == [(fault, False)]
-    assert [deletion.mark.file for deletion in placed] == ["patch"]
+    assert [type(deletion.asked_by.value) for deletion in placed] == [str]
 
 
 def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
@@ -350,7 +350,27 @@ def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
     [item] = merged(base, patch)["env"]
 
     assert item["name"] is base["env"][0]["name"]
+    assert mark_of(merged(base, patch)["env"]) == patch["env"].mark
     assert (item["value"].mark.file, item["value"].under) == ("patch", base["env"][0]["value"])
+
+
+def test_a_null_knows_where_it_was_written():
+    deletions = []
+    patch = traced({"env": [{"name": "A", "value": None}], "map": {"word": None}}, "patch")
+
+    merge({}, patch, deletions)
+
+    nulls = [patch["env"][0]["value"], patch["map"]["word"]]
+    assert [deletion.mark for deletion in deletions] == [null.mark for null in nulls]
+
+
+def test_merging_is_what_happens_anyway_so_the_marker_for_it_says_nothing():
+    deletions = []
+
+    result = merge({"map": {"word": "a"}}, {"map": {"$patch": "merge", "list": ["b"]}}, deletions)
+
+    assert result == {"map": {"word": "a", "list": ["b"]}}
+    assert deletions == []
 
 
 def test_a_list_that_replaces_another_knows_it():

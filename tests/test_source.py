@@ -52,14 +52,14 @@ def spelt(data):
     return json.dumps(data, sort_keys=True)
 
 
-@laws(70)
-@given(st.lists(yamltexts.scalars(), min_size=30, max_size=60))
+@laws(30)
+@given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
 def test_a_value_is_read_as_kubectl_reads_it(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x: {scalar}\n".encode() for scalar in scalars])
 
 
-@laws(50)
-@given(st.lists(yamltexts.scalars(), min_size=30, max_size=60))
+@laws(25)
+@given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
 def test_a_key_is_read_as_kubectl_reads_it(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x:\n  {scalar}: v\n".encode() for scalar in scalars])
 
@@ -71,7 +71,7 @@ def test_every_word_that_some_yaml_knows_is_read_as_kubectl_reads_it():
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
 
 
-@laws(60)
+@laws(50)
 @given(st.lists(yamltexts.TEXTS, min_size=10, max_size=25))
 def test_a_document_is_read_as_kubectl_reads_it(texts):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
@@ -158,13 +158,13 @@ def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_edited_manifests(
     assert_sure_is_right(text)
 
 
-@laws(5000)
+@laws(3000)
 @given(yamltexts.heaps() | yamltexts.edited(yamltexts.heaps()))
 def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_heaps_of_fragments(text):
     assert_sure_is_right(text)
 
 
-@laws(400)
+@laws(300)
 @given(yamltexts.documents())
 def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_whole_documents(text):
     assert_sure_is_right(text)
@@ -184,7 +184,7 @@ def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
     assert len(sure) > 0.7 * len(yamltexts.REAL_DOCUMENTS)
 
 
-@laws(1000)
+@laws(600)
 @given(yamltexts.documents() | yamltexts.edited(yamltexts.REAL))
 def test_a_marked_read_is_the_bare_read_with_places(text):
     bare, marked = (read(text.encode(), "case.yaml", marked=marked) for marked in (False, True))
@@ -200,22 +200,25 @@ def assert_places(data, text):
     """Every scalar and key, cut out of the text at its place and read alone, is what it was."""
     if isinstance(data, dict):
         for key, value in data.items():
-            assert_key(key, cut(text, key.mark))
+            written = cut(text, key.mark)
+            if not written.startswith("*"):
+                assert {str(key): "v"} in read_each(f"{written}: v", f"{{{written}: v}}"), written
             assert_places(value, text)
     elif isinstance(data, Items):
         for item in data:
             assert_places(item, text)
     else:
-        again = read(f"x: {cut(text, data.mark)}".encode(), "case.yaml").documents[0]
+        written = cut(text, data.mark)
+        # The depth that a block scalar states is counted from its parent, which is not there when it is cut out.
+        if not re.search(r"[|>][-+]?[1-9]", written):
+            alone = read_each(f"x: {written}", f"{{x: {written}}}")
 
-        assert spelt(again.data) == spelt({"x": data.value})
+            assert spelt({"x": data.value}) in map(spelt, alone), written
 
 
-def assert_key(key, written):
-    if not written.startswith("*"):
-        again = read(f"? {written}\n: v\n".encode(), "case.yaml").documents[0]
-
-        assert again.data == {str(key): "v"}
+def read_each(*texts):
+    """The documents of each: some scalars stand only in brackets, and some only outside."""
+    return [document.data for text in texts for document in read(text.encode(), "case.yaml").documents]
 
 
 def cut(text, mark):
@@ -320,7 +323,7 @@ def test_depth_and_size_cost_no_more_than_their_text():
 NOTHING_TO_QUOTE = re.compile("a tab indents|a (?:list|mapping) cannot be|this is a list|not YAML: |behind the end")
 
 
-@laws(500)
+@laws(300)
 @given(yamltexts.TEXTS)
 def test_a_message_quotes_what_is_wrong_and_is_one_plain_sentence(text):
     for finding in read(text.encode(), "case.yaml").findings:

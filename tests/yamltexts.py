@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).parent.parent
 REAL_DOCUMENTS = [
     document
-    for folder in ("jobs", "overlays", "schemas")
+    for folder in ("jobs", "overlays", "tests/seeds", "tests/render")
     for path in sorted((ROOT / folder).rglob("*.yaml"))
     for document in re.split("^---.*\n", path.read_text("utf-8"), flags=re.MULTILINE)
 ]

@@ -30,7 +30,8 @@ _header = mapping_of({"name": text(_RULE, "the name of a header", is_header, "us
 
 def _sleep(key: str, value: Data, owner: Data, pod: Pod) -> None:
     grace = bare(pod.spec.get("terminationGracePeriodSeconds"))
-    grace = _DEFAULT_GRACE if grace is None else grace
+    # A negative period counts as one second.
+    grace = _DEFAULT_GRACE if grace is None else 1 if type(grace) is int and grace < 0 else grace
     node = value.get("seconds") if isinstance(value, dict) else None
     seconds = bare(node)
     if type(seconds) is int and type(grace) is int and not 0 <= seconds <= grace:

@@ -1,0 +1,235 @@
+"""Our formats: their schemas are JSON Schemas, our checks say what a JSON Schema validator says, and say it well."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from jobgen.catalogue import format_check, place
+from jobgen.emit import to_yaml
+from jobgen.schema import compile_schema, nearest
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+FOLDER = Path(__file__).parent / "schema"
+SCHEMAS = {path.name: json.loads(path.read_text("utf-8")) for path in (ROOT / "schemas/jobgen.dev").glob("*_v1.json")}
+REGISTRY = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
+FORMATS = ["kind", "overlay", "settings", "trainingjob"]
+VALIDATORS = {name: Draft202012Validator(SCHEMAS[f"{name}_v1.json"], registry=REGISTRY) for name in FORMATS}
+FILES = {
+    "kind": sorted((ROOT / "schemas").glob("*/*.yaml")),
+    "overlay": sorted((ROOT / "overlays").rglob("*.yaml")),
+    "settings": [ROOT / "jobgen.yaml"],
+    "trainingjob": sorted((ROOT / "jobs").rglob("*.yaml")),
+}
+GOOD = [
+    (name, document.data)
+    for name, paths in FILES.items()
+    for path in paths
+    for document in read(path.read_bytes(), path.name).documents
+    if name != "trainingjob" or document.data["kind"] == "TrainingJob"
+]
+# What the compiler reads, and what it may pass over because it judges nothing.
+KEYWORDS = set(
+    """$ref anyOf enum type properties additionalProperties required minProperties items pattern minLength maxLength
+    minimum maximum x-must title $schema $id $defs description""".split()
+)
+
+
+def faults(document, name):
+    """What the compiled schema alone has to say."""
+    problems = []
+    format_check(name)(document, name, document, problems)
+    return problems
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_schema_of_a_format_is_a_json_schema(name):
+    Draft202012Validator.check_schema(SCHEMAS[f"{name}_v1.json"])
+
+    assert SCHEMAS[f"{name}_v1.json"]["$id"] == f"{name}_v1.json"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_keyword_of_a_schema_is_one_the_compiler_knows(name):
+    for node in nodes(SCHEMAS[f"{name}_v1.json"]):
+        assert set(node) <= KEYWORDS
+        # These say all there is to say: the compiler looks at nothing beside them.
+        if node.keys() & {"$ref", "anyOf", "enum"}:
+            assert len(node.keys() - {"description", "title"}) == 1
+
+
+def nodes(schema):
+    """Every schema within a schema."""
+    yield schema
+    inner = [*schema.get("properties", {}).values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", [])]
+    inner += [schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+    for node in inner:
+        yield from nodes(node)
+
+
+def test_the_files_of_this_repository_are_good():
+    assert {name for name, _ in GOOD} == set(FORMATS)
+    for name, document in GOOD:
+        VALIDATORS[name].validate(document)
+        assert faults(document, name) == []
+
+
+WORDS = [
+    "",
+    "x",
+    "Not A Name",
+    "a" * 300,
+    "1.8",
+    "pytorch",
+    "4Gi",
+    "kubeflow",
+    "Always",
+    "done",
+    "hash",
+    "prod",
+    "argocd",
+]
+LEAVES = st.sampled_from([None, True, False, 0, 1, -1, 7, 10**6, 1.5, *WORDS])
+VALUES = (
+    LEAVES
+    | st.lists(LEAVES, max_size=2)
+    | st.dictionaries(st.sampled_from(["x", "name", "image", "gpu"]), LEAVES, max_size=2)
+)
+FIELDS = sorted({key for schema in SCHEMAS.values() for node in nodes(schema) for key in node.get("properties", ())})
+
+
+@st.composite
+def mutations(draw):
+    """A good document with a few fields replaced, added, taken out or renamed."""
+    name, document = draw(st.sampled_from(GOOD))
+    document = deepcopy(document)
+    for _ in range(draw(st.integers(1, 2))):
+        mutate(draw, draw(st.sampled_from(list(containers(document)))))
+    return name, document
+
+
+def containers(node):
+    if isinstance(node, (dict, list)):
+        yield node
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from containers(child)
+
+
+def mutate(draw, node):
+    fresh = draw(VALUES)
+    if isinstance(node, list):
+        node.insert(draw(st.integers(0, len(node))), fresh)
+        return
+    key = draw(st.sampled_from(sorted(node))) if node else "x"
+    match draw(st.sampled_from(["replace", "replace", "add", "add known", "remove", "rename"])):
+        case "replace":
+            node[key] = fresh
+        case "add":
+            node["unknownField"] = fresh
+        case "add known":
+            node[draw(st.sampled_from(FIELDS))] = fresh
+        case "remove":
+            node.pop(key, None)
+        case _:
+            node[key[:-1]] = node.pop(key, None)
+
+
+@settings(derandomize=True, deadline=None, max_examples=1500)
+@given(mutations())
+def test_our_checks_find_a_fault_exactly_where_a_json_schema_validator_does(mutation):
+    name, document = mutation
+
+    assert bool(faults(document, name)) == (not VALIDATORS[name].is_valid(document)), faults(document, name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_bounds_of_every_field_are_those_of_its_schema(name):
+    for node in nodes(SCHEMAS[f"{name}_v1.json"]):
+        if node.keys() & {"minimum", "maximum", "minLength", "maxLength", "pattern", "enum"}:
+            check, validator = compile_schema("node", {"node": node}), Draft202012Validator(node)
+            for value in edges(node):
+                problems = []
+                check(value, "field", value, problems)
+
+                assert bool(problems) == (not validator.is_valid(value)), (node, value)
+
+
+def edges(node):
+    """Values on both sides of whatever a schema says about a scalar."""
+    bounds = [node[key] for key in ("minimum", "maximum") if key in node]
+    lengths = [node[key] for key in ("minLength", "maxLength") if key in node]
+    words = [word for word in node.get("enum", []) if isinstance(word, str)]
+    versions = ["1.8", "v1.8.1-rc.1", "1.", "a/v1", "a-b", "a-", "-a", "a.b", "A", "b_c"]
+    yield from (bound + step for bound in bounds for step in (-1, -0.5, 0, 0.5, 1))
+    yield from ("a" * (length + step) for length in lengths for step in (-1, 0, 1))
+    yield from [*words, *(word + "x" for word in words), *versions, *WORDS, None, True, 0, 1.5, [], {}]
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(mutations())
+def test_a_document_with_places_has_the_same_faults_each_with_a_place(mutation):
+    name, document = mutation
+    content = to_yaml(document).encode()
+    bare, marked = (read(content, "case.yaml", marked=marked).documents for marked in (False, True))
+    ours, theirs = (faults(documents[0].data, name) if documents else [] for documents in (bare, marked))
+
+    assert [problem[:2] for problem in theirs] == [problem[:2] for problem in ours]
+    assert all(place(problem, "case.yaml").mark.end_line for problem in theirs if problem.node)
+
+
+@pytest.mark.parametrize("document", [None, 1, "text", [], {}], ids=repr)
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_no_document_of_ours_is_at_fault(name, document):
+    assert bool(faults(document, name)) == (not VALIDATORS[name].is_valid(document))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_faults_of_a_bad_document_stand_beside_it(name):
+    path = FOLDER / f"{name}.yaml"
+    [document] = read(path.read_bytes(), path.name, marked=True).documents
+    findings = [place(problem, path.name, document.mark) for problem in faults(document.data, name)]
+    found = "".join(f"{found.mark.line}:{found.mark.column} {found.rule}: {found.message}\n" for found in findings)
+
+    assert found == path.with_suffix(".faults").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("replcias", "replicas"),
+        ("comand", "command"),
+        ("nodeselector", "nodeSelector"),
+        ("imagePulPolicy", "imagePullPolicy"),
+        ("workingdir", "workingDir"),
+        ("zzz", None),
+    ],
+)
+def test_an_unknown_field_names_the_nearest_right_spelling(word, meant):
+    job = {
+        "apiVersion": "jobgen.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "a"},
+        "spec": {"framework": "jax"},
+    }
+    [problem] = faults(job | {"spec": {"framework": "jax", word: None}}, "trainingjob")
+
+    assert problem.rule == "unknown-field"
+    assert problem.message.endswith(f"; did you mean `{meant}`?") == (meant is not None)
+    assert (word in problem.message, "did you mean" in problem.message) == (True, meant is not None)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(st.sampled_from([field for field in FIELDS if len(field) > 3]), st.data())
+def test_a_field_with_one_letter_missing_is_recognised(field, data):
+    at = data.draw(st.integers(1, len(field) - 1))
+    typo = field[:at] + field[at + 1 :]
+    if typo not in FIELDS:
+        assert nearest(typo, [field, "somethingElse"]) == f"; did you mean `{field}`?"
