@@ -65,6 +65,59 @@ def explain(directory: Path, job: str, field: str, envs: tuple[str, ...], format
     return explain_job(_root(directory), job, field, envs, format_)
 
 
+@cli.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@_env
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_obj
+def lint(directory: Path, paths: tuple[str, ...], envs: tuple[str, ...], format_: str) -> Result:
+    """Say what the cluster would refuse: in jobs, overlays, rendered objects and raw manifests.
+
+    PATH is a file or folder, of this repository or any other; `-` reads standard input. Without it, the whole
+    repository is judged.
+    """
+    from jobgen.commands.lint import lint_paths
+
+    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    return lint_paths(directory, paths, envs, format_=format_, stdin=stdin)
+
+
+@cli.group()
+def schema() -> None:
+    """The schemas that objects are checked against."""
+
+
+@schema.command("build")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a schema is not up to date.")
+@click.pass_obj
+def schema_build(directory: Path, check: bool) -> Result:
+    """Write the schema of every kind that this repository describes."""
+    from jobgen.commands.schema import build
+
+    return build(_root(directory), check=check)
+
+
+@schema.command("list")
+@click.pass_obj
+def schema_list(directory: Path) -> Result:
+    """List the kinds that are known."""
+    from jobgen import catalogue
+    from jobgen.commands.schema import list_kinds
+
+    return list_kinds(catalogue.load(directory.resolve()))
+
+
+@schema.command("print")
+@click.argument("kind")
+@click.pass_obj
+def schema_print(directory: Path, kind: str) -> Result:
+    """Print the JSON Schema of a kind."""
+    from jobgen import catalogue
+    from jobgen.commands.schema import print_schema
+
+    return print_schema(catalogue.load(directory.resolve()), kind)
+
+
 def main() -> None:
     """Run the command line; an internal fault is one line and exit code 4."""
     try:

@@ -105,8 +105,10 @@ class Kind(NamedTuple):
     roles: Mapping[str, Role]
     container: Data
     fields: Mapping[str, Field]
+    branches: frozenset[str]
     template: Template | None
     spellings: tuple[str, ...] = ()
+    older: tuple[Span, ...] = ()
 
     @property
     def name(self) -> str:
@@ -169,8 +171,10 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         roles={name: _role(name, raw["roles"][name], traced["roles"][name]) for name in raw["roles"]},
         container=traced["container"],
         fields={name: _field(value) for name, value in raw.get("fields", {}).items()},
+        branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
         template=_template(template, traced["template"]) if template else None,
         spellings=tuple(raw.get("spellings", ())),
+        older=tuple(Span(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
     )
 
 

@@ -24,13 +24,15 @@ def _as_it_is(made: Data) -> Data:
 
 @dataclass(slots=True)
 class Run:
-    """One walk over a repository: what to look at, and what was found."""
+    """One walk over a repository, or over some files: what to look at, and what was found."""
 
     shelf: Catalogue
     environments: Sequence[str]
     wanted: Callable[[str], bool] = lambda _: True
     finish: Callable[[Data], Data] = _as_it_is
     progress: Callable[[int], None] = lambda _: None
+    judged: bool = False
+    entries: Sequence[repo.Entry] | None = None
     findings: list[Finding] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
@@ -60,14 +62,15 @@ def _walk(run: Run) -> Iterator[Rendered]:
     if run.failed:
         # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
         stations = []
-    entries = list(repo.jobs(run.shelf.root))
+    entries = list(repo.jobs(run.shelf.root)) if run.entries is None else run.entries
     parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
         run.names |= part.names
         for made in part.made:
-            if _is_first(made, seen, run.findings):
+            # Files that stand for themselves may well be meant for different clusters.
+            if run.entries is not None or _is_first(made, seen, run.findings):
                 yield made
     run.findings += _dead_deletions([part.used for part in parts], tracer)
     run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
@@ -76,7 +79,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
 
 def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> _Part:
     """Everything that can be said of some files without looking at the others."""
-    part = _Part([], [], set(), Used(set(), set(), [], []))
+    part = _Part([], [], set(), Used(set(), {}, [], []))
     for job in jobs_in(share, part.findings):
         part.names.add(job.document.name)
         run.progress(len(part.made) * total // len(share))
@@ -86,9 +89,13 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
                 continue
             part.used.patches.update(id(patch.node) for patch in patches)
             if run.wanted(job.document.name):
-                made = station.make(job, patches, run.finish, part.used)
-                part.made.extend([made] if made else [])
-                part.findings.extend([] if made else tracer.findings(job, station.name))
+                made = station.make(job, patches, part.used)
+                if made is None:
+                    part.findings.extend(tracer.findings(job, station.name))
+                    continue
+                if run.judged and station.judge(made.object):
+                    part.findings.extend(tracer.findings(job, station.name, station.judge))
+                part.made.append(made._replace(object=run.finish(made.object)))
     return part
 
 
@@ -107,10 +114,14 @@ def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Rendered], findin
 
 def _dead_deletions(used: Sequence[Used], tracer: Tracer) -> list[Finding]:
     """Deletion markers that hit nothing; judged with places, but only where one missed and never hit."""
-    hits = {marker for part in used for marker in part.hits}
+    hits = {marker: job for part in used for marker, job in part.hits.items()}
     suspects = [job for part in used for marker, job in part.misses if marker not in hits]
     suspects += [job for part in used for job in part.own_misses]
-    return tracer.dead_deletions({(job.file.path, job.position, job.item): job for job in suspects}.values())
+    if not suspects:
+        return []
+    # Whoever shows that a marker does hit something is heard too.
+    heard = {(job.file.path, job.position, job.item): job for job in (*suspects, *hits.values())}
+    return tracer.dead_deletions(heard.values())
 
 
 def _idle_patches(run: Run, stations: list[Station], used: set[int], tracer: Tracer) -> list[Finding]:

@@ -30,6 +30,7 @@ class Entry(NamedTuple):
     path: str
     full: str = ""
     finding: Finding | None = None
+    content: bytes | None = None
 
 
 def find_root(start: Path) -> Path | None:
@@ -58,6 +59,17 @@ def jobs(root: Path) -> Iterator[Entry]:
     return _walk(root, "jobs", _ENDINGS)
 
 
+def loose(folder: Path, path: str) -> Iterator[Entry]:
+    """The manifests at a path that need not belong to a jobs repository: a file, or all files below a folder."""
+    full = os.path.join(folder, path)
+    if not os.path.isdir(full):
+        yield Entry(path, full)
+        return
+    inside = os.path.realpath(full) + os.sep
+    for entry in _below(full, path, _ENDINGS, inside):
+        yield entry._replace(path=os.path.normpath(entry.path).replace(os.sep, "/"))
+
+
 def overlays(root: Path) -> Iterator[tuple[str, File]]:
     """All files of overlays/<env>/, with the name of their environment."""
     for entry in _walk(root, "overlays", _ENDINGS):
@@ -68,11 +80,31 @@ def overlays(root: Path) -> Iterator[tuple[str, File]]:
 def kinds(root: Path) -> Iterator[File]:
     """Kind descriptions: those that travel with jobgen, then the repository's own, which win."""
     home = shipped("schemas").parent
-    for folder in (root,) if home == root else (home, root):
-        # Descriptions stand in a folder for their group; what stands above them is none.
-        for entry in _walk(folder, "schemas", (".yaml",)):
-            if entry.finding or entry.path.count("/") > 1:
-                yield read(entry)
+    if home != root:
+        yield from own_kinds(home)
+    yield from own_kinds(root)
+
+
+def own_kinds(root: Path) -> Iterator[File]:
+    """The kind descriptions of a repository; they stand in a folder for their group."""
+    for entry in _walk(root, "schemas", (".yaml",)):
+        if entry.finding or entry.path.count("/") > 1:
+            yield read(entry)
+
+
+def schema(root: Path, name: str) -> bytes | None:
+    """The JSON Schema of a kind: the repository's own, or the one that travels with jobgen."""
+    for folder in (root / "schemas", shipped("schemas")):
+        entry = Entry(f"schemas/{name}", os.path.join(folder, name))
+        if ".." not in name and os.path.isfile(entry.full):
+            found = read(entry)
+            return None if found.finding else found.content
+    return None
+
+
+def types() -> bytes:
+    """The types that kind descriptions share."""
+    return (shipped("schemas") / "types.yaml").read_bytes()
 
 
 def settings(root: Path) -> File | None:
@@ -82,9 +114,9 @@ def settings(root: Path) -> File | None:
 
 def read(entry: Entry) -> File:
     """The bytes of a file, or the finding that says why it cannot be read."""
-    path, full, finding = entry
-    if finding:
-        return File(path, finding=finding)
+    path, full, finding, content = entry
+    if finding or content is not None:
+        return File(path, content or b"", finding)
     try:
         status = os.stat(full)
         if not stat.S_ISREG(status.st_mode):

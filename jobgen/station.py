@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen import catalogue
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Expander
+from jobgen.judge import Judge
 from jobgen.make import facets_of, identity_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Identity, Mark, Problem
@@ -31,7 +32,7 @@ class Used(NamedTuple):
     """What the overlays did while jobs went by: it is the same for forked children, who share the overlays."""
 
     patches: set[int]
-    hits: set[Marker]
+    hits: dict[Marker, Job]
     misses: list[tuple[Marker, Job]]
     own_misses: list[Job]
 
@@ -44,6 +45,7 @@ class Station:
         self.problems: list[Problem] = []
         self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
         environment = self.expander.environment
+        self.judge = Judge(shelf.root, shelf.kinds, environment.cluster.operators)
         self._overlays = set(_containers([environment.defaults, environment.patches, shelf.kinds]))
 
     def composition_findings(self, tracer: Tracer) -> list[Finding]:
@@ -58,14 +60,14 @@ class Station:
         facets = facets_of(job.document, self.expander)
         return self.expander.environment.patches_for(facets) if self.expander.environment.takes(facets) else None
 
-    def make(self, job: Job, patches: list[Patch], finish: Callable[[Data], Data], used: Used) -> Rendered | None:
+    def make(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
         """The job's object, or None if it has problems."""
         problems: list[Problem] = []
         deletions: list[Deletion] = []
         made = make(job.document, self.expander, patches, problems, deletions)
         if deletions:
             self._remember(job, deletions, used)
-        return None if problems else Rendered(self.name, finish(made), identity_of(made), job.mark)
+        return None if problems else Rendered(self.name, made, identity_of(made), job.mark)
 
     def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
         for deletion in deletions:
@@ -73,7 +75,7 @@ class Station:
             if marker[0] not in self._overlays:
                 used.own_misses.extend([] if deletion.found else [job])
             elif deletion.found:
-                used.hits.add(marker)
+                used.hits.setdefault(marker, job)
             else:
                 used.misses.append((marker, job))
 

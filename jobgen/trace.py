@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from jobgen.expand import Document, Expander, dead_deletions
 from jobgen.make import facets_of, identity_of, items_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Mark, Problem
+from jobgen.path import Step, pointer
 from jobgen.source import read
 
 
@@ -38,6 +39,18 @@ class Traced(NamedTuple):
     deletions: list[Deletion]
 
 
+def _path_to(node: Data, tree: Data) -> tuple[Step, ...]:
+    """The way to a node of an object, found by identity; nothing if it is not there."""
+    if isinstance(tree, (dict, list)):
+        for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            if child is node or key is node:
+                return (key,)
+            below = _path_to(node, child)
+            if below:
+                return (key, *below)
+    return ()
+
+
 class Tracer:
     """The catalogue and its environments with places, read when first needed."""
 
@@ -59,6 +72,10 @@ class Tracer:
             self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds))
         return self._expanders[env]
 
+    def _takes(self, job: Job, env: str) -> bool:
+        expander = self.expander(env)
+        return expander.environment.takes(facets_of(job.document, expander))
+
     def trace(self, job: Job, env: str) -> Traced:
         """The job walked again in an environment."""
         expander, document = self.expander(env), job.marked()
@@ -67,16 +84,24 @@ class Tracer:
         made = make(document, expander, patches, traced.problems, traced.deletions)
         return traced._replace(object=made)
 
-    def findings(self, job: Job, env: str) -> list[Finding]:
-        """What is wrong with a job in an environment, each on its line."""
+    def findings(self, job: Job, env: str, judge: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
+        """What is wrong with a job in an environment, or with its object, each on its line."""
         traced = self.trace(job, env)
+        problems = judge(traced.object) if judge else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
-        placed = (catalogue.place(problem, job.file.path, job.mark) for problem in traced.problems)
-        return [replace(finding, object=identity, env=env) for finding in placed]
+        return [
+            replace(
+                catalogue.place(problem, job.file.path, job.mark),
+                object=identity,
+                env=env,
+                pointer=pointer(_path_to(problem.node, traced.object)),
+            )
+            for problem in problems
+        ]
 
     def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
         """Markers that found nothing to delete in any of these jobs, whatever the environment."""
         environments = list(self.shelf.overlays) or [""]
-        walks = (self.trace(job, env) for job in jobs for env in environments)
+        walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
         deletions = [deletion for walk in walks for deletion in walk.deletions]
         return [catalogue.place(problem, "overlays") for problem in dead_deletions(deletions)]

@@ -113,14 +113,24 @@ def test_an_interrupted_run_says_nothing_and_leaves_nothing(many_jobs: Path) -> 
     held = os.open(many_jobs / TREE, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     command = [sys.executable, "-m", "jobgen", "render", "-o", TREE]
-    with subprocess.Popen(command, cwd=many_jobs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-        wait_until_it_waits(run.pid)
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=10)
+    with subprocess.Popen(
+        command, cwd=many_jobs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts
+    ) as run:
+        try:
+            wait_until_it_waits(run.pid)
+            run.send_signal(signal.SIGINT)
+            out, err = run.communicate(timeout=10)
+        finally:
+            run.kill()
     os.close(held)
 
     assert (run.returncode, out, err.strip()) == (130, b"", b"")
     assert list((many_jobs / TREE).iterdir()) == []
+
+
+def heed_interrupts() -> None:
+    """A test suite that runs in the background ignores interrupts, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_until_it_waits(pid: int) -> None:

@@ -13,7 +13,7 @@ ROWS = """
     merge schema
     jsonpatch kinds normal explain admission crd structural
     repo
-    overlay
+    overlay judge
     expand pod
     render
     make

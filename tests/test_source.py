@@ -71,6 +71,24 @@ def test_every_word_that_some_yaml_knows_is_read_as_kubectl_reads_it():
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
 
 
+def test_numbers_of_any_length_are_read_as_kubectl_reads_them():
+    digits = ["1" * 50, "0" * 100 + "7", "9" * 5000, "-" + "1" * 309, "1" * 310, "0x" + "0" * 99 + "F", "0b" + "1" * 65]
+    yaml = [f"{kubectl.HEADER}x: {number}\ny: {{{number}: 1}}\n" for number in digits]
+    head = '{"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}'
+
+    assert_read_as_kubectl_reads([text.encode() for text in yaml])
+    assert_read_as_kubectl_reads([f'{head}, "x": {number}}}'.encode() for number in digits])
+
+
+def test_a_key_may_be_as_long_as_kubectl_lets_it_be():
+    keys = ["k" * length for length in range(1019, 1028)]
+    texts = [
+        text.format(key) for key in keys for text in ("{}: v\n", 'x: {{"{}": v}}\n', "x: [{}: v]\n", "? {}\n: v\n")
+    ]
+
+    assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
+
+
 @laws(50)
 @given(st.lists(yamltexts.TEXTS, min_size=10, max_size=25))
 def test_a_document_is_read_as_kubectl_reads_it(texts):
@@ -245,6 +263,13 @@ def test_marks_point_into_yaml_behind_json():
     assert second.data["b"][0]["c"].mark[1:] == (5, 11, 5, 12)
 
 
+def test_marks_point_into_yaml_on_the_line_of_json():
+    first, second = read(b'{"a": 1} {b: c,\n d: e}\n', "case.json", marked=True).documents
+
+    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:1:10"]
+    assert [leaf.mark[1:] for leaf in second.data.values()] == [(1, 14, 1, 15), (2, 5, 2, 6)]
+
+
 def test_leaves_keys_and_lists_carry_their_places():
     data = read(b"# c\na: [b]\n", "case.yaml", marked=True).documents[0].data
 
@@ -297,25 +322,39 @@ def test_aliases_are_refused_at_the_number_where_kubectl_refuses_them(nodes):
     assert [reading.refused for reading in kubectl.read([content(few), content(many)])] == [False, True]
 
 
+@laws(400)
+@given(st.binary(max_size=60) | st.text('{}[]",:\\u0d8e+-. \n', max_size=30).map(str.encode))
+def test_any_bytes_are_documents_or_findings_or_nothing_but_space_and_comments(content):
+    for marked in (False, True):
+        source = read(content, "case.yaml", marked=marked)
+
+        assert (
+            source.documents
+            or source.findings
+            or not re.sub(r"#.*|---|\.\.\.|null|~", "", content.decode("utf-8-sig")).strip()
+        )
+
+
 def test_a_file_above_the_limit_is_not_read():
     content = b"a: 1\n" + b"#" * MAX_BYTES
     source = read(content, "case.yaml")
 
     assert source.documents == ()
     assert [(finding.rule, finding.message) for finding in source.findings] == [
-        ("file-too-large", "`8.0 MiB` is too large for a manifest; the limit is `8.0 MiB`")
+        ("file-too-large", "`8388613` bytes are too many for a manifest; the limit is 8388608")
     ]
     assert len(read(content[5:], "case.yaml").findings) == 0
 
 
-def test_depth_and_size_cost_no_more_than_their_text():
+def test_hostile_depth_and_size_end_in_a_finding():
     deep = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 100_000]
-    hostile = [*deep, "{}" * 50_000, f"[{'a:, ' * 100_000}]"]
+    hostile = [*deep, "{}" * 50_000, f"[{'a:, ' * 100_000}]", "a: [" + '"\\\'", ' * 2000 + "]"]
     sources = [read(text.encode(), "case.yaml") for text in hostile]
 
     assert [source.findings[0].rule if source.findings else "" for source in sources] == [
         *["nesting-too-deep"] * len(deep),
         "",
+        "yaml-syntax",
         "yaml-syntax",
     ]
 

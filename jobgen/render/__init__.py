@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jobgen.expand import JobSpec, RoleSpec
-from jobgen.kinds import Field
+from jobgen.kinds import Field, Kind
 from jobgen.merge import Deletion, merge
 from jobgen.model import Data, Problem, bare, derive
 from jobgen.path import dotted
@@ -25,7 +25,7 @@ def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> 
         "spec": {},
     }
     shared: dict[str, Data] = {}
-    for path, value in _leaves(job.fields, kind.fields):
+    for path, value in _leaves(job.fields, kind):
         _place_field(job, path, value, resource, shared, problems)
     templates = _templates(job, shared, problems, deletions)
     _check_total(job, problems)
@@ -35,16 +35,13 @@ def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> 
     return resource
 
 
-def _leaves(
-    fields: Mapping[str, Data], known: Mapping[str, Field], prefix: str = ""
-) -> list[tuple[tuple[str, Data], Data]]:
+def _leaves(fields: Mapping[str, Data], kind: Kind, prefix: str = "") -> list[tuple[tuple[str, Data], Data]]:
     """Our fields, each as deep as the kind has a place for it: its path with its key, and its value."""
     found: list[tuple[tuple[str, Data], Data]] = []
     for key, value in fields.items():
         path = f"{prefix}{key}"
-        deeper = any(name.startswith(f"{path}.") for name in known)
-        if deeper and isinstance(value, dict) and (value or path not in known):
-            found += _leaves(value, known, f"{path}.")
+        if path in kind.branches and isinstance(value, dict) and (value or path not in kind.fields):
+            found += _leaves(value, kind, f"{path}.")
         else:
             found.append(((path, key), value))
     return found

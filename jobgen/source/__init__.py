@@ -62,10 +62,8 @@ def _json_word(value: Data) -> str:
 def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
     """The text without its byte order mark; kubectl alone also takes UTF-16, and mends what is not UTF-8."""
     if len(content) > MAX_BYTES:
-        size, limit = (f"`{count / 1024 / 1024:.1f} MiB`" for count in (len(content), MAX_BYTES))
-        findings.append(
-            _error("file-too-large", f"{size} is too large for a manifest; the limit is {limit}", Mark(file))
-        )
+        message = f"`{len(content)}` bytes are too many for a manifest; the limit is {MAX_BYTES}"
+        findings.append(_error("file-too-large", message, Mark(file)))
         return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Mark(file)))
@@ -83,7 +81,7 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
 
 def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Data, Mark]]:
     """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
-    line = 1
+    line, column = 1, 0
     # As far as kubectl looks to tell JSON from YAML.
     if text[:4096].lstrip(_SPACE).startswith("{"):
         stream = _json_stream(text, file, findings, marked=marked)
@@ -91,8 +89,9 @@ def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -
         if stream.rest is None:
             return
         line += text.count("\n", 0, stream.rest)
+        column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
-    for chunk in _chunks(text.replace("\r\n", "\n"), line, file, findings):
+    for chunk in _chunks(text.replace("\r\n", "\n"), line, column, file, findings):
         yield _document(chunk, file, findings, marked=marked), _beginning(chunk, file)
 
 
@@ -128,29 +127,30 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
 
 
 class _Chunk(NamedTuple):
-    """The text of one document, the line it begins on, and whether its separator is part of it."""
+    """The text of one document, where it begins, and whether its separator is part of it."""
 
     text: str
     line: int
+    column: int
     opened: bool
 
 
-def _chunks(text: str, line: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
+def _chunks(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
     """The text between separator lines, as kubectl cuts it."""
     start = 0
     # A separator behind a document only ends it; one behind nothing opens the next.
     opened = False
     for match in _SEPARATOR.finditer(text):
         chunk = text[start : match.start()]
-        yield _Chunk(chunk, line, opened)
+        yield _Chunk(chunk, line, column, opened)
         line += chunk.count("\n")
         opened = not chunk and not opened
         if problem := _separator_problem(match[0][3:], opens=opened):
-            findings.append(_error("invalid-separator", problem, Mark(file, line, 4)))
-        line += 1
+            findings.append(_error("invalid-separator", problem, Mark(file, line, 4 if chunk else column + 4)))
+        line, column = line + 1, 0
         start = match.end()
     rest = text[start:]
-    yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, opened)
+    yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, column, opened)
 
 
 def _separator_problem(after: str, *, opens: bool) -> str:
@@ -173,7 +173,7 @@ def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool
 
     # Go skips a byte order mark at the very beginning of a document.
     text = f"---\n{chunk.text}" if chunk.opened else chunk.text.removeprefix("\ufeff")
-    data, found = compose(text, file, chunk.line - chunk.opened, marked=marked)
+    data, found = compose(text, file, chunk.line - chunk.opened, chunk.column, marked=marked)
     findings += found
     return data
 
@@ -182,8 +182,9 @@ def _beginning(chunk: _Chunk, file: str) -> Mark:
     """Where the document begins, behind comments and space."""
     match = _CONTENT.match(chunk.text)
     assert match is not None
-    before = match[0]
-    return Mark(file, chunk.line + before.count("\n"), len(before) - before.rfind("\n"))
+    lines = match[0].count("\n")
+    column = match.end() - (match[0].rfind("\n") + 1) + (0 if lines else chunk.column)
+    return Mark(file, chunk.line + lines, column + 1)
 
 
 def _error(rule: str, message: str, mark: Mark) -> Finding:

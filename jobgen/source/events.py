@@ -38,7 +38,7 @@ _RESPELT = {
     "found unknown escape character": re.compile(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
 }
 # How many characters may be parsed again and again for the sake of such spellings.
-_PATIENCE = 20_000_000
+_PATIENCE = 2_000_000
 
 _TAG = re.compile(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
 _DIRECTIVE = re.compile(r"^%\S+", re.MULTILINE)
@@ -59,17 +59,21 @@ class NotYamlError(Exception):
 
 
 class Text:
-    """One text to parse, and the spelling of it that libyaml reads as Go reads the text."""
+    """One text to parse, and the spelling of it that libyaml reads as Go reads the text.
 
-    __slots__ = ("_line_starts", "_parses", "has_odd_breaks", "respelt", "spelling", "text")
+    Its first line may begin somewhere in a line of its file.
+    """
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("_first_column", "_line_starts", "_parses", "places_hold", "respelt", "spelling", "text")
+
+    def __init__(self, text: str, first_column: int = 0) -> None:
         self.text = text
         # Go skips a byte order mark at the beginning only; libyaml, at the beginning of every line.
         self.respelt = "\ufeff" in text and not _STAND_INS.search(text)
         self.spelling = text.replace("\ufeff", _MARK) if self.respelt else text
         # libyaml ends lines at characters that editors do not count.
-        self.has_odd_breaks = _ODD_BREAK.search(text) is not None
+        self.places_hold = not first_column and _ODD_BREAK.search(text) is None
+        self._first_column = first_column
         self._line_starts: list[int] = []
         self._parses = 0
 
@@ -127,7 +131,7 @@ class Text:
         if not self._line_starts:
             self._line_starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect_right(self._line_starts, at) - 1
-        return line, at - self._line_starts[line]
+        return line, at - self._line_starts[line] + (0 if line else self._first_column)
 
     def _not_yaml(self, error: yaml.YAMLError) -> NotYamlError:
         if isinstance(error, yaml.reader.ReaderError):

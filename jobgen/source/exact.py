@@ -47,9 +47,11 @@ class _Scalar(NamedTuple):
     event: Any
 
 
-def compose(text: str, file: str, first_line: int, *, marked: bool) -> tuple[Data, list[Finding]]:
+def compose(
+    text: str, file: str, first_line: int, first_column: int = 0, *, marked: bool
+) -> tuple[Data, list[Finding]]:
     """The first document of `text`, and what is wrong with it; the data is None if it cannot be used."""
-    source = libyaml.Text(text)
+    source = libyaml.Text(text, first_column)
     while True:
         builder = _Builder(source, file, first_line, marked=marked)
         try:
@@ -118,7 +120,7 @@ class _Builder:
 
     def mark(self, event: Any) -> Mark:
         start, end = event.start_mark, event.end_mark
-        if self.source.has_odd_breaks:
+        if not self.source.places_hold:
             return self.span(start.index, end.index)
         return Mark(self.file, start.line + self.offset, start.column + 1, end.line + self.offset, end.column + 1)
 

@@ -93,9 +93,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _whole(digits: str) -> int | float:
-    number = int(digits) if len(digits) < 40 else float(digits)
-    return number if number in _INT64 else _finite(digits)
+def _whole(digits: str) -> Any:
+    # What has more digits fits no integer, and Python converts only so many.
+    number = int(digits) if len(digits) < 40 else None
+    return number if number is not None and number in _INT64 else _finite(digits)
 
 
 def _finite(digits: str) -> Any:

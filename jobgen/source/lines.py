@@ -14,7 +14,7 @@ from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import resolve, through_json
 
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
-_LINE = re.compile(r"^( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./-]{0,200}):(?: +([^\n]*))?|([^\n]*))$", re.MULTILINE)
+_LINE = re.compile(r"^( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))$", re.MULTILINE)
 _REST = re.compile(
     r"""(\[[^\n#]{0,1000}\]|\{[^\n#]{0,1000}\})\ *(?:\ \#.*)?\Z
     |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
@@ -25,7 +25,7 @@ _REST = re.compile(
 _FLOW = re.compile(
     r"""\ *(?:
     ("[^"\\]*"|'[^']*')
-    |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*!|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
+    |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
     |([\[\]{},]|(?<!\ ):(?=\ ))
     )""",
     re.VERBOSE,
@@ -36,7 +36,7 @@ _ITEM = (
 )
 _FLAT_LIST = re.compile(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
 _FLAT_MAP = re.compile(
-    rf"\{{ *[A-Za-z_][A-Za-z0-9_./-]*: +{_ITEM}(?: *, *[A-Za-z_][A-Za-z0-9_./-]*: +{_ITEM})* *\}}\Z", re.ASCII
+    rf"\{{ *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM}(?: *, *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM})* *\}}\Z", re.ASCII
 )
 _DOUBTFUL_KEYS = frozenset(
     "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
@@ -227,8 +227,11 @@ def _flow_map(tokens: list[tuple[str, str, str]], at: int) -> tuple[dict[str, An
     if at < len(tokens) and tokens[at][2] == "}":
         return items, at + 1
     while True:
-        key = tokens[at][1] if at < len(tokens) else ""
-        if not key or key in items or key in _DOUBTFUL_KEYS or not (key[0].isalpha() or key[0] == "_"):
+        quoted, word, _ = tokens[at] if at < len(tokens) else ("", "", "")
+        if not quoted and (word in _DOUBTFUL_KEYS or not (word[:1].isalpha() or word[:1] == "_")):
+            raise _NotSureError
+        key = quoted[1:-1] if quoted else word
+        if key in items:
             raise _NotSureError
         if at + 1 >= len(tokens) or tokens[at + 1][2] != ":":
             raise _NotSureError

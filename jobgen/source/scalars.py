@@ -66,7 +66,8 @@ def _integer(match: re.Match[str]) -> int:
     sign, hexadecimal, binary, octal, decimal = match.groups()
     for digits, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
         if digits:
-            return int(sign + digits, base)
+            # Python converts only so many digits; 65 are too many for 64 bits in any base.
+            return int(sign + (digits.lstrip("0")[:65] or "0"), base)
     raise AssertionError("the pattern has a group for every base")
 
 

@@ -1,0 +1,90 @@
+"""`jobgen schema`: the schemas of the kinds: built, listed, printed."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from jobgen import catalogue, repo
+from jobgen.catalogue import Catalogue
+from jobgen.commands import Code, Result, stopped
+from jobgen.crd import schemas_of
+from jobgen.model import bare, plain
+from jobgen.schema import nearest
+from jobgen.source import read
+
+LOCK = "schemas.lock.json"
+_PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
+_DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
+
+
+def build(root: Path, *, check: bool) -> Result:
+    """Write the schema of every kind that the repository describes, or say which are out of date."""
+    try:
+        source = resources.files("kubernetes_validate").joinpath(_DEFINITIONS).read_bytes()
+    except ModuleNotFoundError:
+        return stopped(
+            Code.USAGE, f"the types of Kubernetes come from the package {_PACKAGE}: `pip install {_PACKAGE}`"
+        )
+    wanted = _built(root, json.loads(source)["$defs"])
+    wanted[LOCK] = _lock(source, wanted)
+    folder = root / "schemas"
+    stale = [name for name, text in sorted(wanted.items()) if not _is_current(folder / name, text)]
+    if check:
+        listed = "".join(f"schemas/{name}: out of date\n" for name in stale)
+        return stopped(Code.ERRORS, "run `jobgen schema build`", listed) if stale else Result(Code.FINE)
+    for name in stale:
+        (folder / name).write_text(wanted[name], "utf-8", newline="\n")
+    return Result(Code.FINE, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
+
+
+def _built(root: Path, kubernetes: dict[str, Any]) -> dict[str, str]:
+    shared = read(repo.types(), "types.yaml").documents[0].data
+    described = [
+        document
+        for file in repo.own_kinds(root)
+        for document in catalogue.checked(file, "kind", [])
+        if "spec" in document
+    ]
+    return {
+        name: json.dumps(schema, indent=1, sort_keys=True) + "\n"
+        for document in described
+        for name, schema in schemas_of(plain(document), shared, kubernetes)
+    }
+
+
+def _lock(source: bytes, built: dict[str, str]) -> str:
+    """Where the schemas come from, and what they are."""
+    from hashlib import sha256
+
+    origin = {"package": _PACKAGE, "version": metadata.version(_PACKAGE), "sha256": sha256(source).hexdigest()}
+    digests = {name: sha256(text.encode()).hexdigest() for name, text in sorted(built.items())}
+    return (
+        json.dumps({"version": 1, "kubernetes": {"release": _RELEASE, **origin}, "schemas": digests}, indent=2) + "\n"
+    )
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def list_kinds(shelf: Catalogue) -> Result:
+    """Every kind that is known, with its platform."""
+    rows = sorted((str(bare(kind.api_version)), kind.name, kind.platform) for kind in shelf.kinds)
+    width = [max(len(row[column]) for row in rows) for column in range(2)]
+    return Result(Code.FINE, "".join(f"{api:<{width[0]}}  {kind:<{width[1]}}  {where}\n" for api, kind, where in rows))
+
+
+def print_schema(shelf: Catalogue, name: str) -> Result:
+    """The schema of a kind, as the API server sees it."""
+    known = {kind.name: kind for kind in shelf.kinds}
+    kind = next((kind for word, kind in known.items() if word.lower() == name.lower()), None)
+    if kind is None:
+        return stopped(Code.NOTHING, f"there is no kind `{name}`{nearest(name, list(known))}")
+    group, version = str(bare(kind.api_version)).split("/")
+    text = repo.schema(shelf.root, f"{group}/{kind.name.lower()}_{version}.json")
+    if text is None:
+        return stopped(Code.NOTHING, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`")
+    return Result(Code.FINE, text.decode())

@@ -1,0 +1,150 @@
+"""JSON Schemas of custom resources, built from kind descriptions and the types of a Kubernetes release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobgen.merge import merge
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+_INT_OR_STRING: Schema = {"type": ["integer", "string"], "x-kubernetes-int-or-string": True}
+_SCALARS: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "count": {"type": "integer", "format": "int32", "minimum": 0},
+    "int-or-string": _INT_OR_STRING,
+    "quantity": {**_INT_OR_STRING, "pattern": QUANTITY},
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
+}
+# Types of Kubernetes that a CRD spells in its own way.
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_RESPELT: dict[str, Schema] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": _SCALARS["quantity"],
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _SCALARS["int-or-string"],
+    f"{_META}Time": {"type": "string", "format": "date-time"},
+    f"{_META}FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+_LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+
+
+def schemas_of(
+    described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
+) -> Iterator[tuple[str, Schema]]:
+    """The schemas of a kind, each with the name of its file: today's, and those of older operators."""
+    group, version = described["apiVersion"].split("/")
+    stem = f"{group}/{described['kind'].lower()}_{version}"
+    yield f"{stem}.json", _resource(described, described["spec"], shared, kubernetes)
+    for older in described.get("specs", ()):
+        spec = merge(described["spec"], older["spec"], [])
+        yield f"{stem}-until-{older['until']}.json", _resource(described, spec, shared, kubernetes)
+
+
+def _resource(
+    described: Mapping[str, Any], spec: Any, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
+) -> Schema:
+    types = _Types(shared, kubernetes, tells_items_apart=described.get("listKeys", True))
+    fields = {
+        "apiVersion": {"enum": [described["apiVersion"]]},
+        "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
+        "metadata": types.metadata(),
+        "spec": types.schema(spec),
+        "status": {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True},
+    }
+    # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
+    fields["spec"] = _or_null(fields["spec"])
+    root = {"type": "object", "required": ["apiVersion", "kind", "metadata"], "properties": fields}
+    head = {"$schema": DIALECT, "title": described["kind"]}
+    return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
+
+
+class _Types:
+    """Types of ours and of a Kubernetes release, gathered into one schema's `$defs` as they are used."""
+
+    def __init__(self, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema], *, tells_items_apart: bool) -> None:
+        self.list_marks = _LIST_MARKS if tells_items_apart else ()
+        self.shared = shared
+        self.kubernetes = kubernetes
+        self.used: dict[str, Schema] = {}
+
+    def metadata(self) -> Schema:
+        """The metadata of an object, as every kind has it."""
+        return self._named(f"{_META}ObjectMeta")
+
+    def schema(self, described: Any) -> Schema:
+        """The schema of a type in the language of kind descriptions."""
+        if isinstance(described, list):
+            return {"type": "array", "items": self.schema(described[0])}
+        if isinstance(described, dict):
+            return self._mapping(described)
+        if " | " in described:
+            return {"enum": described.split(" | ")}
+        return dict(_SCALARS[described]) if described in _SCALARS else self._named(described)
+
+    def _mapping(self, described: dict[str, Any]) -> Schema:
+        named = {name: value for name, value in described.items() if name != "*"}
+        properties = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
+        schema = _strict(properties, [name[:-1] for name in named if name.endswith("!")])
+        if "*" in described:
+            schema["additionalProperties"] = _or_null(self.schema(described["*"]))
+        return schema
+
+    def _named(self, name: str) -> Schema:
+        key = name.rpartition(".")[2]
+        if key not in self.used:
+            # Set first: types refer to themselves.
+            self.used[key] = {}
+            known = self._kubernetes(self.kubernetes[name]) if "." in name else self.schema(self.shared[name])
+            self.used[key] = known
+        return {"$ref": f"#/$defs/{key}"}
+
+    def _kubernetes(self, node: Any) -> Schema:
+        """A type of a Kubernetes release as a CRD has it: strict, without descriptions, metadata cut short."""
+        if "$ref" in node:
+            name = node["$ref"].rpartition("/")[2]
+            inner = "TemplateMetadata" if name == f"{_META}ObjectMeta" else name
+            return dict(_RESPELT[name]) if name in _RESPELT else self._named(inner)
+        if "properties" in node:
+            fields = {name: self._kubernetes(child) for name, child in node["properties"].items()}
+            return _strict(fields, node.get("required", []))
+        kind = _type(node)
+        schema: Schema = {"type": kind} if kind else {}
+        schema |= {key: node[key] for key in ("format", *self.list_marks) if key in node}
+        if "items" in node:
+            schema["items"] = self._kubernetes(node["items"])
+        if isinstance(node.get("additionalProperties"), dict):
+            schema["additionalProperties"] = _or_null(self._kubernetes(node["additionalProperties"]))
+        return schema
+
+
+def _type(node: Schema) -> str:
+    """The one type of a node; the package that carries them says `or null` everywhere."""
+    kinds = node.get("type", [])
+    return next((kind for kind in kinds if kind != "null"), "") if isinstance(kinds, list) else str(kinds)
+
+
+def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
+    """An object that takes these fields only; a field that may be left out may also be null, which drops it."""
+    fields = {name: child if name in required else _or_null(child) for name, child in properties.items()}
+    schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
+    return {**schema, "required": sorted(required)} if required else schema
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if "enum" in schema:
+        return {"enum": [*schema["enum"], None]}
+    if "type" not in schema:
+        return schema
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return {**schema, "type": [*kinds, "null"]}

@@ -1,0 +1,291 @@
+"""What the API server says of an object by its CRD's schema: JSON Schemas compiled to checks that speak to people.
+
+Each schema node becomes one closure. A property whose value has just the right Python type costs one look at that type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jobgen.model import Data, Leaf, Problem, bare, plain
+from jobgen.schema import nearest
+from jobgen.source.limits import MAX_FAULTS
+
+Check = Callable[[Data, str, Data, list[Problem]], None]
+"""Judges a value: the value, the name it goes by, the node to blame if it has no place, the problems so far."""
+
+Field = tuple[type | None, Check]
+"""The type of value that needs no further look, and the check for all others."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+_WORDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+_RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+_KEY_DEFAULTS = {"protocol": "TCP"}
+
+
+def compile_structural(schema: dict[str, Any]) -> Callable[[Data], list[Problem]]:
+    """The check for a whole object."""
+    compiler = _Compiler(schema)
+    judge = compiler.check(schema)
+
+    def check(value: Data) -> list[Problem]:
+        problems: list[Problem] = []
+        judge(value, schema.get("title", ""), value, problems)
+        return problems
+
+    return check
+
+
+class _Compiler:
+    """Turns schema nodes into closures; a type that is referred to is compiled once."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+        self.refs: dict[str, Check] = {}
+        self._homes: dict[str, list[str]] = {}
+
+    def check(self, schema: dict[str, Any]) -> Check:
+        if "$ref" in schema:
+            return self._ref(schema["$ref"])
+        if "anyOf" in schema:
+            inner, nothing = schema["anyOf"]
+            assert nothing == {"type": "null"}, "our schemas use anyOf for references that may be null"
+            return _unless_null(self.check(inner))
+        if "enum" in schema:
+            return _enum(schema["enum"])
+        if "type" not in schema:
+            return _anything
+        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        if "object" in kinds:
+            return self._object(schema, nullable="null" in kinds)
+        if "array" in kinds:
+            return self._array(schema, nullable="null" in kinds)
+        return _scalar(kinds, schema.get("format", ""), schema.get("pattern", ""), schema.get("minimum"))
+
+    def _ref(self, ref: str) -> Check:
+        if ref not in self.refs:
+            # A type may refer to itself: until it is compiled, its check is looked up when it runs.
+            self.refs[ref] = lambda *args: self.refs[ref](*args)  # noqa: PLW0108
+            self.refs[ref] = self.check(self.root["$defs"][ref.rpartition("/")[2]])
+        return self.refs[ref]
+
+    def _field(self, schema: dict[str, Any]) -> Field:
+        kinds = schema.get("type", [])
+        plain_string = "string" in kinds and not schema.keys() & {"pattern", "format"}
+        simple = str if plain_string else bool if "boolean" in kinds else None
+        return simple, self.check(schema)
+
+    def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
+        fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
+        extra = schema.get("additionalProperties", True)
+        other = self._field(extra) if isinstance(extra, dict) else (None, _anything) if extra else None
+        return _mapping(fields, other, schema.get("required", ()), self._hint, nullable=nullable)
+
+    def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
+        items = self._field(schema.get("items", {}))
+        keys = schema.get("x-kubernetes-list-map-keys")
+        unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
+        return _list(items, unique, nullable=nullable)
+
+    def _hint(self, field: str, known: list[str]) -> str:
+        """The nearest right name beside an unknown field, or the place where a field of that name lives."""
+        homes = self.homes().get(field, [])
+        close = nearest(field, known)
+        if homes and not (close and field.lower() in (name.lower() for name in known)):
+            return f"; it belongs in `{homes[0]}`"
+        return close
+
+    def homes(self) -> dict[str, list[str]]:
+        """Where each field name lives in the spec, the shallowest place first."""
+        if not self._homes:
+            for name, place in _places(self.root["properties"].get("spec", {}), self.root.get("$defs", {}), "spec"):
+                self._homes.setdefault(name, []).append(place)
+        return self._homes
+
+
+def _places(schema: dict[str, Any], types: dict[str, Any], path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Breadth first over the first few levels of a schema: each field's name and the path of what holds it."""
+    level = [(schema, path)]
+    for _ in range(7):
+        following: list[tuple[dict[str, Any], str]] = []
+        for node, place in level:
+            node, place = _resolved(node, types, place)  # noqa: PLW2901
+            for name, child in node.get("properties", {}).items():
+                yield name, place
+                following.append((child, f"{place}.{name}"))
+            extra = node.get("additionalProperties")
+            if isinstance(extra, dict):
+                following.append((extra, f"{place}.<role>" if place.endswith("Specs") else f"{place}.*"))
+        level = following
+
+
+def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
+    """Through references, options and lists to the object that a node stands for."""
+    while True:
+        if "anyOf" in node:
+            node = node["anyOf"][0]
+        elif "$ref" in node:
+            node = types[node["$ref"].rpartition("/")[2]]
+        elif "items" in node:
+            node, place = node["items"], f"{place}[]"
+        else:
+            return node, place
+
+
+def _mapping(
+    fields: dict[str, Field],
+    other: Field | None,
+    required: tuple[str, ...],
+    hint: Callable[[str, list[str]], str],
+    *,
+    nullable: bool,
+) -> Check:
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        if not isinstance(value, dict):
+            if not (nullable and bare(value) is None):
+                problems.append(_wrong_type(value, name, blame, "a mapping"))
+            return
+        for key, child in value.items():
+            field = fields.get(key, other)
+            if field is None:
+                _unknown(key, name, list(fields), hint, problems)
+            elif type(child) is not field[0]:
+                field[1](child, key, key, problems)
+        for key in required:
+            if bare(value.get(key)) is None:
+                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or blame, category="schema"))
+
+    return check
+
+
+def _unknown(
+    key: str, name: str, known: list[str], hint: Callable[[str, list[str]], str], problems: list[Problem]
+) -> None:
+    if len(problems) < MAX_FAULTS:
+        message = f"`{key}` is not a field of `{name}`{hint(str(key), known)}"
+        problems.append(Problem("unknown-field", message, key, category="schema"))
+
+
+def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:
+    simple, judge = items
+
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        if not isinstance(value, list):
+            if not (nullable and bare(value) is None):
+                problems.append(_wrong_type(value, name, blame, "a list"))
+            return
+        for index, item in enumerate(value):
+            if type(item) is not simple:
+                if bare(item) is None:
+                    problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
+                else:
+                    judge(item, f"{name}[{index}]", blame, problems)
+        if unique is not None and len(value) > 1:
+            problems.extend(_repeated(value, unique, name))
+
+    return check
+
+
+def _repeated(items: list[Data], keys: tuple[str, ...], name: str) -> Iterator[Problem]:
+    """Items of a list that Kubernetes cannot tell apart."""
+    seen: set[Any] = set()
+    for item in items:
+        identity = _identity(item, keys)
+        if identity is not None and identity in seen:
+            shown = "/".join(str(part) for part in identity or ())
+            node = item.get(keys[0], item) if isinstance(item, dict) and keys else item
+            message = (
+                f"`{shown}` stands twice in `{name}`, whose items are told apart by `{'`, `'.join(keys) or 'value'}`"
+            )
+            yield Problem("duplicate-item", message, node, category="schema")
+        if identity is not None:
+            seen.add(identity)
+
+
+def _identity(item: Data, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    parts = [bare(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys] if isinstance(item, dict) else [bare(item)]
+    return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)
+
+
+def _scalar(kinds: list[str], form: str, pattern: str, least: int | None) -> Check:
+    types = frozenset(kind for name in kinds for kind in _TYPES[name])
+    expected = " or ".join(_WORDS[name] for name in kinds if name != "null")
+    numbers = _RANGES.get(form)
+    matcher = re.compile(pattern.replace("$", r"\Z")) if pattern else None
+
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        found = value.value if type(value) is Leaf else value
+        if type(found) not in types:
+            problems.append(_wrong_type(value, name, blame, expected))
+        elif numbers is not None and type(found) is int and found not in numbers:
+            message = f"`{name}` is `{found}`, which does not fit into {form[3:]} bits"
+            problems.append(Problem("out-of-range", message, _node(value, blame), category="schema"))
+        elif least is not None and isinstance(found, int) and found < least:
+            message = f"`{name}` is `{found}`, and must be at least {least}"
+            problems.append(Problem("out-of-range", message, _node(value, blame), category="schema"))
+        elif matcher is not None and type(found) is str and not matcher.match(found):
+            message = f"`{name}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
+            problems.append(Problem("invalid-quantity", message, _node(value, blame), category="schema"))
+
+    return check
+
+
+def _enum(allowed: list[Any]) -> Check:
+    words = [str(word) for word in allowed if word is not None]
+
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        found = plain(value)
+        if isinstance(found, (dict, list)) or found not in allowed:
+            hint = nearest(str(found), words) if len(words) > 1 else ""
+            message = f"`{name}` is {_shown(value)}, and must be {' or '.join(f'`{word}`' for word in words)}{hint}"
+            problems.append(Problem("invalid-value", message, _node(value, blame), category="schema"))
+
+    return check
+
+
+def _unless_null(judge: Check) -> Check:
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        if value is not None and not (type(value) is Leaf and value.value is None):
+            judge(value, name, blame, problems)
+
+    return check
+
+
+def _anything(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    """A field whose content Kubernetes keeps as it is."""
+
+
+def _wrong_type(value: Data, name: str, blame: Data, expected: str) -> Problem:
+    quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
+    message = f"`{name}` is {_shown(value)}, and must be {expected}{quote}"
+    return Problem("wrong-type", message, _node(value, blame), category="schema")
+
+
+def _node(value: Data, blame: Data) -> Data:
+    return value if type(value) is Leaf else blame
+
+
+def _shown(value: Data) -> str:
+    found = bare(value)
+    if isinstance(found, (dict, list)):
+        return "a mapping" if isinstance(found, dict) else "a list"
+    if found is None or isinstance(found, bool):
+        return {True: "`true`", False: "`false`", None: "null"}[found]
+    return f"`{found}`"

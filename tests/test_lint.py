@@ -1,0 +1,132 @@
+"""What the linter finds in manifests, on the line that is at fault: `# expect: rule` stands there in the fixture."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobgen import catalogue
+from jobgen.commands.lint import lint_paths
+from jobgen.commands.schema import build
+from jobgen.judge import Judge
+from jobgen.model import Severity
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = sorted((ROOT / "tests/lint").glob("*.yaml"))
+
+
+def found(folder: Path, *paths: str) -> list[dict]:
+    return json.loads(lint_paths(folder, paths, (), format_="json").out)["findings"]
+
+
+def expected(text: str) -> list[tuple[int, str]]:
+    return [
+        (number, rule)
+        for number, line in enumerate(text.splitlines(), start=1)
+        for rule in re.findall(r"# expect: (\S+)", line)
+    ]
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_faults_are_found_on_their_lines_and_nowhere_else(fixture):
+    findings = found(fixture.parent, fixture.name)
+
+    assert [(entry["line"], entry["rule"]) for entry in findings] == expected(fixture.read_text())
+
+
+def test_a_misplaced_field_is_told_where_it_lives():
+    messages = {entry["line"]: entry["message"] for entry in found(ROOT / "tests/lint", "unknown-fields.yaml")}
+
+    assert messages[5] == "`cleanPodPolicy` is not a field of `spec`; it belongs in `spec.runPolicy`"
+    assert messages[8] == "`replicass` is not a field of `Worker`; did you mean `replicas`?"
+    assert messages[13].endswith("it belongs in `spec.pytorchReplicaSpecs.Worker.template.spec.containers[]`")
+    assert messages[17].endswith("did you mean `imagePullPolicy`?")
+
+
+def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    (tmp_path / "jobs/a.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {framework: jax, image: a:1}\n"
+    )
+    (tmp_path / "overlays/prod/o.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n"
+        "    - merge:\n        resources:\n          limits: {gpu: 2}\n          requests: {gpu: 1}\n"
+    )
+    findings = found(tmp_path)
+
+    assert [(entry["file"], entry["line"], entry["rule"]) for entry in findings] == [
+        ("overlays/prod/o.yaml", 8, "gpu-request-limit-mismatch")
+    ]
+    assert findings[0]["env"] == "prod"
+    assert findings[0]["object"]["kind"] == "JAXJob"
+    assert findings[0]["pointer"].startswith("/spec/jaxReplicaSpecs/Worker/template/spec/containers/0/resources")
+
+
+@pytest.mark.parametrize(
+    ("operator", "field", "accepted"),
+    [
+        ("2.0.0", "podSpecOverrides", True),
+        ("2.0.0", "podTemplateOverrides", False),
+        ("2.1.0", "podTemplateOverrides", True),
+        ("2.1.0", "runtimePatches", False),
+        ("2.2.0", "runtimePatches", True),
+        ("2.3.0", "podTemplateOverrides", False),
+        ("", "runtimePatches", True),
+        ("", "podSpecOverrides", False),
+    ],
+)
+def test_the_declared_operator_picks_the_shape_of_a_train_job(operator, field, accepted):
+    shelf = catalogue.load(ROOT)
+    judge = Judge(ROOT, shelf.kinds, {"trainer": operator} if operator else {})
+    text = f"""
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: a}}
+spec:
+  runtimeRef: {{name: torch-distributed}}
+  {field}: []
+"""
+    rules = [problem.rule for problem in judge(read(text.encode(), "").documents[0].data)]
+
+    assert rules == ([] if accepted else ["unknown-field"])
+
+
+def test_the_jobs_of_this_repository_are_clean():
+    assert found(ROOT) == []
+
+
+def test_a_manifest_is_judged_from_standard_input():
+    manifest = b"apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: A}\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "jobgen", "lint", "-"], input=manifest, capture_output=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert done.stdout.decode().startswith("<stdin>:3:18: error: `A` is not the name of an object;")
+
+
+def test_the_schemas_are_what_the_descriptions_make_them():
+    assert build(ROOT, check=True) == (0, "", "")
+
+
+def test_a_schema_is_self_contained_strict_and_without_prose():
+    for path in ROOT.glob("schemas/*/*_v*.json"):
+        if path.parent.name == "jobgen.dev":
+            continue
+        text = path.read_text()
+        schema = json.loads(text)
+
+        assert schema["additionalProperties"] is False
+        assert '"description"' not in text
+        assert set(re.findall(r'"\$ref": "([^"]*)"', text)) <= {f"#/$defs/{name}" for name in schema["$defs"]}
+
+
+def test_every_severity_of_a_finding_is_one_of_three():
+    assert {entry["severity"] for entry in found(ROOT / "tests/lint", ".")} <= {severity.value for severity in Severity}
