@@ -16,6 +16,9 @@ demo: .venv/ready
 	@echo '$$ jobgen explain pytorch-simple spec.pytorchReplicaSpecs.Worker.replicas -e prod'
 	@$(BIN)/jobgen explain pytorch-simple spec.pytorchReplicaSpecs.Worker.replicas -e prod
 	@echo
+	@echo '$$ jobgen lint'
+	@$(BIN)/jobgen lint
+	@echo
 	@echo '$$ jobgen render -e prod -o rendered'
 	@$(BIN)/jobgen render -e prod -o rendered
 	@find rendered -name '*.yaml' | sort

@@ -114,7 +114,11 @@ def test_an_interrupted_run_says_nothing_and_leaves_nothing(many_jobs: Path) -> 
     fcntl.flock(held, fcntl.LOCK_EX)
     command = [sys.executable, "-m", "jobgen", "render", "-o", TREE]
     with subprocess.Popen(
-        command, cwd=many_jobs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts
+        command,
+        cwd=many_jobs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509
     ) as run:
         try:
             wait_until_it_waits(run.pid)

@@ -46,7 +46,7 @@ def test_the_hooks_of_this_repository_are_valid():
     config = ROOT / ".pre-commit-config.yaml"
     subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", config], check=True)
 
-    assert set(re.findall(r"id: (\S+)", config.read_text())) == {"ruff-check", "ruff-format", "mypy", "jobgen-render"}
+    assert set(re.findall(r"id: (\S+)", config.read_text())) == {"ruff-check", "ruff-format", "mypy", "jobgen-lint"}
 
 
 def test_the_changelog_knows_the_version():
