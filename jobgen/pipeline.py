@@ -30,7 +30,7 @@ class Run:
     environments: Sequence[str]
     wanted: Callable[[str], bool] = lambda _: True
     finish: Callable[[Data], Data] = _as_it_is
-    progress: Callable[[int], None] = lambda _: None
+    progress: Callable[[int, int], None] = lambda _, __: None
     judged: bool = False
     entries: Sequence[repo.Entry] | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -82,7 +82,7 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
     part = _Part([], [], set(), Used(set(), {}, [], []))
     for job in jobs_in(share, part.findings):
         part.names.add(job.document.name)
-        run.progress(len(part.made) * total // len(share))
+        run.progress(len(part.made) * total // len(share), total * len(stations))
         for station in stations:
             patches = station.patches_for(job)
             if patches is None:

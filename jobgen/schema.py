@@ -115,7 +115,7 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
             return
         for key, child in value.items():
             judge = properties.get(key, other)
-            if len(problems) >= MAX_FAULTS:
+            if problems and len(problems) >= MAX_FAULTS:
                 return
             if judge is None:
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{nearest(key, list(properties))}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jobgen import catalogue
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Expander
-from jobgen.judge import Judge
 from jobgen.make import facets_of, identity_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Identity, Mark, Problem
@@ -45,8 +44,18 @@ class Station:
         self.problems: list[Problem] = []
         self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
         environment = self.expander.environment
-        self.judge = Judge(shelf.root, shelf.kinds, environment.cluster.operators)
+        self._shelf = shelf
+        self._judge: Callable[[Data], list[Problem]] | None = None
         self._overlays = set(_containers([environment.defaults, environment.patches, shelf.kinds]))
+
+    def judge(self, made: Data) -> list[Problem]:
+        """What the cluster of this environment will say of an object."""
+        if self._judge is None:
+            # Whoever only renders need not wait for the rules of admission to be imported.
+            from jobgen.judge import Judge
+
+            self._judge = Judge(self._shelf.root, self._shelf.kinds, self.expander.environment.cluster.operators)
+        return self._judge(made)
 
     def composition_findings(self, tracer: Tracer) -> list[Finding]:
         """What is wrong with the overlays that make this environment."""

@@ -49,7 +49,7 @@ def render(
     *,
     check: bool,
     format_: str,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
 ) -> Result:
     """Render the jobs that are wanted; nothing is printed or written if there are errors."""
     if check and folder is None:
