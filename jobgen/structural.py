@@ -5,6 +5,7 @@ Each schema node becomes one closure. A property whose value has just the right 
 
 from __future__ import annotations
 
+import marshal
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,6 +38,7 @@ _WORDS = {
     "boolean": "true or false",
 }
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+_REMEMBERED = 4096
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
@@ -83,7 +85,9 @@ class _Compiler:
         if ref not in self.refs:
             # A type may refer to itself: until it is compiled, its check is looked up when it runs.
             self.refs[ref] = lambda *args: self.refs[ref](*args)  # noqa: PLW0108
-            self.refs[ref] = self.check(self.root["$defs"][ref.rpartition("/")[2]])
+            check = self.check(self.root["$defs"][ref.rpartition("/")[2]])
+            # Roles and jobs repeat their pod templates; one that was fine need not be looked at again.
+            self.refs[ref] = _remembering(check) if ref.endswith("/PodTemplate") else check
         return self.refs[ref]
 
     def _field(self, schema: dict[str, Any]) -> Field:
@@ -264,6 +268,29 @@ def _unless_null(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if value is not None and not (type(value) is Leaf and value.value is None):
             judge(value, name, blame, problems)
+
+    return check
+
+
+def _remembering(judge: Check) -> Check:
+    """The same check, which knows the bytes of what it has found to be fine."""
+    fine: set[bytes] = set()
+
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        try:
+            key = marshal.dumps(value)
+        except ValueError:
+            # A traced value: it is looked at because something is wrong, or to be explained.
+            judge(value, name, blame, problems)
+            return
+        if key in fine:
+            return
+        before = len(problems)
+        judge(value, name, blame, problems)
+        if len(problems) == before:
+            if len(fine) >= _REMEMBERED:
+                fine.clear()
+            fine.add(key)
 
     return check
 
