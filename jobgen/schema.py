@@ -15,7 +15,7 @@ from jobgen.source.limits import MAX_FAULTS
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place of its own, the problems."""
 
-_TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
@@ -24,7 +24,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-_WORDS = {
+WORDS = {
     "object": "a mapping",
     "array": "a list",
     "string": "a string",
@@ -98,7 +98,7 @@ class _Compiler:
         if "enum" in schema:
             return frozenset(type(value) for value in schema["enum"])
         names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        return frozenset(kind for name in names for kind in _TYPES[name])
+        return frozenset(kind for name in names for kind in TYPES[name])
 
     def mapping(self, schema: Any, file: str) -> Check:
         properties = {key: self.compile(value, file) for key, value in schema.get("properties", {}).items()}
@@ -155,14 +155,14 @@ def _name_items(problems: list[Problem], start: int, name: str, index: int) -> N
 
 def _type(wanted: str | list[str]) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
-    types = frozenset(kind for name in names for kind in _TYPES[name])
+    types = frozenset(kind for name in names for kind in TYPES[name])
     unsaid = {"null", "integer"} if "number" in names else {"null"}
-    expected = _either([_WORDS[name] for name in names if name not in unsaid] or ["null"])
+    expected = _either([WORDS[name] for name in names if name not in unsaid] or ["null"])
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if type(value) not in types and _kind(value) not in types:
             problems.append(
-                Problem("wrong-type", f"`{name}` is {_shown(value)}, and must be {expected}", _node(value, blame))
+                Problem("wrong-type", f"`{name}` is {shown(value)}, and must be {expected}", to_blame(value, blame))
             )
 
     return check
@@ -170,14 +170,14 @@ def _type(wanted: str | list[str]) -> Check:
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     by_type = {kind: judge for types, judge in reversed(options) for kind in types}
-    names = [name for name in _TYPES if set(_TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
-    expected = _either([_WORDS[name] for name in names])
+    names = [name for name in TYPES if set(TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
+    expected = _either([WORDS[name] for name in names])
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         judge = by_type.get(type(value)) or by_type.get(_kind(value))
         if judge is None:
             problems.append(
-                Problem("wrong-type", f"`{name}` is {_shown(value)}, and must be {expected}", _node(value, blame))
+                Problem("wrong-type", f"`{name}` is {shown(value)}, and must be {expected}", to_blame(value, blame))
             )
         else:
             judge(value, name, blame, problems)
@@ -192,8 +192,8 @@ def _enum(allowed: list[Any]) -> Check:
         found = value.value if type(value) is Leaf else value
         if found.__class__ is dict or found.__class__ is list or found not in allowed:
             hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
-            message = f"`{name}` is {_shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
-            problems.append(Problem("invalid-value", message, _node(value, blame)))
+            message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
+            problems.append(Problem("invalid-value", message, to_blame(value, blame)))
 
     return check
 
@@ -212,13 +212,13 @@ def _text(schema: Any) -> Check:
             problems.append(
                 Problem(
                     "invalid-value",
-                    f"`{name}` is {_shown(value)}, and must be {limit}".replace("be not be", "not be"),
-                    _node(value, blame),
+                    f"`{name}` is {shown(value)}, and must be {limit}".replace("be not be", "not be"),
+                    to_blame(value, blame),
                 )
             )
         elif pattern and not pattern.search(found):
             problems.append(
-                Problem("invalid-value", f"`{name}` is {_shown(value)}, and must {must}", _node(value, blame))
+                Problem("invalid-value", f"`{name}` is {shown(value)}, and must {must}", to_blame(value, blame))
             )
 
     return check
@@ -231,11 +231,11 @@ def _range(least: int | None, most: int | None) -> Check:
             return
         if least is not None and found < least:
             problems.append(
-                Problem("invalid-value", f"`{name}` is `{found}`, and must be at least {least}", _node(value, blame))
+                Problem("invalid-value", f"`{name}` is `{found}`, and must be at least {least}", to_blame(value, blame))
             )
         if most is not None and found > most:
             problems.append(
-                Problem("invalid-value", f"`{name}` is `{found}`, and must be at most {most}", _node(value, blame))
+                Problem("invalid-value", f"`{name}` is `{found}`, and must be at most {most}", to_blame(value, blame))
             )
 
     return check
@@ -255,11 +255,13 @@ def _kind(value: Data) -> type:
     return list if isinstance(value, list) else type(value)
 
 
-def _node(value: Data, blame: Data) -> Data:
+def to_blame(value: Data, blame: Data) -> Data:
+    """The node that a problem stands on: the value itself if it has a place, else what holds it."""
     return value if type(value) is Leaf else blame
 
 
-def _shown(value: Data) -> str:
+def shown(value: Data) -> str:
+    """A value as a message names it."""
     found = value.value if type(value) is Leaf else value
     if isinstance(found, dict):
         return "a mapping"

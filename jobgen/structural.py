@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobgen.model import Data, Leaf, Problem, bare, plain
-from jobgen.schema import nearest
+from jobgen.schema import TYPES, WORDS, nearest, shown, to_blame
 from jobgen.source.limits import MAX_FAULTS
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
@@ -20,23 +20,6 @@ Check = Callable[[Data, str, Data, list[Problem]], None]
 Field = tuple[type | None, Check]
 """The type of value that needs no further look, and the check for all others."""
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-_WORDS = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a string",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _REMEMBERED = 4096
 _KEY_DEFAULTS = {"protocol": "TCP"}
@@ -213,10 +196,10 @@ def _repeated(items: list[Data], keys: tuple[str, ...], name: str) -> Iterator[P
     for item in items:
         identity = _identity(item, keys)
         if identity is not None and identity in seen:
-            shown = "/".join(str(part) for part in identity or ())
+            repeated = "/".join(str(part) for part in identity or ())
             node = item.get(keys[0], item) if isinstance(item, dict) and keys else item
             message = (
-                f"`{shown}` stands twice in `{name}`, whose items are told apart by `{'`, `'.join(keys) or 'value'}`"
+                f"`{repeated}` stands twice in `{name}`, whose items are told apart by `{'`, `'.join(keys) or 'value'}`"
             )
             yield Problem("duplicate-item", message, node, category="schema")
         if identity is not None:
@@ -229,8 +212,8 @@ def _identity(item: Data, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
 
 
 def _scalar(kinds: list[str], form: str, pattern: str, least: int | None) -> Check:
-    types = frozenset(kind for name in kinds for kind in _TYPES[name])
-    expected = " or ".join(_WORDS[name] for name in kinds if name != "null")
+    types = frozenset(kind for name in kinds for kind in TYPES[name])
+    expected = " or ".join(WORDS[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
     matcher = re.compile(pattern.replace("$", r"\Z")) if pattern else None
 
@@ -240,13 +223,13 @@ def _scalar(kinds: list[str], form: str, pattern: str, least: int | None) -> Che
             problems.append(_wrong_type(value, name, blame, expected))
         elif numbers is not None and type(found) is int and found not in numbers:
             message = f"`{name}` is `{found}`, which does not fit into {form[3:]} bits"
-            problems.append(Problem("out-of-range", message, _node(value, blame), category="schema"))
+            problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
         elif least is not None and isinstance(found, int) and found < least:
             message = f"`{name}` is `{found}`, and must be at least {least}"
-            problems.append(Problem("out-of-range", message, _node(value, blame), category="schema"))
+            problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
         elif matcher is not None and type(found) is str and not matcher.match(found):
             message = f"`{name}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
-            problems.append(Problem("invalid-quantity", message, _node(value, blame), category="schema"))
+            problems.append(Problem("invalid-quantity", message, to_blame(value, blame), category="schema"))
 
     return check
 
@@ -258,8 +241,8 @@ def _enum(allowed: list[Any]) -> Check:
         found = plain(value)
         if isinstance(found, (dict, list)) or found not in allowed:
             hint = nearest(str(found), words) if len(words) > 1 else ""
-            message = f"`{name}` is {_shown(value)}, and must be {' or '.join(f'`{word}`' for word in words)}{hint}"
-            problems.append(Problem("invalid-value", message, _node(value, blame), category="schema"))
+            message = f"`{name}` is {shown(value)}, and must be {' or '.join(f'`{word}`' for word in words)}{hint}"
+            problems.append(Problem("invalid-value", message, to_blame(value, blame), category="schema"))
 
     return check
 
@@ -301,18 +284,5 @@ def _anything(value: Data, name: str, blame: Data, problems: list[Problem]) -> N
 
 def _wrong_type(value: Data, name: str, blame: Data, expected: str) -> Problem:
     quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
-    message = f"`{name}` is {_shown(value)}, and must be {expected}{quote}"
-    return Problem("wrong-type", message, _node(value, blame), category="schema")
-
-
-def _node(value: Data, blame: Data) -> Data:
-    return value if type(value) is Leaf else blame
-
-
-def _shown(value: Data) -> str:
-    found = bare(value)
-    if isinstance(found, (dict, list)):
-        return "a mapping" if isinstance(found, dict) else "a list"
-    if found is None or isinstance(found, bool):
-        return {True: "`true`", False: "`false`", None: "null"}[found]
-    return f"`{found}`"
+    message = f"`{name}` is {shown(value)}, and must be {expected}{quote}"
+    return Problem("wrong-type", message, to_blame(value, blame), category="schema")
