@@ -189,11 +189,13 @@ def _role(name: str, base: _Base, layers: list[Layer], shared: RoleSpec, deletio
 
 
 def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[Words]:
-    """What the layers say of a role: each first of all roles, then of this one."""
-    for layer in layers:
+    """What the layers say of a role: each first of all roles, then of this one; a deleted role starts anew."""
+    deleted = [index for index, layer in enumerate(layers) if layer.roles.get(name, True) is None]
+    first = deleted[-1] if deleted else 0
+    for index, layer in enumerate(layers):
         yield layer.common
         own = layer.roles.get(name)
-        if own is not None:
+        if own is not None and index >= first:
             yield own
 
 
