@@ -98,6 +98,25 @@ def schema_build(directory: Path, check: bool) -> Result:
     return build(_root(directory), check=check)
 
 
+@schema.command("import")
+@click.argument("crds", nargs=-1, required=True, metavar="CRD...")
+@click.pass_obj
+def schema_import(directory: Path, crds: tuple[str, ...]) -> Result:
+    """Take the schemas of CustomResourceDefinitions into this repository."""
+    from jobgen.commands.schema import import_crds
+
+    return import_crds(_root(directory), [directory / crd for crd in crds])
+
+
+@schema.command("editor")
+@click.pass_obj
+def schema_editor(directory: Path) -> Result:
+    """Write the schemas of jobs and overlays, and settings for completion in editors."""
+    from jobgen.commands.schema import write_editor_files
+
+    return write_editor_files(_root(directory))
+
+
 @schema.command("list")
 @click.pass_obj
 def schema_list(directory: Path) -> Result:

@@ -67,6 +67,58 @@ def _resource(
     return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
 
 
+def from_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """The schema of every version that a CustomResourceDefinition serves, with the name of its file."""
+    group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+    for version in crd["spec"]["versions"]:
+        described = version.get("schema", {}).get("openAPIV3Schema")
+        if version.get("served", True) and described:
+            name = version["name"]
+            yield f"{group}/{kind.lower()}_{name}.json", _imported_root(described, f"{group}/{name}", kind)
+
+
+def _imported_root(described: Schema, api_version: str, kind: str) -> Schema:
+    schema = _imported(described)
+    fields = schema.get("properties", {})
+    own = {"apiVersion": {"enum": [api_version]}, "kind": {"enum": [kind]}, "metadata": {"type": "object"}}
+    required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
+    head = {"$schema": DIALECT, "title": kind}
+    return {**head, **schema, "type": "object", "properties": {**fields, **own}, "required": required}
+
+
+def _imported(node: Schema) -> Schema:
+    """A node of a structural schema as JSON Schema: strict, and with null where Kubernetes drops or keeps it."""
+    kept = {key: node[key] for key in node if key in _IMPORTED_AS_IS}
+    if node.get("x-kubernetes-int-or-string"):
+        kept["type"] = ["integer", "string"]
+    for word in ("allOf", "anyOf", "oneOf"):
+        if word in node and not node.get("x-kubernetes-int-or-string"):
+            kept[word] = [_imported(form) for form in node[word]]
+    if "not" in node:
+        kept["not"] = _imported(node["not"])
+    if "items" in node:
+        kept["items"] = _imported(node["items"])
+    required = node.get("required", [])
+    if "properties" in node:
+        fields = {name: _imported(child) for name, child in node["properties"].items()}
+        kept["properties"] = {name: child if name in required else _or_null(child) for name, child in fields.items()}
+    if isinstance(node.get("additionalProperties"), dict):
+        kept["additionalProperties"] = _or_null(_imported(node["additionalProperties"]))
+    elif node.get("x-kubernetes-embedded-resource"):
+        kept["required"] = sorted({*required, "apiVersion", "kind", "metadata"})
+    elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
+        kept["additionalProperties"] = False
+    return _or_null(kept) if node.get("nullable") else kept
+
+
+_IMPORTED_AS_IS = frozenset(
+    """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+    minLength maxLength minItems maxItems minProperties maxProperties
+    x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
+    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations""".split()
+)
+
+
 class _Types:
     """Types of ours and of a Kubernetes release, gathered into one schema's `$defs` as they are used."""
 

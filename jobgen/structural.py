@@ -6,11 +6,12 @@ Each schema node becomes one closure. A property whose value has just the right 
 from __future__ import annotations
 
 import marshal
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jobgen.model import Data, Leaf, Problem, bare, plain
+from jobgen.homes import homes
+from jobgen.limits import limits
+from jobgen.model import Data, Leaf, Problem, bare
 from jobgen.schema import TYPES, WORDS, nearest, shown, to_blame
 from jobgen.source.limits import MAX_FAULTS
 
@@ -22,6 +23,8 @@ Field = tuple[type | None, Check]
 
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _REMEMBERED = 4096
+# A field that says no more than this needs no look beyond its type.
+_NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default"))
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
@@ -49,20 +52,23 @@ class _Compiler:
     def check(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
             return self._ref(schema["$ref"])
-        if "anyOf" in schema:
-            inner, nothing = schema["anyOf"]
-            assert nothing == {"type": "null"}, "our schemas use anyOf for references that may be null"
-            return _unless_null(self.check(inner))
-        if "enum" in schema:
-            return _enum(schema["enum"])
-        if "type" not in schema:
-            return _anything
+        if "anyOf" in schema and schema["anyOf"][-1] == {"type": "null"}:
+            return _unless_null(self.check(schema["anyOf"][0]))
+        typed = "type" in schema or schema.keys() & {"required", "properties"}
+        checks = [self._typed({"type": ["object", "null"], **schema})] if typed else []
+        checks += limits(schema)
+        checks += [_forms(word, [self.check(form) for form in schema[word]]) for word in FORMS if word in schema]
+        if "not" in schema:
+            checks.append(_forms("not", [self.check(schema["not"])]))
+        return checks[0] if len(checks) == 1 else _all(checks) if checks else _anything
+
+    def _typed(self, schema: dict[str, Any]) -> Check:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         if "object" in kinds:
             return self._object(schema, nullable="null" in kinds)
         if "array" in kinds:
             return self._array(schema, nullable="null" in kinds)
-        return _scalar(kinds, schema.get("format", ""), schema.get("pattern", ""), schema.get("minimum"))
+        return _scalar(kinds, schema.get("format", ""))
 
     def _ref(self, ref: str) -> Check:
         if ref not in self.refs:
@@ -75,8 +81,9 @@ class _Compiler:
 
     def _field(self, schema: dict[str, Any]) -> Field:
         kinds = schema.get("type", [])
-        plain_string = "string" in kinds and not schema.keys() & {"pattern", "format"}
-        simple = str if plain_string else bool if "boolean" in kinds else None
+        simple = str if "string" in kinds else bool if "boolean" in kinds else None
+        if schema.keys() - _NO_FURTHER_LOOK:
+            simple = None
         return simple, self.check(schema)
 
     def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
@@ -93,47 +100,12 @@ class _Compiler:
 
     def _hint(self, field: str, known: list[str]) -> str:
         """The nearest right name beside an unknown field, or the place where a field of that name lives."""
-        homes = self.homes().get(field, [])
+        self._homes = self._homes or homes(self.root)
+        known_homes = self._homes.get(field, [])
         close = nearest(field, known)
-        if homes and not (close and field.lower() in (name.lower() for name in known)):
-            return f"; it belongs in `{homes[0]}`"
+        if known_homes and not (close and field.lower() in (name.lower() for name in known)):
+            return f"; it belongs in `{known_homes[0]}`"
         return close
-
-    def homes(self) -> dict[str, list[str]]:
-        """Where each field name lives in the spec, the shallowest place first."""
-        if not self._homes:
-            for name, place in _places(self.root["properties"].get("spec", {}), self.root.get("$defs", {}), "spec"):
-                self._homes.setdefault(name, []).append(place)
-        return self._homes
-
-
-def _places(schema: dict[str, Any], types: dict[str, Any], path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Breadth first over the first few levels of a schema: each field's name and the path of what holds it."""
-    level = [(schema, path)]
-    for _ in range(7):
-        following: list[tuple[dict[str, Any], str]] = []
-        for node, place in level:
-            node, place = _resolved(node, types, place)  # noqa: PLW2901
-            for name, child in node.get("properties", {}).items():
-                yield name, place
-                following.append((child, f"{place}.{name}"))
-            extra = node.get("additionalProperties")
-            if isinstance(extra, dict):
-                following.append((extra, f"{place}.<role>" if place.endswith("Specs") else f"{place}.*"))
-        level = following
-
-
-def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
-    """Through references, options and lists to the object that a node stands for."""
-    while True:
-        if "anyOf" in node:
-            node = node["anyOf"][0]
-        elif "$ref" in node:
-            node = types[node["$ref"].rpartition("/")[2]]
-        elif "items" in node:
-            node, place = node["items"], f"{place}[]"
-        else:
-            return node, place
 
 
 def _mapping(
@@ -153,7 +125,8 @@ def _mapping(
             field = fields.get(key, other)
             if field is None:
                 _unknown(key, name, list(fields), hint, problems)
-            elif type(child) is not field[0]:
+            elif type(child) is not field[0] and bare(child) is not None:
+                # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)
         for key in required:
             if bare(value.get(key)) is None:
@@ -211,11 +184,10 @@ def _identity(item: Data, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
     return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)
 
 
-def _scalar(kinds: list[str], form: str, pattern: str, least: int | None) -> Check:
+def _scalar(kinds: list[str], form: str) -> Check:
     types = frozenset(kind for name in kinds for kind in TYPES[name])
     expected = " or ".join(WORDS[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
-    matcher = re.compile(pattern.replace("$", r"\Z")) if pattern else None
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = value.value if type(value) is Leaf else value
@@ -224,25 +196,43 @@ def _scalar(kinds: list[str], form: str, pattern: str, least: int | None) -> Che
         elif numbers is not None and type(found) is int and found not in numbers:
             message = f"`{name}` is `{found}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
-        elif least is not None and isinstance(found, int) and found < least:
-            message = f"`{name}` is `{found}`, and must be at least {least}"
-            problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
-        elif matcher is not None and type(found) is str and not matcher.match(found):
-            message = f"`{name}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
-            problems.append(Problem("invalid-quantity", message, to_blame(value, blame), category="schema"))
 
     return check
 
 
-def _enum(allowed: list[Any]) -> Check:
-    words = [str(word) for word in allowed if word is not None]
+def _forms(word: str, options: list[Check]) -> Check:
+    """A value that must have some of several forms, one of them, all, or not this one."""
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = plain(value)
-        if isinstance(found, (dict, list)) or found not in allowed:
-            hint = nearest(str(found), words) if len(words) > 1 else ""
-            message = f"`{name}` is {shown(value)}, and must be {' or '.join(f'`{word}`' for word in words)}{hint}"
-            problems.append(Problem("invalid-value", message, to_blame(value, blame), category="schema"))
+        faults: list[list[Problem]] = [[] for _ in options]
+        for option, found in zip(options, faults, strict=True):
+            option(value, name, blame, found)
+        if word == "allOf":
+            problems.extend(problem for found in faults for problem in found)
+        elif not FORMS[word](sum(not found for found in faults)):
+            message = f"`{name}` has {_FORM_WORDS[word]}"
+            problems.append(Problem("invalid-form", message, to_blame(value, blame), category="schema"))
+
+    return check
+
+
+FORMS: dict[str, Callable[[int], bool]] = {
+    "anyOf": lambda fitting: fitting > 0,
+    "oneOf": lambda fitting: fitting == 1,
+    "allOf": bool,
+    "not": lambda fitting: fitting == 0,
+}
+_FORM_WORDS = {
+    "anyOf": "none of the forms that its schema allows",
+    "oneOf": "not exactly one of the forms that its schema allows",
+    "not": "a form that its schema forbids",
+}
+
+
+def _all(checks: list[Check]) -> Check:
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        for judge in checks:
+            judge(value, name, blame, problems)
 
     return check
 

@@ -11,7 +11,8 @@ ROWS = """
     model fork output
     path quantity emit source report
     merge schema
-    jsonpatch kinds normal explain admission crd structural
+    jsonpatch kinds normal explain admission crd homes limits
+    structural
     repo
     overlay judge
     expand pod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, stopped
-from jobgen.crd import schemas_of
-from jobgen.model import bare, plain
+from jobgen.crd import from_crd, schemas_of
+from jobgen.model import Finding, bare, plain
+from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.source import read
 
@@ -70,6 +72,64 @@ def _is_current(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
+def import_crds(root: Path, paths: Sequence[Path]) -> Result:
+    """Write the schemas of CustomResourceDefinitions into the repository."""
+    findings: list[Finding] = []
+    wanted: dict[str, str] = {}
+    said = ""
+    for path in paths:
+        for document in catalogue.read_source(repo.read(repo.Entry(path.name, str(path))), findings).documents:
+            if document.data.get("kind") != "CustomResourceDefinition":
+                said += (
+                    f"{document.mark}: `{document.data.get('kind')}` is not a CustomResourceDefinition; passed over\n"
+                )
+                continue
+            try:
+                schemas = dict(from_crd(document.data))
+            except (KeyError, TypeError, AttributeError):
+                return stopped(
+                    Code.ERRORS, f"{document.mark}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
+                )
+            wanted |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
+    if findings or not wanted:
+        told = text.render(findings) + said
+        return stopped(Code.ERRORS if findings else Code.NOTHING, "there is no schema to import", told)
+    for name, body in wanted.items():
+        target = root / "schemas" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(body, "utf-8", newline="\n")
+        rules = body.count('"x-kubernetes-validations"')
+        said += f"schemas/{name} written" + (f"; {rules} CEL rules in it are not evaluated yet\n" if rules else "\n")
+    return Result(Code.FINE, err=said)
+
+
+_FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": repo.SETTINGS}
+
+
+def write_editor_files(root: Path) -> Result:
+    """Put the schemas of our own formats into the repository, and tell editors which files they are for."""
+    said = ""
+    for name in _FORMATS:
+        file = f"jobgen.dev/{name}_v1.json"
+        target = root / "schemas" / file
+        body = (repo.shipped("schemas") / file).read_bytes()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.is_file() or target.read_bytes() != body:
+            target.write_bytes(body)
+            said += f"schemas/{file} written\n"
+    settings = root / ".vscode/settings.json"
+    wanted = {"yaml.schemas": {f"./schemas/jobgen.dev/{name}_v1.json": files for name, files in _FORMATS.items()}}
+    shown = json.dumps(wanted, indent=2) + "\n"
+    if settings.exists():
+        return Result(Code.FINE, shown, f"{said}{settings.name} exists; it should hold what is printed here\n")
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(shown, "utf-8", newline="\n")
+    modeline = "# yaml-language-server: $schema=../schemas/jobgen.dev/trainingjob_v1.json"
+    return Result(
+        Code.FINE, err=f"{said}.vscode/settings.json written; for other editors, begin a job with\n{modeline}\n"
+    )
+
+
 def list_kinds(shelf: Catalogue) -> Result:
     """Every kind that is known, with its platform."""
     rows = sorted((str(bare(kind.api_version)), kind.name, kind.platform) for kind in shelf.kinds)
@@ -84,7 +144,7 @@ def print_schema(shelf: Catalogue, name: str) -> Result:
     if kind is None:
         return stopped(Code.NOTHING, f"there is no kind `{name}`{nearest(name, list(known))}")
     group, version = str(bare(kind.api_version)).split("/")
-    text = repo.schema(shelf.root, f"{group}/{kind.name.lower()}_{version}.json")
-    if text is None:
+    schema = repo.schema(shelf.root, f"{group}/{kind.name.lower()}_{version}.json")
+    if schema is None:
         return stopped(Code.NOTHING, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`")
-    return Result(Code.FINE, text.decode())
+    return Result(Code.FINE, schema.decode())

@@ -171,9 +171,13 @@ def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool
     # The exact reader brings in the YAML library; most runs never need it.
     from jobgen.source.exact import compose
 
-    # Go skips a byte order mark at the very beginning of a document.
-    text = f"---\n{chunk.text}" if chunk.opened else chunk.text.removeprefix("\ufeff")
-    data, found = compose(text, file, chunk.line - chunk.opened, chunk.column, marked=marked)
+    text, line, column = chunk.text, chunk.line, chunk.column
+    if chunk.opened:
+        text, line = f"---\n{text}", line - 1
+    elif text.startswith("\ufeff"):
+        # Go skips a byte order mark at the very beginning of a document.
+        text, column = text[1:], column + 1
+    data, found = compose(text, file, line, column, marked=marked)
     findings += found
     return data
 

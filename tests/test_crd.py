@@ -1,0 +1,75 @@
+"""A CRD that is imported accepts and refuses what it accepts and refuses in a cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobgen import catalogue
+from jobgen.commands.schema import import_crds, list_kinds, print_schema, write_editor_files
+from jobgen.judge import Judge
+from jobgen.source import read
+
+CASES = Path(__file__).parent / "crd"
+OBJECTS = read((CASES / "objects.yaml").read_bytes(), "objects.yaml").documents[0].data
+REFUSED = [(rule, spec) for rule, specs in OBJECTS["refused"].items() for spec in specs]
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    root = tmp_path_factory.mktemp("repository")
+    shutil.copy(CASES / "dance.yaml", root)
+    result = import_crds(root, [root / "dance.yaml"])
+
+    assert result.code == 0
+    assert result.err == "schemas/example.com/dance_v1.json written; 1 CEL rules in it are not evaluated yet\n"
+    assert [path.name for path in root.glob("schemas/example.com/*")] == ["dance_v1.json"]
+    return Judge(root, (), {})
+
+
+def dance(spec: dict) -> dict:
+    return {"apiVersion": "example.com/v1", "kind": "Dance", "metadata": {"name": "a"}, "spec": spec}
+
+
+@pytest.mark.parametrize("spec", OBJECTS["accepted"], ids=json.dumps)
+def test_what_the_crd_accepts_is_accepted(judge, spec):
+    assert judge(dance(spec)) == []
+
+
+@pytest.mark.parametrize(("rule", "spec"), REFUSED, ids=json.dumps)
+def test_what_the_crd_refuses_is_refused(judge, rule, spec):
+    assert [problem.rule for problem in judge(dance(spec))] == [rule]
+
+
+def test_what_is_no_crd_is_told(tmp_path):
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    result = import_crds(tmp_path, [tmp_path / "pod.yaml"])
+
+    assert (result.code, "`Pod` is not a CustomResourceDefinition" in result.err) == (3, True)
+    assert list(tmp_path.iterdir()) == [tmp_path / "pod.yaml"]
+
+
+def test_kinds_are_listed_and_printed(tmp_path):
+    shelf = catalogue.load(tmp_path)
+    printed = json.loads(print_schema(shelf, "pytorchjob").out)
+
+    assert "kubeflow.org/v1                PyTorchJob             kubeflow\n" in list_kinds(shelf).out
+    assert printed["title"] == "PyTorchJob"
+    assert (
+        print_schema(shelf, "PyTorchJobs").err == "jobgen: there is no kind `PyTorchJobs`; did you mean `PyTorchJob`?\n"
+    )
+
+
+def test_editors_are_told_which_schema_is_for_which_file(tmp_path):
+    first = write_editor_files(tmp_path)
+    settings = json.loads((tmp_path / ".vscode/settings.json").read_text())
+    (tmp_path / ".vscode/settings.json").write_text("{}")
+    second = write_editor_files(tmp_path)
+
+    assert first.code == second.code == 0
+    assert all((tmp_path / path).is_file() for path in settings["yaml.schemas"])
+    assert (tmp_path / ".vscode/settings.json").read_text() == "{}"
+    assert json.loads(second.out) == settings
