@@ -23,6 +23,8 @@ Field = tuple[type | None, Check]
 
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _REMEMBERED = 4096
+# What roles and jobs say again and again: what was fine once need not be looked at a second time.
+_REPEATED = ("/PodTemplate", "/ResourceRequirements")
 # A field that says no more than this needs no look beyond its type.
 _NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default"))
 _KEY_DEFAULTS = {"protocol": "TCP"}
@@ -75,8 +77,7 @@ class _Compiler:
             # A type may refer to itself: until it is compiled, its check is looked up when it runs.
             self.refs[ref] = lambda *args: self.refs[ref](*args)  # noqa: PLW0108
             check = self.check(self.root["$defs"][ref.rpartition("/")[2]])
-            # Roles and jobs repeat their pod templates; one that was fine need not be looked at again.
-            self.refs[ref] = _remembering(check) if ref.endswith("/PodTemplate") else check
+            self.refs[ref] = _remembering(check) if ref.endswith(_REPEATED) else check
         return self.refs[ref]
 
     def _field(self, schema: dict[str, Any]) -> Field:
@@ -96,7 +97,8 @@ class _Compiler:
         items = self._field(schema.get("items", {}))
         keys = schema.get("x-kubernetes-list-map-keys")
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
-        return _list(items, unique, nullable=nullable)
+        check = _list(items, unique, nullable=nullable)
+        return _remembering(check) if "$ref" in schema.get("items", {}) else check
 
     def _hint(self, field: str, known: list[str]) -> str:
         """The nearest right name beside an unknown field, or the place where a field of that name lives."""
@@ -125,11 +127,12 @@ def _mapping(
             field = fields.get(key, other)
             if field is None:
                 _unknown(key, name, list(fields), hint, problems)
-            elif type(child) is not field[0] and bare(child) is not None:
+            elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and child.value is None)):
                 # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)
         for key in required:
-            if bare(value.get(key)) is None:
+            found = value.get(key)
+            if found is None or (type(found) is Leaf and found.value is None):
                 problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or blame, category="schema"))
 
     return check
@@ -153,7 +156,7 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
             return
         for index, item in enumerate(value):
             if type(item) is not simple:
-                if bare(item) is None:
+                if item is None or (type(item) is Leaf and item.value is None):
                     problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
                 else:
                     judge(item, f"{name}[{index}]", blame, problems)
