@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
 from jobgen.source import events as libyaml
 from jobgen.source.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
-from jobgen.source.scalars import Wide, as_json_key, from_base64, is_timestamp, resolve, shown, through_json
+from jobgen.source.nodes import Open, Scalar, Unfit, first_unfit, wants_key
+from jobgen.source.scalars import as_json_key, from_base64, resolve, resolve_as, shown, through_json
 
 _CORE = "tag:yaml.org,2002:"
 _COLLECTION_TAGS = frozenset(_CORE + name for name in ("map", "seq", "set", "omap", "pairs", "str", "binary"))
 _SCALAR_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "timestamp"))
-_TYPES = {"NoneType": "null", "bool": "bool", "int": "int", "float": "float", "Wide": "int", "str": "str"}
 _MERGE = object()
 
 
@@ -22,29 +22,6 @@ class _RefusedError(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
         self.finding = finding
-
-
-class _Open:
-    """A mapping or sequence whose end has not come yet."""
-
-    __slots__ = ("event", "flow", "items", "key", "key_event", "kind", "nodes", "seen")
-
-    def __init__(self, kind: str, event: Any) -> None:
-        self.kind = kind
-        self.event = event
-        self.flow = event.flow_style
-        self.items: Any = {} if kind == "map" else []
-        self.key: Any = None
-        self.key_event: Any = None
-        self.nodes = 1
-        self.seen: dict[str, Any] = {}
-
-
-class _Scalar(NamedTuple):
-    """An anchored scalar before JSON: an alias may make it a key or a value."""
-
-    value: Any
-    event: Any
 
 
 def compose(
@@ -78,10 +55,11 @@ class _Builder:
         self.anchors: dict[str, Any] = {}
         self.decoded = 1
         self.aliased = 0
+        self.has_unfit = False
 
     def build(self) -> Data:
         root: Data = None
-        stack: list[_Open] = []
+        stack: list[Open] = []
         events = self.source.events()
         for event in events:
             if isinstance(event, libyaml.ScalarEvent):
@@ -103,6 +81,9 @@ class _Builder:
                 self.add(stack[-1], done, event)
             else:
                 root = done[0]
+        unfit = first_unfit(root) if self.has_unfit else None
+        if unfit:
+            raise _RefusedError(unfit.finding)
         return root
 
     def end(self, events: Any) -> None:
@@ -135,33 +116,38 @@ class _Builder:
     def refuse(self, rule: str, event: Any, message: str) -> _RefusedError:
         return _RefusedError(self.finding(rule, self.mark(event), message))
 
-    def scalar(self, event: Any, stack: list[_Open]) -> tuple[Data, int]:
+    def unfit(self, rule: str, event: Any, message: str) -> Unfit:
+        self.has_unfit = True
+        return Unfit(self.finding(rule, self.mark(event), message))
+
+    def scalar(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
         """A scalar and the one node that it counts for."""
         parent = stack[-1] if stack else None
         if event.style or event.tag or parent:
             self.check(event, parent)
-        if event.value == "<<" and _wants_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
+        if event.value == "<<" and wants_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
             if event.anchor:
-                self.anchors[event.anchor] = _Scalar("<<", event)
+                self.anchors[event.anchor] = Scalar("<<", event)
             return _MERGE, 0
         value = self.value(event)
         if event.anchor:
-            self.anchors[event.anchor] = _Scalar(value, event)
+            self.anchors[event.anchor] = Scalar(value, event)
         self.count(1, event)
         return self.settled(value, event, event, stack), 1
 
-    def settled(self, value: Any, event: Any, written: Any, stack: list[_Open]) -> Data:
+    def settled(self, value: Any, event: Any, written: Any, stack: list[Open]) -> Data:
         """A scalar in its place: as it is for a key, as JSON carries it for a value, marked where it was written."""
-        if _wants_key(stack):
+        if wants_key(stack):
             return value
         if isinstance(value, float):
             if value != value or value in (float("inf"), float("-inf")):
                 message = f"`{written.value}` is not a number that JSON can carry; quote it if it is text"
-                raise self.refuse("non-finite-number", event, message)
-            value = through_json(value)
+                value = self.unfit("non-finite-number", event, message)
+            else:
+                value = through_json(value)
         return Leaf(value, self.mark(written)) if self.marked else value
 
-    def check(self, event: Any, parent: _Open | None) -> None:
+    def check(self, event: Any, parent: Open | None) -> None:
         rule, reason = self.source.refusal(event, in_flow=parent is not None and parent.flow)
         if rule:
             raise self.refuse(rule, event, reason)
@@ -178,41 +164,34 @@ class _Builder:
                 raise self.refuse("unreadable-tag", event, f"{shown(text)} is tagged `!!binary` but is not base64")
             return decoded
         if tag in _SCALAR_TAGS:
-            return self.tagged(event, text, tag[len(_CORE) :])
+            wanted = tag[len(_CORE) :]
+            value, found = resolve_as(text, wanted)
+            if wanted != found:
+                raise self.refuse("unreadable-tag", event, f"{shown(text)} is tagged `!!{wanted}` but reads as {found}")
+            return value
         self.unknown_tag(event)
         return text
-
-    def tagged(self, event: Any, text: str, wanted: str) -> Any:
-        if wanted == "timestamp" and is_timestamp(text):
-            return text
-        value = resolve(text)
-        found = _TYPES[type(value).__name__]
-        if wanted == "float" and found == "int" and not isinstance(value, Wide):
-            return float(value)
-        if wanted != found:
-            raise self.refuse("unreadable-tag", event, f"{shown(text)} is tagged `!!{wanted}` but reads as {found}")
-        return value
 
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
         message = f"{shown(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
         self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.mark(event), message))
 
-    def alias(self, event: Any, stack: list[_Open]) -> tuple[Data, int]:
+    def alias(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
         """The anchored value again, counted as often as it is repeated: that is what a bomb is made of."""
         name = f"`*{event.anchor}`"
         anchored = self.anchors.get(event.anchor)
         if anchored is None:
             raise self.refuse("unknown-anchor", event, f"{name} refers to an anchor that is not in this document")
-        if isinstance(anchored, _Open):
+        if isinstance(anchored, Open):
             raise self.refuse("excessive-aliases", event, f"{name} stands inside its own anchor, so it has no end")
-        value, nodes = (anchored.value, 1) if isinstance(anchored, _Scalar) else anchored
+        value, nodes = (anchored.value, 1) if isinstance(anchored, Scalar) else anchored
         self.aliased += nodes
         self.count(nodes + 1, event)
         if self.decoded > MAX_NODES:
             message = f"{name} and other aliases expand the document to more than {MAX_NODES} nodes"
             raise self.refuse("excessive-aliases", event, message)
-        if isinstance(anchored, _Scalar):
+        if isinstance(anchored, Scalar):
             value = self.settled(value, event, anchored.event, stack)
         return value, nodes + 1
 
@@ -227,7 +206,7 @@ class _Builder:
                 message = f"`{share:.1%}` of the document's nodes are aliases; Kubernetes refuses so many"
                 raise self.refuse("excessive-aliases", event, message)
 
-    def open(self, event: Any, stack: list[_Open]) -> _Open:
+    def open(self, event: Any, stack: list[Open]) -> Open:
         if len(stack) >= MAX_DEPTH:
             raise self.refuse("nesting-too-deep", event, f"this is nested more than `{MAX_DEPTH}` levels deep")
         if event.tag:
@@ -236,12 +215,12 @@ class _Builder:
                 self.unknown_tag(event)
         self.count(1, event)
         kind = "map" if isinstance(event, libyaml.MappingStartEvent) else "list"
-        opened = _Open(kind, event)
+        opened = Open(kind, event)
         if event.anchor:
             self.anchors[event.anchor] = opened
         return opened
 
-    def close(self, done: _Open) -> tuple[Data, int]:
+    def close(self, done: Open) -> tuple[Data, int]:
         items: Data = done.items
         if self.marked and done.kind == "list":
             items = Items(items, self.mark(done.event))
@@ -250,7 +229,7 @@ class _Builder:
             self.anchors[done.event.anchor] = (items, done.nodes)
         return items, done.nodes
 
-    def add(self, parent: _Open, done: tuple[Data, int], event: Any) -> None:
+    def add(self, parent: Open, done: tuple[Data, int], event: Any) -> None:
         value, nodes = done
         parent.nodes += nodes
         if parent.kind == "list":
@@ -265,14 +244,16 @@ class _Builder:
             else:
                 self.put(parent, key, key_event, value)
 
-    def put(self, parent: _Open, key: Any, key_event: Any, value: Data) -> None:
+    def put(self, parent: Open, key: Any, key_event: Any, value: Data) -> None:
         if isinstance(key, (dict, list)):
             shape = "a mapping" if isinstance(key, dict) else "a list"
             raise self.refuse("invalid-key", key_event, f"{shape} cannot be a key")
         text = as_json_key(key)
         if text is None:
             shape = "null" if key is None else str(int(key))
-            raise self.refuse("invalid-key", key_event, f"`{shape}` cannot be a key in Kubernetes; quote it")
+            unfit = self.unfit("invalid-key", key_event, f"`{shape}` cannot be a key in Kubernetes; quote it")
+            parent.items[unfit] = value
+            return
         if text in parent.seen:
             message = f"{shown(text)} is set twice in one mapping; Kubernetes would keep only this one"
             related = (Related(self.mark(parent.seen[text]), "first set here"),)
@@ -284,7 +265,7 @@ class _Builder:
         parent.items.pop(text, None)
         parent.items[Key.at(text, self.mark(key_event)) if self.marked else text] = value
 
-    def merge(self, parent: _Open, value: Data, key_event: Any, *, is_alias: bool) -> None:
+    def merge(self, parent: Open, value: Data, key_event: Any, *, is_alias: bool) -> None:
         """`<<`: Go lays the mapping down where the key stands, so it beats the keys above it."""
         sources = value if isinstance(value, list) and not is_alias else [value]
         if not all(isinstance(source, dict) for source in sources):
@@ -293,7 +274,3 @@ class _Builder:
             for key, child in source.items():
                 parent.items.pop(key, None)
                 parent.items[key] = child
-
-
-def _wants_key(stack: list[_Open]) -> bool:
-    return bool(stack) and stack[-1].kind == "map" and stack[-1].key_event is None

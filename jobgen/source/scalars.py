@@ -40,6 +40,9 @@ class Wide(float):
     """An integer above int64: JSON carries it, Kubernetes reads it as a float, and no key can be one."""
 
 
+_TAGS: dict[type, str] = {type(None): "null", bool: "bool", int: "int", float: "float", Wide: "int", str: "str"}
+
+
 def resolve(text: str) -> Any:
     """The value that Go's decoder gives a plain, untagged scalar, before JSON."""
     if text in _WORDS:
@@ -60,6 +63,17 @@ def resolve(text: str) -> Any:
         return _float(digits, text)
     late = _LATE_SIGN.match(digits)
     return int(late[1], 2) if late and int(late[1], 2) in _INT64 else text
+
+
+def resolve_as(text: str, tag: str) -> tuple[Any, str]:
+    """The value of a scalar that has a tag, and the tag that its text deserves."""
+    if tag == "timestamp" and _is_timestamp(text):
+        return text, tag
+    value = resolve(text)
+    found = _TAGS[type(value)]
+    if tag == "float" and type(value) is int:
+        return float(value), tag
+    return value, found
 
 
 def _integer(match: re.Match[str]) -> int:
@@ -87,7 +101,7 @@ def through_json(value: Any) -> Any:
     return value
 
 
-def is_timestamp(text: str) -> bool:
+def _is_timestamp(text: str) -> bool:
     """Whether Go reads the text as a time; it stays text all the same."""
     match = _TIMESTAMP.match(text)
     if match is None:
