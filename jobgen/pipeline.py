@@ -35,6 +35,7 @@ class Run:
     entries: Sequence[repo.Entry] | None = None
     findings: list[Finding] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    files: int = 0
 
     def __iter__(self) -> Iterator[Rendered]:
         return _walk(self)
@@ -63,6 +64,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
         # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
         stations = []
     entries = list(repo.jobs(run.shelf.root)) if run.entries is None else run.entries
+    run.files = len(entries)
     parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:

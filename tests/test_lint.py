@@ -61,6 +61,7 @@ def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
     )
     findings = found(tmp_path)
 
+    assert found(tmp_path, "jobs/a.yaml") == findings
     assert [(entry["file"], entry["line"], entry["rule"]) for entry in findings] == [
         ("overlays/prod/o.yaml", 8, "gpu-request-limit-mismatch")
     ]
@@ -130,3 +131,15 @@ def test_a_schema_is_self_contained_strict_and_without_prose():
 
 def test_every_severity_of_a_finding_is_one_of_three():
     assert {entry["severity"] for entry in found(ROOT / "tests/lint", ".")} <= {severity.value for severity in Severity}
+
+
+def test_a_path_leaves_out_the_faults_of_other_jobs_only(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / f"jobs/{name}.yaml").write_text(
+            f"apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {{name: {name.upper()}}}\n"
+        )
+    told = json.loads(lint_paths(tmp_path, ("jobs/a.yaml",), (), format_="json").out)
+
+    assert [entry["file"] for entry in told["findings"]] == ["jobs/a.yaml"]
+    assert (told["summary"]["files"], told["summary"]["objects"]) == (2, 2)

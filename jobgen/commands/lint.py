@@ -33,13 +33,14 @@ def lint_paths(
         entries = list(_entries(directory, loose or ([] if paths else ["."]), stdin))
         runs.append(Run(shelf, [""], finish=_nothing, judged=True, entries=entries))
     objects = sum(1 for run in runs for _ in run)
+    files = sum(run.files for run in runs)
     findings = [
         finding for run in runs for finding in run.findings if not ours or _concerns(finding, ours, loose, stdin)
     ]
     if not objects and not findings:
         return stopped(Code.NOTHING, "there is nothing to lint here")
     failed = any(finding.severity == "error" for finding in findings)
-    return _told(findings, objects, format_, Code.ERRORS if failed else Code.FINE)
+    return _told(findings, files, objects, format_, Code.ERRORS if failed else Code.FINE)
 
 
 def _nothing(_: Data) -> Data:
@@ -73,14 +74,15 @@ def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iter
 
 
 def _concerns(finding: Finding, ours: Sequence[str], loose: Sequence[str], stdin: bytes | None) -> bool:
-    """Whether a finding stands at one of the paths that were asked about."""
+    """Whether a finding is about the paths that were asked about; overlays and kinds are about every job."""
     file = finding.mark.file
+    if ours and file.startswith(("overlays", "schemas/", repo.SETTINGS)):
+        return True
     wanted = [*ours, *(path.removeprefix("./") for path in loose), *([_STDIN] if stdin is not None else [])]
     return any(file == path or file.startswith(f"{path.rstrip('/')}/") for path in wanted)
 
 
-def _told(findings: Sequence[Finding], objects: int, format_: str, code: Code) -> Result:
-    files = len({finding.mark.file for finding in findings})
+def _told(findings: Sequence[Finding], files: int, objects: int, format_: str, code: Code) -> Result:
     if format_ == "json":
         return Result(code, json.render(findings, {"files": files, "objects": objects}))
     found = text.summary(findings) or "nothing found"
