@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jobgen.admission.amounts import amount
 from jobgen.admission.fields import (
     Pod,
     Table,
@@ -21,6 +20,7 @@ from jobgen.admission.fields import (
 from jobgen.admission.metadata import annotation_keys, labels
 from jobgen.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.admission.selectors import label_selector
+from jobgen.amounts import amount
 from jobgen.model import Data, bare
 
 _RULE = "invalid-volume-source"

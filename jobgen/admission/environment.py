@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jobgen.admission.amounts import amount
 from jobgen.admission.fields import (
     Check,
     Pod,
@@ -27,6 +26,7 @@ from jobgen.admission.names import (
     is_label_key,
     is_referred_subdomain,
 )
+from jobgen.amounts import amount
 from jobgen.model import Data, bare
 from jobgen.quantity import canonical
 from jobgen.schema import nearest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.admission.amounts import amount
 from jobgen.admission.fields import Pod, is_set, string
 from jobgen.admission.resources import requirements
+from jobgen.amounts import amount
 from jobgen.model import Data, bare
 
 _RULE = "inconsistent-pod-resources"

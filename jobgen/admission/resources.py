@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 
-from jobgen.admission.amounts import amount
 from jobgen.admission.fields import Pod, is_set, mappings, missing, string
 from jobgen.admission.names import DNS_LABEL, is_dns_label, is_label_key
+from jobgen.amounts import amount
 from jobgen.model import Data, bare
 from jobgen.schema import nearest
 
