@@ -26,7 +26,7 @@ _REMEMBERED = 4096
 # What roles and jobs say again and again: what was fine once need not be looked at a second time.
 _REPEATED = ("/PodTemplate", "/ResourceRequirements")
 # A field that says no more than this needs no look beyond its type.
-_NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default"))
+_NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
@@ -52,6 +52,15 @@ class _Compiler:
         self._homes: dict[str, list[str]] = {}
 
     def check(self, schema: dict[str, Any]) -> Check:
+        judge = self._shape(schema)
+        if not schema.get("x-kubernetes-validations"):
+            return judge
+        # Late, because most kinds have no rules, and need no CEL.
+        from jobgen.crdrules import ruled
+
+        return ruled(judge, schema, self.root)
+
+    def _shape(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
             return self._ref(schema["$ref"])
         if "anyOf" in schema and schema["anyOf"][-1] == {"type": "null"}:
@@ -91,7 +100,11 @@ class _Compiler:
         fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
         extra = schema.get("additionalProperties", True)
         other = self._field(extra) if isinstance(extra, dict) else (None, _anything) if extra else None
-        return _mapping(fields, other, schema.get("required", ()), self._hint, nullable=nullable)
+        # The server fills in defaults before it looks.
+        required = [
+            key for key in schema.get("required", ()) if "default" not in schema.get("properties", {}).get(key, ())
+        ]
+        return _mapping(fields, other, tuple(required), self._hint, nullable=nullable)
 
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         items = self._field(schema.get("items", {}))

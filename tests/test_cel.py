@@ -1,0 +1,190 @@
+"""CEL gives what the API server gives: values, refusals and failures."""
+
+from __future__ import annotations
+
+import string
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.cel import Expression, Failed, Fault, available, bind, compile_cel, mentions
+from jobgen.quantity import canonical
+
+TABLE = yaml.safe_load((Path(__file__).parent / "cel.yaml").read_text("utf-8"))
+NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
+BOUND = {"object": TABLE["object"]}
+VALUES = [(text, value) for rows in TABLE["values"].values() for text, value in rows.items()]
+_FACTORS = {"": 1, "m": Fraction(1, 1000), "k": 1000, "M": 10**6, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "e3": 1000}
+_WORDS = "object self . ?. [ ] ( ) { } , : ? && || ! == < + - * / % in 1 2u 2.5 'a' \"b\" b'c' null true [?".split()
+_CALLS = (
+    "all exists map filter has size quantity sum indexOf optMap orValue transformMap find sortBy format dyn".split()
+)
+
+
+def quantities() -> st.SearchStrategy[tuple[str, Fraction]]:
+    return st.builds(
+        lambda number, suffix: (f"{number}{suffix}", number * Fraction(_FACTORS[suffix])),
+        st.integers(-(10**6), 10**6),
+        st.sampled_from(sorted(_FACTORS)),
+    )
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES, ids=[text for text, _ in VALUES])
+def test_an_expression_has_its_value(text, value):
+    compiled = compile_cel(text, NAMES, returns="any")
+
+    assert isinstance(compiled, Expression), compiled
+    assert (compiled(BOUND), type(compiled(BOUND))) == (value, type(value))
+
+
+@pytest.mark.parametrize(("text", "reason"), TABLE["faults"].items(), ids=list(TABLE["faults"]))
+def test_what_the_server_refuses_is_refused(text, reason):
+    fault = compile_cel(text, NAMES, returns="any")
+
+    assert isinstance(fault, Fault), fault
+    assert reason in fault.message
+    assert "\n" not in fault.message
+
+
+@pytest.mark.parametrize(("text", "reason"), TABLE["failures"].items(), ids=list(TABLE["failures"]))
+def test_what_fails_says_why(text, reason):
+    compiled = compile_cel(text, NAMES, returns="any")
+
+    assert isinstance(compiled, Expression), compiled
+    failed = compiled(BOUND)
+    assert isinstance(failed, Failed), failed
+    assert reason in failed.message
+
+
+@pytest.mark.parametrize(
+    ("text", "returns", "message"),
+    [
+        ("1", "bool", "must evaluate to bool but got int"),
+        ("'a'", "bool", "must evaluate to bool but got string"),
+        ("true", "string", "must evaluate to string but got bool"),
+        ("object.spec.suspend", "bool", "must evaluate to bool but got dyn"),
+        ("variables.suspend", "bool", ""),
+        ("request.dryRun", "bool", ""),
+        ("object.spec.suspend == true", "bool", ""),
+    ],
+)
+def test_a_result_has_the_type_that_is_asked_for(text, returns, message):
+    compiled = compile_cel(text, NAMES, returns=returns)
+
+    assert (compiled.message if isinstance(compiled, Fault) else "") == message
+
+
+def test_a_fault_has_its_place():
+    assert compile_cel("true &&\n  nope", NAMES)[1:] == (2, 3)
+    assert compile_cel("true &&\n  [1, 'a'].size() == 2", NAMES)[1:] == (2, 7)
+
+
+def test_an_expression_is_compiled_once():
+    assert compile_cel("object.a == 1", NAMES) is compile_cel("object.a == 1", NAMES)
+
+
+def test_variables_are_bound_once_for_many_expressions():
+    bound = bind(BOUND)
+    texts = ("object.spec.replicas == 3", "object.spec.port == 81")
+
+    assert [compile_cel(text, NAMES)(bound) for text in texts] == [True, False]
+
+
+def test_values_of_kubernetes_types_can_be_bound_again():
+    half = compile_cel("quantity('500m')", NAMES, returns="any")({})
+    listed = compile_cel("[ip('10.0.0.1')]", NAMES, returns="any")({})
+    asked = "variables.half.add(variables.half) == quantity('1') && variables.listed[0].family() == 4"
+
+    assert compile_cel(asked, NAMES)({"variables": {"half": half, "listed": listed}}) is True
+
+
+def test_a_name_that_is_absent_is_an_empty_optional():
+    rule = "!oldSelf.hasValue() || oldSelf.value().a == self.a"
+
+    assert compile_cel(rule, ("self", "oldSelf"), absent=("oldSelf",))({"self": {"a": 1}}) is True
+    assert compile_cel("oldSelf.orValue(self).a", ("self", "oldSelf"), absent=("oldSelf",))({"self": {"a": 5}}) == 5
+
+
+def test_names_are_mentioned_outside_of_strings_only():
+    assert mentions("self == oldSelf", "oldSelf")
+    assert not mentions("self == 'oldSelf' // oldSelf", "oldSelf")
+    assert not mentions("self.oldSelf", "oldSelf")
+
+
+def test_data_that_is_not_plain_fails():
+    for odd in ((1,), object(), 2**64, {None: 1}, "\ud800"):
+        assert isinstance(compile_cel("object == 1", NAMES)({"object": odd}), Failed)
+
+
+def test_a_variable_that_is_not_bound_fails():
+    assert isinstance(compile_cel("params.a == 1", NAMES)({"object": {}}), Failed)
+
+
+def test_nested_loops_end():
+    loops = "object.all(a, object.all(b, object.all(c, object.all(d, a + b + c + d >= 0))))"
+    failed = compile_cel(loops, NAMES)({"object": list(range(1000))})
+
+    assert failed == Failed("its loops take more steps than are allowed offline: 10000")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(" * 40_000 + "1" + ")" * 40_000, "[" * 40_000, "object" + ".a" * 40_000, "1" * 90_000, "1" + "+1" * 5000),
+        *("[object]" + ".map(x, x + x + x + x)" * 25, "object" + ".replace('a', 'aaaaaaaaaaaaaaaaaaa')" * 9),
+        *(
+            "[1].map(x, " * 60 + "1" + ")" * 60,
+            "'a" * 30_000,
+            "x" * 200_000,
+            "object.?a" + ".optMap(x, x)" * 25,
+            "\ud800",
+            "\0",
+            "",
+        ),
+    ],
+    ids=lambda text: f"{text[:12]!r}*{len(text)}",
+)
+def test_hostile_texts_are_faults(text):
+    assert isinstance(compile_cel(text, NAMES, returns="any"), Fault)
+
+
+def test_the_engine_is_there():
+    assert available() == ""
+
+
+@given(quantities(), quantities())
+def test_quantities_compare_as_their_amounts(one, other):
+    (text, amount), (other_text, other_amount) = one, other
+    bound = {"object": {"a": text, "b": other_text}}
+    sign = (amount > other_amount) - (amount < other_amount)
+
+    assert compile_cel("quantity(object.a).compareTo(quantity(object.b))", NAMES, returns="any")(bound) == sign
+    assert compile_cel("quantity(object.a) == quantity(object.b)", NAMES)(bound) is (sign == 0)
+    assert compile_cel("quantity(object.a).sub(quantity(object.b)).isLessThan(quantity('0'))", NAMES)(bound) is (
+        sign < 0
+    )
+
+
+@given(st.text(string.digits + "+-.eEKMGinumk", max_size=12))
+def test_what_is_a_quantity_agrees_with_our_own_reading(text):
+    assert compile_cel("isQuantity(object)", NAMES)({"object": text}) is (canonical(text) is not None)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(_WORDS + _CALLS + ["x", "y", ".map(x, x)", "(x, y,"]), max_size=14))
+def test_no_text_is_too_much(words):
+    compiled = compile_cel(" ".join(words), NAMES, returns="any")
+
+    assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_no_characters_are_too_much(text):
+    compiled = compile_cel(text, NAMES, returns="any")
+
+    assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled

@@ -1,0 +1,77 @@
+"""The rules of a CRD accept and refuse what they accept and refuse in a cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobgen.commands.schema import import_crds
+from jobgen.crdvalues import escaped
+from jobgen.source import read
+from jobgen.structural import compile_structural
+
+CASES = Path(__file__).parent / "crd"
+SPECS = read((CASES / "recitals.yaml").read_bytes(), "recitals.yaml").documents[0].data
+
+
+@pytest.fixture(scope="module")
+def check(tmp_path_factory: pytest.TempPathFactory):
+    root = tmp_path_factory.mktemp("repository")
+    shutil.copy(CASES / "recital.yaml", root)
+    result = import_crds(root, [root / "recital.yaml"])
+
+    assert result.code == 0
+    assert result.err == (
+        "schemas/example.com/recital_v1.json written\n"
+        "schemas/example.com/recital_v1.json: warning: the rule `math.greatest(1, 2) == 2` is not evaluated: "
+        "undeclared reference to `math`\n"
+    )
+    return compile_structural(json.loads((root / "schemas/example.com/recital_v1.json").read_text()))
+
+
+def recital(**fields) -> dict:
+    metadata = {"name": "r1", "labels": {"a": "b"}}
+    return {"apiVersion": "example.com/v1", "kind": "Recital", "metadata": metadata, **fields}
+
+
+@pytest.mark.parametrize("spec", SPECS["accepted"], ids=json.dumps)
+def test_what_the_rules_accept_is_accepted(check, spec):
+    assert check(recital(spec=spec)) == []
+
+
+@pytest.mark.parametrize(("spec", "node", "message"), SPECS["refused"], ids=json.dumps)
+def test_what_a_rule_refuses_is_refused_where_it_stands(check, spec, node, message):
+    found = [(problem.rule, problem.node, problem.message) for problem in check(recital(spec=spec))]
+
+    assert found == [("crd-rule-violated", node, message)]
+
+
+def test_a_rule_at_the_root_sees_the_name_and_no_more_of_the_metadata(check):
+    made = recital(spec={}) | {"metadata": {"name": "x", "labels": {}}}
+
+    assert [problem.message for problem in check(made)] == ["a recital begins with r"]
+    assert check(recital()) == []
+
+
+def test_rules_are_run_at_every_level_of_what_has_passed_its_schema(check):
+    found = check(recital(spec={"booked": 11, "voices": {"alto": -1}}))
+
+    assert [problem.node for problem in found] == ["alto", "booked"]
+
+
+def test_what_its_schema_refuses_is_not_shown_to_the_rules(check):
+    assert [problem.rule for problem in check(recital(spec={"booked": "many", "hall": "closed"}))] == ["wrong-type"]
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        *(("a", "a"), ("a-b", "a__dash__b"), ("a.b/c", "a__dot__b__slash__c"), ("a__b", "a__underscores__b")),
+        *(("in", "__in__"), ("namespace", "__namespace__"), ("int", "int"), ("1a", ""), ("a b", ""), ("$ref", "")),
+    ],
+)
+def test_names_are_spelt_as_kubernetes_spells_them(name, spelt):
+    assert escaped(name) == spelt
