@@ -19,6 +19,7 @@ _INT_OR_STRING: Schema = {"type": ["integer", "string"], "x-kubernetes-int-or-st
 _SCALARS: dict[str, Schema] = {
     "string": {"type": "string"},
     "boolean": {"type": "boolean"},
+    "int": {"type": "integer"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "count": {"type": "integer", "format": "int32", "minimum": 0},
@@ -34,6 +35,7 @@ _RESPELT: dict[str, Schema] = {
     f"{_META}Time": {"type": "string", "format": "date-time"},
     f"{_META}FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
+_WORDS = {"rules": "x-kubernetes-validations"}
 _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 
 
@@ -43,26 +45,27 @@ def schemas_of(
     """The schemas of a kind, each with the name of its file: today's, and those of older operators."""
     group, version = described["apiVersion"].split("/")
     stem = f"{group}/{described['kind'].lower()}_{version}"
-    yield f"{stem}.json", _resource(described, described["spec"], shared, kubernetes)
+    yield f"{stem}.json", _resource(described, shared, kubernetes)
     for older in described.get("specs", ()):
-        spec = merge(described["spec"], older["spec"], [])
-        yield f"{stem}-until-{older['until']}.json", _resource(described, spec, shared, kubernetes)
+        then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
+        types = merge(shared, older.get("types", {}), [])
+        yield f"{stem}-until-{older['until']}.json", _resource(then, types, kubernetes)
 
 
-def _resource(
-    described: Mapping[str, Any], spec: Any, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
-) -> Schema:
+def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]) -> Schema:
     types = _Types(shared, kubernetes, tells_items_apart=described.get("listKeys", True))
     fields = {
         "apiVersion": {"enum": [described["apiVersion"]]},
         "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
         "metadata": types.metadata(),
-        "spec": types.schema(spec),
-        "status": {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True},
+        # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
+        "spec": _or_null(types.schema(described["spec"])),
     }
-    # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
-    fields["spec"] = _or_null(fields["spec"])
+    if described.get("status", True):
+        fields["status"] = {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True}
     root = {"type": "object", "required": ["apiVersion", "kind", "metadata"], "properties": fields}
+    if described.get("rules"):
+        root["x-kubernetes-validations"] = described["rules"]
     head = {"$schema": DIALECT, "title": described["kind"]}
     return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
 
@@ -115,7 +118,8 @@ _IMPORTED_AS_IS = frozenset(
     """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
     minLength maxLength minItems maxItems minProperties maxProperties
     x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
-    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations""".split()
+    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations
+    x-kubernetes-embedded-resource default nullable""".split()
 )
 
 
@@ -134,13 +138,29 @@ class _Types:
 
     def schema(self, described: Any) -> Schema:
         """The schema of a type in the language of kind descriptions."""
+        if _is_name(described):
+            return self._named(described)
+        return self._spelt_out(described)
+
+    def _spelt_out(self, described: Any) -> Schema:
+        """The schema of a type that stands where it is used."""
         if isinstance(described, list):
             return {"type": "array", "items": self.schema(described[0])}
         if isinstance(described, dict):
-            return self._mapping(described)
+            return self._narrowed(described) if "=" in described else self._mapping(described)
         if " | " in described:
             return {"enum": described.split(" | ")}
-        return dict(_SCALARS[described]) if described in _SCALARS else self._named(described)
+        return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
+
+    def _narrowed(self, described: dict[str, Any]) -> Schema:
+        """A type, and what else its schema says; a name is spelt out, for this is said of no other use of it."""
+        schema = self._spelt_out(described["="])
+        for word, value in described.items():
+            if word == "keys":
+                schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": value}
+            elif word != "=":
+                schema[_WORDS.get(word, word)] = value
+        return schema
 
     def _mapping(self, described: dict[str, Any]) -> Schema:
         named = {name: value for name, value in described.items() if name != "*"}
@@ -155,9 +175,11 @@ class _Types:
         if key not in self.used:
             # Set first: types refer to themselves.
             self.used[key] = {}
-            known = self._kubernetes(self.kubernetes[name]) if "." in name else self.schema(self.shared[name])
-            self.used[key] = known
+            self.used[key] = self._content(name)
         return {"$ref": f"#/$defs/{key}"}
+
+    def _content(self, name: str) -> Schema:
+        return self._kubernetes(self.kubernetes[name]) if "." in name else self._spelt_out(self.shared[name])
 
     def _kubernetes(self, node: Any) -> Schema:
         """A type of a Kubernetes release as a CRD has it: strict, without descriptions, metadata cut short."""
@@ -178,6 +200,10 @@ class _Types:
         return schema
 
 
+def _is_name(described: Any) -> bool:
+    return isinstance(described, str) and described not in _SCALARS and " | " not in described
+
+
 def _type(node: Schema) -> str:
     """The one type of a node; the package that carries them says `or null` everywhere."""
     kinds = node.get("type", [])
@@ -195,7 +221,7 @@ def _or_null(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if "enum" in schema:
-        return {"enum": [*schema["enum"], None]}
+        return {**schema, "enum": [*schema["enum"], None]}
     if "type" not in schema:
         return schema
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

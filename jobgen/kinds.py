@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from jobgen.demands import Demands, parse_demands
 from jobgen.model import Data, Problem, bare, in_layer, plain
 from jobgen.path import BadPathError, Step, parse_dotted
 from jobgen.schema import nearest
@@ -60,6 +62,8 @@ class Role(NamedTuple):
     most: int | None = None
     required: bool = False
     launches: bool = False
+    omitted: int = 1
+    restart_default: str = ""
 
 
 class Parts(NamedTuple):
@@ -109,6 +113,14 @@ class Kind(NamedTuple):
     template: Template | None
     spellings: tuple[str, ...] = ()
     older: tuple[Span, ...] = ()
+    pods: tuple[Step, ...] = ()
+    success: tuple[str, ...] = ()
+    restart_policies: tuple[str, ...] = ()
+    restart_default: str = ""
+    name_suffix: str = ""
+    port: Mapping[str, Any] = MappingProxyType({})
+    plural: str = ""
+    demands: Demands = Demands()
 
     @property
     def name(self) -> str:
@@ -120,13 +132,29 @@ class Kind(NamedTuple):
         return api_version == bare(self.api_version) and kind in (self.name, *self.spellings)
 
 
+# What a kind says to which jobs are rendered, and any other does not.
+_OF_JOBS = ("frameworks", "replicas", "roles", "single", "container", "nameSuffix")
+
+
 def contradictions(described: dict[str, Data]) -> Iterator[Problem]:
     """What a kind description of the right shape says that cannot be."""
+    missing = [name for name in _OF_JOBS if name not in described]
+    if "spec" in described and len(missing) == len(_OF_JOBS):
+        yield from _bad_paths(described.get("pods", ""))
+    elif missing:
+        yield from (Problem("missing-field", f"a kind description needs `{name}`", described) for name in missing)
+    else:
+        yield from _contradictions_of_jobs(described)
+
+
+def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
     roles = [str(role) for role in described["roles"]]
     named = [described["single"]]
     for framework in described["frameworks"].values():
         own = framework if isinstance(framework, dict) else {}
         named += [*own.get("roles", ()), *([own["single"]] if "single" in own else [])]
+    demands = described.get("demands", {})
+    named += [role for key in ("written", "boundsSince", "unchecked") for role in demands.get(key, ())]
     for role in named:
         if bare(role) not in roles:
             message = f"`{bare(role)}` is not among the roles{nearest(bare(role), roles)}"
@@ -139,7 +167,11 @@ def contradictions(described: dict[str, Data]) -> Iterator[Problem]:
             if "spelling" not in role:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
-    for path in (described["replicas"]["at"], *fields, *_template_paths(described.get("template", {}))):
+    yield from _bad_paths(described["replicas"]["at"], *fields, *_template_paths(described.get("template", {})))
+
+
+def _bad_paths(*paths: Data) -> Iterator[Problem]:
+    for path in paths:
         try:
             parse_dotted(bare(path))
         except BadPathError as bad:
@@ -158,6 +190,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
     traced = in_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
     template = raw.get("template")
+    replicas = raw.get("replicas", {"at": raw.get("pods", ""), "shape": ""})
     return Kind(
         api_version=traced["apiVersion"],
         kind=traced["kind"],
@@ -165,16 +198,24 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         operator=operator["name"],
         span=Span(operator.get("since", ""), operator.get("removed", "")),
         deprecated=operator.get("deprecated", ""),
-        frameworks={name: _framework(raw, traced, name) for name in raw["frameworks"]},
-        replicas_at=parse_dotted(raw["replicas"]["at"]),
-        shape=raw["replicas"]["shape"],
-        roles={name: _role(name, raw["roles"][name], traced["roles"][name]) for name in raw["roles"]},
-        container=traced["container"],
+        frameworks={name: _framework(raw, traced, name) for name in raw.get("frameworks", ())},
+        replicas_at=parse_dotted(replicas["at"]),
+        shape=replicas["shape"],
+        roles={name: _role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
+        container=traced.get("container", ""),
         fields={name: _field(value) for name, value in raw.get("fields", {}).items()},
         branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
         template=_template(template, traced["template"]) if template else None,
         spellings=tuple(raw.get("spellings", ())),
         older=tuple(Span(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
+        pods=parse_dotted(raw.get("pods", "")),
+        success=tuple(raw.get("success", ())),
+        restart_policies=tuple(raw.get("restartPolicies", ())),
+        restart_default=raw.get("operatorRestartPolicy", ""),
+        name_suffix=raw.get("nameSuffix", ""),
+        port=raw.get("port", {}),
+        plural=raw.get("plural", ""),
+        demands=parse_demands(raw.get("demands", {})),
     )
 
 
@@ -199,6 +240,8 @@ def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> Role:
         most=raw.get("max"),
         required=raw.get("required", False),
         launches=raw.get("launches", False),
+        omitted=raw.get("omitted", 1),
+        restart_default=raw.get("operatorRestartPolicy", ""),
     )
 
 

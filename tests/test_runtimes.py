@@ -1,0 +1,196 @@
+"""What Kubeflow Trainer accepts and refuses of a runtime and of a TrainJob, by the schemas of its versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobgen.crd import schemas_of
+from jobgen.structural import compile_structural
+
+FOLDER = Path(__file__).parent.parent / "schemas/trainer.kubeflow.org"
+CASES = yaml.safe_load((Path(__file__).parent / "crd/runtimes.yaml").read_text("utf-8"))
+ACCEPTED = [(until, spec) for until, cases in CASES.items() for spec in cases["accepted"]]
+BROKEN = [(until, spec) for until, cases in CASES.items() for spec in cases["broken"]]
+REFUSED = [
+    (until, rule, spec) for until, cases in CASES.items() for rule, specs in cases["refused"].items() for spec in specs
+]
+UNTIL = {"2.1.0": "2.0", "2.2.0": "2.1", "2.3.0": "2.2", "": "2.3"}
+KINDS = ("TrainingRuntime", "ClusterTrainingRuntime")
+IMMUTABLE = "self == oldSelf"
+NAMES = ["self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "size(self.metadata.name) <= 63"]
+
+
+def schema(kind: str, until: str) -> dict:
+    ending = f"-until-{until}" if until else ""
+    return json.loads((FOLDER / f"{kind.lower()}_v1alpha1{ending}.json").read_text())
+
+
+@cache
+def check(kind: str, until: str) -> Callable:
+    return compile_structural(schema(kind, until))
+
+
+def rules_of(kind: str, spec: dict, until: str = "", name: str = "a") -> list[str]:
+    made = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    return [problem.rule for problem in check(kind, until)(made)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("until", "spec"), ACCEPTED, ids=json.dumps)
+def test_what_trainer_accepts_is_accepted(kind, until, spec):
+    assert rules_of(kind, spec, until) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("until", "rule", "spec"), REFUSED, ids=json.dumps)
+def test_what_trainer_refuses_is_refused(kind, until, rule, spec):
+    assert set(rules_of(kind, spec, until)) == {rule}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("until", "spec"), BROKEN, ids=json.dumps)
+def test_a_broken_rule_of_the_crd_is_refused(kind, until, spec):
+    assert rules_of(kind, spec, until) == ["crd-rule-violated"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "since"),
+    [
+        ({"managedBy": "somebody/else"}, "2.0"),
+        ({"managedBy": ""}, "2.0"),
+        ({"initializer": {"dataset": {"storageUri": "no uri"}}}, "2.3"),
+    ],
+    ids=json.dumps,
+)
+def test_the_rules_of_a_train_job_are_those_of_its_version(spec, since):
+    reference = {"runtimeRef": {"name": "a"}}
+
+    for until, version in UNTIL.items():
+        assert rules_of("TrainJob", {**reference, **spec}, until) == ["crd-rule-violated"] * (version >= since)
+
+
+@pytest.mark.parametrize("name", ["a.b", "1a", "a" * 64])
+def test_the_name_of_a_train_job_is_a_label_from_2_1_on(name):
+    for until, version in UNTIL.items():
+        broken = rules_of("TrainJob", {"runtimeRef": {"name": "a"}}, until, name)
+
+        assert broken == ["crd-rule-violated"] * (version >= "2.1")
+
+
+def test_a_runtime_has_no_status():
+    made = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "a"}}
+
+    assert [problem.rule for problem in check("TrainingRuntime", "")({**made, "status": {}})] == ["unknown-field"]
+
+
+def spelt_out(schema: dict) -> Iterator[tuple[str, list[str]]]:
+    """The places of a schema that have CEL rules, with them."""
+
+    def below(node: dict, path: str) -> Iterator[tuple[str, list[str]]]:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        elif "anyOf" in node:
+            node = next(
+                schema["$defs"][form["$ref"].rpartition("/")[2]] if "$ref" in form else form for form in node["anyOf"]
+            )
+        rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
+        if rules:
+            yield path, rules
+        if path.endswith("template.spec.template.spec"):
+            own = {name: child for name, child in node["properties"].items() if name in OF_A_PATCH}
+            node = {**node, "properties": own}
+        for name, child in node.get("properties", {}).items():
+            if name not in UNRULED:
+                yield from below(child, f"{path}.{name}")
+        if "items" in node:
+            yield from below(node["items"], f"{path}[]")
+
+    yield from below(schema, "")
+
+
+OF_A_PATCH = {
+    "containers",
+    "imagePullSecrets",
+    "initContainers",
+    "securityContext",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "volumes",
+}
+# Types of Kubernetes, which refer to themselves and have no rules of a CRD.
+UNRULED = {"metadata", "env", "volumeMounts", "affinity", "tolerations"}
+
+
+@pytest.mark.parametrize(
+    ("until", "immutable"),
+    [
+        ("2.1.0", {".spec.runtimeRef"}),
+        ("2.2.0", {".spec.runtimeRef"}),
+        ("2.3.0", {".spec.activeDeadlineSeconds", ".spec.initializer", ".spec.runtimeRef", ".spec.trainer"}),
+        ("", {".spec.activeDeadlineSeconds", ".spec.initializer", ".spec.runtimeRef", ".spec.trainer"}),
+    ],
+)
+def test_the_rules_of_a_train_job_stand_where_its_crd_has_them(until, immutable):
+    rules = dict(spelt_out(schema("TrainJob", until)))
+    patches = {path for path in rules if path.startswith(".spec.runtimePatches[]")}
+    ends = {path.rpartition(".")[2] for path in patches}
+
+    assert rules.get("", []) == ([] if until == "2.1.0" else NAMES)
+    assert rules[".spec.managedBy"][1] == IMMUTABLE
+    assert "'kueue.x-k8s.io/multikueue'" in rules[".spec.managedBy"][0]
+    assert {path for path, [rule, *_] in rules.items() if rule == IMMUTABLE and path not in patches} == immutable
+    assert (".spec.initializer.dataset.storageUri" in rules) == (until == "")
+    if until in ("2.1.0", "2.2.0"):
+        assert ends == set()
+    else:
+        assert ends == {"manager", *OF_A_PATCH} - ({"terminationGracePeriodSeconds"} if until else set())
+
+
+def test_the_bounds_of_a_train_job_are_those_of_its_version():
+    def spec(**trainer):
+        return {"runtimeRef": {"name": "a"}, "trainer": trainer}
+
+    assert rules_of("TrainJob", spec(image="x" * 501)) == ["out-of-range"]
+    assert rules_of("TrainJob", spec(image="x" * 501), "2.2.0") == []
+    assert rules_of("TrainJob", spec(args=["x" * 70_000])) == []
+    assert rules_of("TrainJob", spec(args=["x" * 70_000]), "2.3.0") == ["out-of-range"]
+    assert rules_of("TrainJob", spec(env=[{"name": "a"}, {"name": "a"}])) == ["duplicate-item"]
+    assert rules_of("TrainJob", {"runtimeRef": {"name": ""}}) == ["out-of-range"]
+    assert rules_of("TrainJob", {"runtimeRef": {"name": ""}}, "2.1.0") == []
+
+
+def test_a_type_can_say_more_than_what_it_takes():
+    described = {
+        "apiVersion": "example.com/v1",
+        "kind": "Dance",
+        "spec": {"steps!": {"=": ["Step"], "keys": ["foot"], "maxItems": 2}, "style": {"=": "a | b", "rules": [1]}},
+        "rules": ["root"],
+        "specs": [{"until": "2", "rules": None, "types": {"Step": {"foot!": {"maxLength": None}}}}],
+    }
+    shared = {
+        "Step": {"foot!": {"=": "string", "maxLength": 5}},
+        "TemplateMetadata": {},
+    }
+    meta = {"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"properties": {}}}
+    today, before = (schema for _, schema in schemas_of(described, shared, meta))
+
+    assert today["properties"]["spec"]["properties"] == {
+        "steps": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/Step"},
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["foot"],
+            "maxItems": 2,
+        },
+        "style": {"enum": ["a", "b", None], "x-kubernetes-validations": [1]},
+    }
+    assert today["x-kubernetes-validations"] == ["root"]
+    assert "x-kubernetes-validations" not in before
+    assert today["$defs"]["Step"]["properties"]["foot"] == {"type": "string", "maxLength": 5}
+    assert before["$defs"]["Step"]["properties"]["foot"] == {"type": "string"}
