@@ -8,18 +8,31 @@ from jobgen import catalogue, repo
 from jobgen.expand import Document
 from jobgen.make import is_spec, items_of, raw_faults
 from jobgen.model import Data, Finding, Mark, Problem
+from jobgen.suppress import MARKER, Suppression, suppressions_in
 from jobgen.trace import Job
 
 
-def jobs_in(paths: Iterable[repo.Entry], findings: list[Finding]) -> Iterator[Job]:
-    """The jobs of some files; what is wrong with the others goes to `findings`."""
+def jobs_in(
+    paths: Iterable[repo.Entry], findings: list[Finding], comments: list[Suppression] | None = None
+) -> Iterator[Job]:
+    """The jobs of some files; what is wrong with the others goes to `findings`, what silences findings to `comments`."""
     for path in paths:
         file = repo.read(path)
+        if comments is not None:
+            note_comments(file, comments, findings)
         for position, document in enumerate(catalogue.read_source(file, findings).documents):
             if is_spec(document.data):
                 yield from _spec(document.data, file, position, document.mark, findings)
             else:
                 yield from _manifests(document.data, file, position, document.mark, findings)
+
+
+def note_comments(file: repo.File, comments: list[Suppression], findings: list[Finding]) -> None:
+    """Keep the comments of a file that silence findings."""
+    if MARKER in file.content:
+        found, faults = suppressions_in(file.content, file.path)
+        comments += found
+        findings += faults
 
 
 def _spec(data: Data, file: repo.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
@@ -36,6 +49,6 @@ def _manifests(data: Data, file: repo.File, position: int, mark: Mark, findings:
     for item, manifest in enumerate(items_of(data)):
         job = Job(Document(manifest, file.path), file, position, item, mark)
         if raw_faults(manifest):
-            findings += [catalogue.place(problem, file.path, mark) for problem in raw_faults(job.marked().data)]
+            findings += [catalogue.place(problem, file.path, job.place()) for problem in raw_faults(job.marked().data)]
         else:
             yield job

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen import catalogue, repo
@@ -13,6 +14,7 @@ from jobgen.make import facets_of, identity_of, items_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Mark, Problem
 from jobgen.path import Step, pointer
+from jobgen.source import Document as Source
 from jobgen.source import read
 
 
@@ -27,8 +29,30 @@ class Job(NamedTuple):
 
     def marked(self) -> Document:
         """The same document with places."""
-        data = read(self.file.content, self.file.path, marked=True).documents[self.position].data
+        data = _marked(self.file)[self.position].data
         return Document(data if self.item < 0 else items_of(data)[self.item], self.file.path)
+
+    def place(self) -> Mark:
+        """Where it begins; an item of a List begins on a line of its own, which only a marked read can tell."""
+        if self.item < 0:
+            return self.mark
+        data = _marked(self.file)[self.position].data
+        return self.mark if items_of(data)[self.item] is data else data["items"].places[self.item]
+
+
+@lru_cache(maxsize=1)
+def _marked(file: repo.File) -> tuple[Source, ...]:
+    """The documents of a file with places; kept, for the jobs of one file are asked for one after the other."""
+    return read(file.content, file.path, marked=True).documents
+
+
+class Where(NamedTuple):
+    """A job and its environment, by what is needed to find it again."""
+
+    env: str
+    path: str
+    position: int
+    item: int
 
 
 class Traced(NamedTuple):
@@ -89,9 +113,10 @@ class Tracer:
         traced = self.trace(job, env)
         problems = judge(traced.object) if judge else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
+        begins = job.place() if problems else job.mark
         return [
             replace(
-                catalogue.place(problem, job.file.path, job.mark),
+                catalogue.place(problem, job.file.path, begins),
                 object=identity,
                 env=env,
                 pointer=pointer(_path_to(problem.node, traced.object)),

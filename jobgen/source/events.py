@@ -133,6 +133,10 @@ class Text:
         line = bisect_right(self._line_starts, at) - 1
         return line, at - self._line_starts[line] + (0 if line else self._first_column)
 
+    def line(self, number: int) -> tuple[str, int]:
+        """A line, counted from 0, and the column of its file in which it begins."""
+        return self.text.split("\n")[number], 0 if number else self._first_column
+
     def _not_yaml(self, error: yaml.YAMLError) -> NotYamlError:
         if isinstance(error, yaml.reader.ReaderError):
             at = len(self.spelling.encode()[: error.position].decode("utf-8", "ignore"))

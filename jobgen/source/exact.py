@@ -9,6 +9,7 @@ from jobgen.source import events as libyaml
 from jobgen.source.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.source.nodes import Open, Scalar, Unfit, first_unfit, wants_key
 from jobgen.source.scalars import as_json_key, from_base64, resolve, resolve_as, shown, through_json
+from jobgen.source.templates import blaming_template
 
 _CORE = "tag:yaml.org,2002:"
 _COLLECTION_TAGS = frozenset(_CORE + name for name in ("map", "seq", "set", "omap", "pairs", "str", "binary"))
@@ -36,10 +37,10 @@ def compose(
         except libyaml.RespeltError:
             continue
         except _RefusedError as refused:
-            return None, [*builder.findings, refused.finding]
+            return None, [*builder.findings, builder.template_aside(refused.finding)]
         except libyaml.NotYamlError as error:
             fault = builder.finding(error.rule, builder.span(error.at, error.at), error.reason)
-            return None, [*builder.findings, fault]
+            return None, [*builder.findings, builder.template_aside(fault)]
 
 
 class _Builder:
@@ -112,6 +113,10 @@ class _Builder:
 
     def finding(self, rule: str, mark: Mark, message: str) -> Finding:
         return Finding(rule, "yaml", Severity.ERROR, message, mark)
+
+    def template_aside(self, fault: Finding) -> Finding:
+        """What ends the reading, told of the template text on its line if there is any."""
+        return blaming_template(fault, *self.source.line(fault.mark.line - self.offset))
 
     def refuse(self, rule: str, event: Any, message: str) -> _RefusedError:
         return _RefusedError(self.finding(rule, self.mark(event), message))
@@ -224,6 +229,7 @@ class _Builder:
         items: Data = done.items
         if self.marked and done.kind == "list":
             items = Items(items, self.mark(done.event))
+            items.places = done.places
         # An anchor of the same name further in may have taken the name over.
         if done.event.anchor and self.anchors[done.event.anchor] is done:
             self.anchors[done.event.anchor] = (items, done.nodes)
@@ -234,6 +240,8 @@ class _Builder:
         parent.nodes += nodes
         if parent.kind == "list":
             parent.items.append(value)
+            if self.marked:
+                parent.places.append(self.mark(event))
         elif parent.key_event is None:
             parent.key, parent.key_event = value, event
         else:

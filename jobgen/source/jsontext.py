@@ -154,7 +154,7 @@ class _Reader:
             self.error("nesting-too-deep", token.start(1), f"this is nested more than `{MAX_DEPTH}` levels deep")
         data = read() if self.depth <= MAX_DEPTH else self.skipped()
         self.depth -= 1
-        return Items(data, self.mark(token.start(1), token.end(1))) if self.marked and isinstance(data, list) else data
+        return data
 
     def mapping(self) -> Data:
         items: dict[str, Any] = {}
@@ -174,13 +174,18 @@ class _Reader:
         return items
 
     def sequence(self) -> Data:
-        items: list[Any] = []
+        items: list[Any] = Items([], self.mark(self.at - 1, self.at)) if self.marked else []
         token = self.token()
         if token[1] != "]":
-            items.append(self.value(token))
+            self.item(token, items)
             while self.expect(",]") == ",":
-                items.append(self.value(self.token()))
+                self.item(self.token(), items)
         return items
+
+    def item(self, token: re.Match[str], items: list[Any]) -> None:
+        if isinstance(items, Items):
+            items.places.append(self.mark(*token.span(token.lastindex or 0)))
+        items.append(self.value(token))
 
     def after_item(self, end: str) -> re.Match[str]:
         """The token of the next key, or of the end."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobgen.model import Data, Finding, Leaf
+from jobgen.model import Data, Finding, Leaf, Mark
 
 
 class Open:
     """A mapping or sequence whose end has not come yet."""
 
-    __slots__ = ("event", "flow", "items", "key", "key_event", "kind", "nodes", "seen")
+    __slots__ = ("event", "flow", "items", "key", "key_event", "kind", "nodes", "places", "seen")
 
     def __init__(self, kind: str, event: Any) -> None:
         self.kind = kind
@@ -21,6 +21,7 @@ class Open:
         self.key_event: Any = None
         self.nodes = 1
         self.seen: dict[str, Any] = {}
+        self.places: list[Mark] = []
 
 
 class Unfit:
