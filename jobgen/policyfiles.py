@@ -1,0 +1,46 @@
+"""The policies of a repository: read, compiled, and what is wrong with them on its line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen import catalogue, repo
+from jobgen.model import Data, Finding, bare
+from jobgen.policy import Policies, compile_policies
+from jobgen.policy.parse import POLICY, is_policy
+
+
+class PolicyFiles(NamedTuple):
+    """Compiled policies, the faults of their files, and the file that each policy stands in."""
+
+    policies: Policies
+    findings: tuple[Finding, ...]
+    files: Mapping[str, str]
+
+
+def load_policies(root: Path) -> PolicyFiles:
+    """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
+    shipped, own = list(repo.shipped_policies(root)), list(repo.own_policies(root))
+    findings: list[Finding] = []
+    proven, documents = _documents(shipped, findings), _documents(own, findings)
+    policies, problems = compile_policies((data for _, data in documents), (data for _, data in proven))
+    if problems:
+        marked = _documents(own, [], marked=True)
+        _, problems = compile_policies((data for _, data in marked), (data for _, data in proven))
+        findings += [catalogue.place(problem, "policies") for problem in problems]
+    named = {
+        str(bare(data["metadata"].get("name"))): path
+        for path, data in (*proven, *documents)
+        if is_policy(data) and bare(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
+    }
+    return PolicyFiles(policies, tuple(findings), named)
+
+
+def _documents(files: list[repo.File], findings: list[Finding], *, marked: bool = False) -> list[tuple[str, Data]]:
+    return [
+        (file.path, document.data)
+        for file in files
+        for document in catalogue.read_source(file, findings, marked=marked).documents
+    ]

@@ -1,0 +1,391 @@
+"""Policies as the API server evaluates them: a case is a file of policies, what they read, and objects of example.com.
+
+`# expect: rule, rule` stands on the line that is to blame, of a policy or of an object.
+"""
+
+import json
+from collections import Counter
+from copy import deepcopy
+from importlib import resources
+from pathlib import Path
+
+import kubectl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen import repo
+from jobgen.blame import culprit, culprits, node_at, without
+from jobgen.commands.policy import list_policies, run_cases
+from jobgen.model import Severity, bare, mark_of, plain
+from jobgen.policy import Facts, Guard, Policies, compile_policies
+from jobgen.policyfiles import load_policies
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+CASES = sorted((Path(__file__).parent / "policy").glob("*.yaml"))
+SHIPPED = sorted((ROOT / "policies").glob("*.yaml"))
+NAMES = {"gpu-limits-match-requests", "mxjob-deprecated", "replica-totals", "restart-policy-sanity"}
+
+
+def documents(text, *, marked=True):
+    source = read(text, "case.yaml", marked=marked)
+
+    assert source.findings == ()
+    return [document.data for document in source.documents]
+
+
+def is_object(document):
+    return bare(document["kind"]) in ("Thing", "Policy")
+
+
+def judged(text, *, marked=True):
+    """All problems of a case: those of its policies, then those of its objects."""
+    found = documents(text, marked=marked)
+    policies, problems = compile_policies(document for document in found if not is_object(document))
+    guard = Guard(policies, Facts())
+    return problems + [problem for made in found if is_object(made) for problem in guard.problems(made)]
+
+
+def policy(expression, *, name="p", actions="Deny", more="", validation=""):
+    """A policy for things, and its binding."""
+    return f"""
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}}]
+  validations:
+    - expression: {json.dumps(expression)}
+{validation}
+{more}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}, validationActions: [{actions}]}}
+---
+"""
+
+
+THING = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {x: 1}\n"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_a_problem_stands_on_the_line_that_is_to_blame(case):
+    expected = Counter(
+        (number, rule)
+        for number, line in enumerate(case.read_text().splitlines(), 1)
+        for rule in line.partition("# expect: ")[2].split(", ")
+        if rule
+    )
+    problems = judged(case.read_bytes())
+
+    assert Counter((mark_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert {problem.category for problem in problems} == {"policy"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_bare_walk_finds_whatever_the_traced_walk_does(case):
+    bare_rules = {problem.rule for problem in judged(case.read_bytes(), marked=False)}
+
+    assert bare_rules == {problem.rule for problem in judged(case.read_bytes())}
+
+
+@pytest.mark.parametrize(
+    ("actions", "severity"),
+    [("Deny", Severity.ERROR), ("Audit, Warn", Severity.WARNING), ("Audit", Severity.INFO), ("Audit, Deny", "error")],
+)
+def test_the_strongest_action_makes_the_severity(actions, severity):
+    [problem] = judged((policy("object.spec.x != 1", actions=actions) + THING).encode())
+
+    assert problem.severity == severity
+
+
+def test_of_several_bindings_the_gravest_counts():
+    text = policy("object.spec.x != 1", actions="Warn") + policy("true", name="other")
+    second = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n"
+    second += "metadata: {name: second}\nspec: {policyName: p, validationActions: [Deny]}\n---\n"
+
+    assert [problem.severity for problem in judged((text + second + THING).encode())] == [Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ("", "failed expression: object.spec.x != 1"),
+        ("      message: said", "said"),
+        ("      messageExpression: \"'x is ' + string(object.spec.x)\"\n      message: said", "x is 1"),
+        ("      messageExpression: string(object.spec.nowhere)\n      message: said", "said"),
+        ("      messageExpression: \"'  '\"\n      message: said", "said"),
+        ("      messageExpression: \"'two\\\\nlines'\"\n      message: said", "said"),
+        ("      messageExpression: string(object.spec.nowhere)", "failed expression: object.spec.x != 1"),
+    ],
+)
+def test_a_message_falls_back_on_the_next_best(validation, message):
+    [problem] = judged((policy("object.spec.x != 1", validation=validation) + THING).encode())
+
+    assert problem.message == message
+
+
+def test_an_error_says_that_it_is_one():
+    [problem] = judged((policy("object.spec.nowhere == 1") + THING).encode())
+
+    assert problem.message == "policy `p` could not be evaluated: no such key: `nowhere`"
+
+
+def test_a_fault_in_a_text_of_many_lines_says_where():
+    text = policy("object.spec.x == 1\n&& object.spec.y ==") + THING
+    [problem] = [problem for problem in judged(text.encode()) if problem.rule == "invalid-policy"]
+
+    assert "line 2, column" in problem.message
+
+
+def test_more_than_64_conditions_are_refused():
+    conditions = "\n".join(f"    - {{name: c{number}, expression: 'true'}}" for number in range(65))
+    text = policy("true", more=f"  matchConditions:\n{conditions}")
+
+    assert [problem.message for problem in judged(text.encode())] == [
+        "`65` match conditions are too many; the limit is 64"
+    ]
+
+
+def test_types_that_variables_have_are_known():
+    text = policy("variables.n == 'one'", more="  variables: [{name: n, expression: size(object.spec)}]")
+
+    assert [problem.rule for problem in judged(text.encode())] == ["invalid-policy"]
+
+
+def test_declared_operators_are_the_params_of_a_configmap():
+    made = documents(b"apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: a}\n", marked=False)[0]
+    policies = load_policies(ROOT).policies
+    found = {
+        version: [
+            problem.severity
+            for problem in policies.problems(made, Facts(operators={"training-operator": version} if version else {}))
+        ]
+        for version in ("", "1.8.1", "v1.8", "1.9.0", "1.10.0", "2.0")
+    }
+
+    assert found == {
+        "": ["warning"],
+        "1.8.1": ["warning"],
+        "v1.8": ["warning"],
+        "1.9.0": ["error"],
+        "1.10.0": ["error"],
+        "2.0": ["error"],
+    }
+
+
+def test_the_policies_that_travel_with_jobgen_compile_and_are_bound():
+    book = load_policies(ROOT)
+
+    assert book.findings == ()
+    assert set(book.files) >= NAMES
+    assert all(bindings for _, bindings in book.policies.policies)
+
+
+def test_the_cases_of_the_policies_pass_and_none_is_without():
+    result = run_cases(ROOT, ROOT, None)
+
+    assert result.code == 0, result.out
+    assert "has no cases" not in result.err
+
+
+def test_a_case_that_is_not_as_expected_is_told(tmp_path):
+    folder = tmp_path / "policies/tests/p"
+    folder.mkdir(parents=True)
+    (tmp_path / "jobgen.yaml").write_text("{}")
+    (tmp_path / "policies/p.yaml").write_text(policy("object.spec.x != 1"))
+    (tmp_path / "policies/q.yaml").write_text(policy("true", name="q"))
+    (folder / "wrong.yaml").write_text(THING + "---\n" + THING.replace("x: 1}", "x: 2} # expect: p"))
+    result = run_cases(tmp_path, tmp_path, None)
+
+    assert result.code == 1
+    assert result.out.splitlines() == [
+        "policies/tests/p/wrong.yaml: FAILED",
+        "  line 4: `p` is found, and not expected: failed expression: object.spec.x != 1",
+        "  line 9: `p` is expected, and not found",
+    ]
+    assert "policies/q.yaml: policy `q` has no cases; put some into policies/tests/q/" in result.err
+
+
+def test_a_repository_without_cases_has_nothing_to_test(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("{}")
+
+    assert run_cases(tmp_path, tmp_path, None).code == 3
+
+
+def test_a_policy_with_a_fault_stops_the_cases(tmp_path):
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/p.yaml").write_text(policy("object.spec.x !="))
+    result = run_cases(tmp_path, tmp_path, None)
+
+    assert result.code == 4
+    assert "policies/p.yaml:9:" in result.err
+
+
+def test_a_file_of_the_same_name_replaces_a_policy_that_travels_with_jobgen(tmp_path):
+    (tmp_path / "policies/params").mkdir(parents=True)
+    (tmp_path / "policies/mxjob-deprecated.yaml").write_text(policy("true", name="mine"))
+    (tmp_path / "policies/params/limit.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limit}\n")
+    book = load_policies(tmp_path)
+
+    assert set(book.files) - {"restart-policy-risk"} == NAMES - {"mxjob-deprecated"} | {"mine"}
+    assert [param["metadata"]["name"] for param in book.policies.shelf.params["v1", "ConfigMap"]] == ["limit"]
+    assert list_policies(tmp_path).code == 0
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_kubectl_reads_a_policy_as_we_do(path):
+    [reading] = kubectl.read([path.read_bytes()])
+    ours = [plain(data) for data in documents(path.read_bytes())]
+    for data in ours:
+        # kubectl's answer is without them.
+        data["metadata"].pop("annotations", None)
+
+    assert not reading.refused
+    assert reading.objects == ours
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_policy_is_what_the_types_of_kubernetes_say(path):
+    import jsonschema
+
+    name = "kubernetes-json-schema/v1.36.0-local-strict/_definitions.json"
+    definitions = json.loads(resources.files("kubernetes_validate").joinpath(name).read_bytes())["$defs"]
+    used = {
+        key: value for key, value in definitions.items() if "admissionregistration.v1." in key or ".meta.v1." in key
+    }
+    types = json.loads(json.dumps(used).replace("_definitions.json#", "#"))
+    for data in documents(path.read_bytes(), marked=False):
+        kind = f"io.k8s.api.admissionregistration.v1.{data['kind']}"
+        check = jsonschema.Draft7Validator({"$ref": f"#/$defs/{kind}", "$defs": types})
+
+        assert [error.message for error in check.iter_errors(data)] == []
+
+
+def test_no_policy_uses_what_kubernetes_1_30_does_not_have():
+    later = ("semver(", "isSemver(", "format.", "transformList(", "transformMap(", ".flatten(", ".distinct(", ".sort(")
+
+    assert [(path.name, word) for path in SHIPPED for word in later if word in path.read_text()] == []
+
+
+def test_the_repository_is_read_from_its_own_files_alone_where_it_is_this_one():
+    assert list(repo.shipped_policies(ROOT)) == []
+    assert len(list(repo.own_policies(ROOT))) == len(SHIPPED)
+
+
+SCALARS = st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from(["a", "b", "bad"])
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abcde"), inner, max_size=4),
+    max_leaves=25,
+)
+
+
+def count(tree, wanted):
+    children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    return (tree == wanted and isinstance(tree, type(wanted))) + sum(count(child, wanted) for child in children)
+
+
+@given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_without_its_culprits_a_tree_passes(tree):
+    def fails(part):
+        return count(part, "bad") > 0
+
+    paths = list(culprits(tree, fails, trials=10_000))
+
+    assert bool(paths) == fails(tree)
+    assert all(node_at(tree, path) == "bad" for path in paths)
+    if len(paths) < 10:
+        assert not fails(without(tree, frozenset(paths)))
+
+
+@given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_without_a_culprit_among_many_there_is_one_less(tree, allowed):
+    path = culprit(tree, lambda part: count(part, "bad") > allowed, trials=10_000)
+
+    assert not path or count(without(tree, frozenset([path])), "bad") < count(tree, "bad")
+
+
+@given(TREES, st.functions(like=lambda tree: None, returns=st.booleans(), pure=False))
+@settings(max_examples=100, deadline=None)
+def test_a_search_ends_whatever_it_is_told(tree, fails):
+    asked = 0
+
+    def counted(part):
+        nonlocal asked
+        asked += 1
+        return fails(part)
+
+    list(culprits(tree, counted, trials=50))
+
+    assert asked <= 10 * 51
+
+
+def test_a_deep_part_is_found_in_few_trials():
+    tree = {"spec": {f"field-{number}": {"x": [{"y": number}] * 3} for number in range(30)}}
+    tree["spec"]["field-29"] = {"x": [{"y": 1}, {"y": "bad"}]}
+    asked = []
+
+    def fails(part):
+        asked.append(part)
+        return count(part, "bad") > 0
+
+    assert culprit(tree, fails) == ("spec", "field-29", "x", 1, "y")
+    assert len(asked) < 50
+
+
+KINDS = [
+    ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs"),
+    ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs"),
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainer"),
+    ("batch.tensorstack.dev/v1beta1", "TensorFlowTrainingJob", "replicaSpecs"),
+]
+
+
+@pytest.fixture(scope="module")
+def guard():
+    return Guard(load_policies(ROOT).policies, Facts(operators={"training-operator": "1.9.0"}))
+
+
+@given(st.sampled_from(KINDS), TREES, TREES)
+@settings(max_examples=100, deadline=None)
+def test_no_tree_breaks_the_policies(guard, kind, metadata, inner):
+    api_version, name, field = kind
+    made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
+
+    list(guard.problems(made))
+    list(guard.problems({**made, "spec": inner}))
+
+
+POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), marked=False)]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_no_wrong_type_in_a_policy_breaks_the_reader(data):
+    document = deepcopy(data.draw(st.sampled_from(POLICIES)))
+    tree = document
+    while True:
+        key = data.draw(st.sampled_from(list(tree) if isinstance(tree, dict) else list(range(len(tree)))))
+        if not isinstance(tree[key], (dict, list)) or not tree[key] or not data.draw(st.integers(0, 3)):
+            break
+        tree = tree[key]
+    tree[key] = data.draw(TREES)
+
+    compile_policies([document])
+
+
+def test_null_is_as_good_as_left_out():
+    text = policy("object.spec.x != 1", more="  paramKind: null\n  variables: null\n  matchConditions: null")
+
+    assert [problem.rule for problem in judged((text + THING).encode())] == ["p"]
+
+
+def test_nothing_is_known_to_an_empty_guard():
+    assert list(Policies().problems({"apiVersion": "v1", "kind": "Pod"}, Facts())) == []
