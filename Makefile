@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test bench docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -31,6 +31,9 @@ test: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/render.py
+
+docs: .venv/ready
+	$(BIN)/python docs/build_rules.py
 
 clean:
 	rm -rf .venv rendered dist build

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from jobgen import repo
 from jobgen.kinds import Kind, contradictions, parse_kind
-from jobgen.model import API_VERSION, Data, Finding, Mark, Problem, Related, bare, mark_of
+from jobgen.model import (
+    API_VERSION,
+    Change,
+    Data,
+    Edit,
+    Finding,
+    Fix,
+    Items,
+    Key,
+    Leaf,
+    Mark,
+    Problem,
+    Related,
+    bare,
+    mark_of,
+    plain,
+)
 from jobgen.overlay import Environment, Overlay, compose, unknown_locks
 from jobgen.schema import Check, compile_schema, nearest
+from jobgen.severities import Severities, parse_severities
 from jobgen.source import Source, read
 from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 
@@ -26,6 +43,16 @@ class Catalogue:
     overlays: dict[str, Overlay]
     settings: dict[str, Data]
     findings: tuple[Finding, ...]
+
+    @property
+    def severities(self) -> Severities:
+        """How bad findings are here."""
+        return parse_severities(self.settings)
+
+    @property
+    def mandatory(self) -> frozenset[str]:
+        """Rules that no comment can silence."""
+        return frozenset(str(bare(name)) for name in self.settings.get("mandatory", ()))
 
     def environments(self) -> list[str]:
         """The environments to work on where none is named."""
@@ -68,6 +95,7 @@ def load(root: Path, *, marked: bool = False) -> Catalogue:
             findings.append(
                 place(Problem("unknown-overlay", f"there is no overlay `{bare(name)}`{hint}", name), repo.SETTINGS)
             )
+    findings += _unknown_rules(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
     return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings))
 
 
@@ -120,9 +148,54 @@ def located(file: repo.File, index: int, format_name: str) -> list[Finding]:
 
 def place(problem: Problem, file: str, fallback: Mark | None = None) -> Finding:
     """A problem of a traced walk, on the line of the node that is to blame."""
-    related = tuple(Related(mark, text) for node, text in problem.related if (mark := mark_of(node)))
+    related = [Related(mark, text) for node, text in problem.related if (mark := mark_of(node))]
+    related += _replaced(problem.node)
     mark = mark_of(problem.node) or fallback or Mark(file)
-    return Finding(problem.rule, problem.category, problem.severity, problem.message, mark, related=related)
+    return Finding(
+        problem.rule,
+        problem.category,
+        problem.severity,
+        problem.message,
+        mark,
+        related=tuple(related),
+        fix=_fix(problem),
+    )
+
+
+def _fix(problem: Problem) -> Fix | None:
+    """What would mend a problem, if all of it was written so, in one file that can be changed."""
+    if not all(_is_written(change) for change in problem.mend):
+        return None
+    edits = tuple(
+        Edit(op, node.mark, plain(value), key, str(node) if isinstance(node, Key) else bare(node))
+        for op, node, value, key in problem.mend
+    )
+    # Of a change in two files one half could be done without the other.
+    return Fix(edits, problem.safe) if len({edit.mark.file for edit in edits}) == 1 else None
+
+
+def _is_written(change: Change) -> bool:
+    """Whether the node of a change stands in its file as it stands in the object."""
+    node = change.node
+    if not isinstance(node, (Leaf, Key)) or node.mark.file.startswith("schemas/"):
+        return False
+    if change.op == "add" and node.layer not in ("", "manifest"):
+        # What stands beside a field of a rendered object may stand elsewhere in its spec.
+        return False
+    text, width = bare(node), node.mark.end_column - node.mark.column
+    return node.mark.end_line == node.mark.line and (
+        not isinstance(text, str) or width in (len(text), len(text) + len("''"))
+    )
+
+
+def _replaced(node: Data) -> Iterator[Related]:
+    """The layers beneath a value: what it replaced, the last word first."""
+    while isinstance(node, (Leaf, Items)):
+        over, node = node, node.under
+        # What a kind says where nobody else does is not news.
+        if isinstance(node, (Leaf, Items)) and not node.layer.startswith("kind "):
+            value = f"`{node.value}`" if isinstance(node, Leaf) else "a list"
+            yield Related(node.mark, f"{over.layer} replaced {value} of {node.layer}")
 
 
 def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
@@ -164,3 +237,18 @@ def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
         message = "the settings are one document, and this is another"
         findings.append(place(Problem("second-document", message, documents[1]), repo.SETTINGS))
     return dict(documents[0]) if documents else {}
+
+
+def _unknown_rules(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
+    """Names in the settings that no rule has: whoever misspells one would believe that it is switched off."""
+    if not named:
+        return
+    # Few repositories change severities, and all others need not wait for the rules to be imported.
+    from jobgen.policydocs import all_docs
+
+    known = list(all_docs(root))
+    for node in named:
+        name = str(bare(node))
+        if name not in known:
+            message = f"there is no rule or policy `{name}`{nearest(name, known)}"
+            yield place(Problem("unknown-rule", message, node), repo.SETTINGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jobgen import repo
@@ -11,44 +11,68 @@ from jobgen.admission import pod_problems
 from jobgen.admission.objects import metadata_problems
 from jobgen.kinds import Kind
 from jobgen.model import Data, Problem, Severity, bare, derive
+from jobgen.overlay import Cluster
+from jobgen.policy import Guard
+from jobgen.rulebook import Rulebook
+from jobgen.rules import Row, Rule
 from jobgen.structural import compile_structural
+from jobgen.view import Manifest, text
 
 Schemas = dict[str, Callable[[Data], list[Problem]] | None]
 
-_SERVER_FIELDS = (
-    "creationTimestamp",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
 # The schema has said it already, where it has said anything.
 _SAID_BY_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
+# What is not of the shape that its schema says makes no sense to the rules.
+_OF_ANOTHER_SHAPE = frozenset(("wrong-type",))
 
 
 class Judge:
     """Judges the objects of one cluster; schemas are read and compiled when first needed."""
 
-    def __init__(self, root: Path, kinds: Sequence[Kind], operators: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        kinds: Sequence[Kind],
+        cluster: Cluster,
+        rules: Iterable[Rule] = (),
+        guard: Guard | None = None,
+    ) -> None:
         self.root = root
         self.kinds = {
             (str(bare(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.spellings)
         }
-        self.operators = operators
+        self.cluster = cluster
+        self.rulebook = Rulebook(rules)
+        self.guard = guard
         self._schemas: Schemas = {}
 
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
+        manifest = self.manifest(made)
+        problems = self._admission(manifest)
+        if not any(problem.rule in _OF_ANOTHER_SHAPE for problem in problems):
+            problems += self.rulebook.problems(manifest)
+        if self.guard is not None:
+            problems += self.guard.problems(made)
+        return problems
+
+    def rows(self, made: Data) -> Iterator[tuple[str, Row]]:
+        """What the rules about all objects keep of this one."""
+        return self.rulebook.rows(self.manifest(made))
+
+    def manifest(self, made: Data) -> Manifest:
+        """The object as rules look at it."""
         api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
-        kind = self.kinds.get((api_version, name))
-        check = self._check(api_version, kind.name if kind else name, kind)
+        return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
+
+    def _admission(self, manifest: Manifest) -> list[Problem]:
+        """Why the API server refuses the object, or the pods that its operator makes of it."""
+        made, kind = manifest.object, manifest.kind
+        check = self._check(self.schema_of(manifest))
         if check is None:
-            return [*metadata_problems(made.get("metadata")), self._unchecked(api_version, name, made)]
+            return [*metadata_problems(made.get("metadata")), self._unchecked(manifest)]
         problems = check(made)
         problems += metadata_problems(made.get("metadata"))
-        problems += _server_fields(made)
         if kind is not None:
             found = [problem for template in templates(made, kind) for problem in pod_problems(*template)]
             if problems:
@@ -56,22 +80,28 @@ class Judge:
             problems += found
         return problems
 
-    def _check(self, api_version: str, name: str, kind: Kind | None) -> Callable[[Data], list[Problem]] | None:
-        group, _, version = api_version.rpartition("/")
-        file = f"{group}/{name.lower()}_{version}{self._shape(kind)}.json"
+    def schema_of(self, manifest: Manifest) -> str:
+        """The file in a schema folder that holds the schema of an object, as this cluster has it."""
+        name = manifest.kind.name if manifest.kind else manifest.kind_name
+        group, _, version = text(manifest.object.get("apiVersion")).rpartition("/")
+        return f"{group}/{name.lower()}_{version}{self._shape(manifest.kind)}.json"
+
+    def _check(self, file: str) -> Callable[[Data], list[Problem]] | None:
         if file not in self._schemas:
-            text = repo.schema(self.root, file)
-            self._schemas[file] = compile_structural(json.loads(text)) if text is not None else None
+            found = repo.schema(self.root, file)
+            self._schemas[file] = compile_structural(json.loads(found)) if found is not None else None
         return self._schemas[file]
 
     def _shape(self, kind: Kind | None) -> str:
         """The ending of the schema for the declared version of a kind's operator."""
-        declared = self.operators.get(kind.operator, "") if kind else ""
+        declared = self.cluster.operators.get(kind.operator, "") if kind else ""
         older = [span for span in kind.older if declared and span.holds(declared)] if kind else []
         return f"-until-{older[0].until}" if older else ""
 
-    def _unchecked(self, api_version: str, name: str, made: Data) -> Problem:
+    def _unchecked(self, manifest: Manifest) -> Problem:
         """A kind without a schema is told, never passed in silence."""
+        made, name = manifest.object, manifest.kind_name
+        api_version = text(made.get("apiVersion"))
         group = api_version.rpartition("/")[0]
         for (known, kind), described in self.kinds.items():
             if kind == name and known.rpartition("/")[0] == group:
@@ -92,14 +122,3 @@ def templates(made: Data, kind: Kind) -> Iterator[tuple[Data, Data]]:
             policy = replica.get("restartPolicy")
             # ExitCode is the operator's own: the pods get Never.
             yield replica["template"], derive(policy, "Never") if bare(policy) == "ExitCode" else policy
-
-
-def _server_fields(made: Data) -> Iterator[Problem]:
-    """What a cluster wrote into an object that was exported from it."""
-    metadata = made.get("metadata")
-    holders = [(made, ("status",)), (metadata if isinstance(metadata, dict) else {}, _SERVER_FIELDS)]
-    for holder, names in holders:
-        for key in holder:
-            if key in names:
-                message = f"`{key}` is written by the cluster; take it out of the manifest"
-                yield Problem("server-field", message, key, category="gitops", severity=Severity.WARNING)

@@ -154,7 +154,7 @@ def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
         own = framework if isinstance(framework, dict) else {}
         named += [*own.get("roles", ()), *([own["single"]] if "single" in own else [])]
     demands = described.get("demands", {})
-    named += [role for key in ("written", "boundsSince", "unchecked") for role in demands.get(key, ())]
+    named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in demands.get(key, ())]
     for role in named:
         if bare(role) not in roles:
             message = f"`{bare(role)}` is not among the roles{nearest(bare(role), roles)}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Data: TypeAlias = Any
 """A tree of dicts, lists and leaves; a leaf is a bare scalar, or a `Leaf` on a traced walk."""
@@ -68,15 +68,16 @@ class Key(str):
 
 
 class Items(list[Data]):
-    """A list that knows where it was written, and which list it replaced."""
+    """A list that knows where it was written, which list it replaced, and, as it is read, where its items begin."""
 
-    __slots__ = ("layer", "mark", "under")
+    __slots__ = ("layer", "mark", "places", "under")
 
     def __init__(self, items: Iterator[Data] | list[Data], mark: Mark, layer: str = "", under: Data = None) -> None:
         super().__init__(items)
         self.mark = mark
         self.layer = layer
         self.under = under
+        self.places: list[Mark] = []
 
 
 def bare(leaf: Data) -> Data:
@@ -167,6 +168,39 @@ class Related(NamedTuple):
     message: str
 
 
+Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment"]
+
+
+class Change(NamedTuple):
+    """What would mend a fault: a leaf set or put in quotes, a key renamed or taken out, an entry put behind a key."""
+
+    op: Op
+    node: Data
+    value: Data = None
+    key: str = ""
+
+
+class Edit(NamedTuple):
+    """A change at its place: the scalar to set, the key to rename or to take out, or the key to put an entry behind.
+
+    Or a comment, whose new text is the value; without any, it goes. `was` is what must stand at the place: what was
+    made of something else is not changed there.
+    """
+
+    op: Op
+    mark: Mark
+    value: Data = None
+    key: str = ""
+    was: Data = None
+
+
+class Fix(NamedTuple):
+    """Changes that mend a fault together; `safe` if they cannot change what was meant."""
+
+    edits: tuple[Edit, ...]
+    safe: bool
+
+
 class Problem(NamedTuple):
     """What a stage found wrong, and the node that is to blame; its place is looked up later."""
 
@@ -176,6 +210,8 @@ class Problem(NamedTuple):
     related: tuple[tuple[Data, str], ...] = ()
     category: str = "spec"
     severity: Severity = Severity.ERROR
+    mend: tuple[Change, ...] = ()
+    safe: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,4 +227,9 @@ class Finding:
     env: str = ""
     pointer: str = ""
     related: tuple[Related, ...] = ()
-    fixable: bool = False
+    fix: Fix | None = field(default=None, compare=False)
+
+    @property
+    def fixable(self) -> bool:
+        """Whether `--fix` or `--fix-unsafe` can mend it."""
+        return self.fix is not None

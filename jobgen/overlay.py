@@ -25,6 +25,7 @@ class Cluster(NamedTuple):
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Data] = MappingProxyType({})
+    budgets: Mapping[str, Mapping[str, Data]] = MappingProxyType({})
 
 
 class Facets(NamedTuple):
@@ -167,6 +168,7 @@ def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),
+        budgets=known.get("budgets", {}),
     )
 
 

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
+from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
-from jobgen.model import Data, Finding, Identity, Problem, Related, Severity
+from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
+from jobgen.rules import Row
 from jobgen.station import Rendered, Station, Used
-from jobgen.trace import Tracer
+from jobgen.suppress import Suppression
+from jobgen.trace import Job, Tracer, Where
+
+if TYPE_CHECKING:
+    from jobgen.policy import Policies
 
 
 def _as_it_is(made: Data) -> Data:
@@ -35,6 +41,7 @@ class Run:
     entries: Sequence[repo.Entry] | None = None
     findings: list[Finding] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    comments: list[Suppression] = field(default_factory=list)
     files: int = 0
 
     def __iter__(self) -> Iterator[Rendered]:
@@ -53,12 +60,15 @@ class _Part(NamedTuple):
     findings: list[Finding]
     names: set[str]
     used: Used
+    rows: list[tuple[str, Row]]
+    comments: list[Suppression]
 
 
 def _walk(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.shelf)
     run.findings += tracer.catalogue().findings if run.shelf.findings else ()
-    stations = [Station(run.shelf, name) for name in run.environments]
+    policies = _policies(run) if run.judged else None
+    stations = [Station(run.shelf, name, policies) for name in run.environments]
     run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
     if run.failed:
         # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
@@ -70,19 +80,37 @@ def _walk(run: Run) -> Iterator[Rendered]:
     for part in parts:
         run.findings += part.findings
         run.names |= part.names
+        run.comments += part.comments
         for made in part.made:
             # Files that stand for themselves may well be meant for different clusters.
-            if run.entries is not None or _is_first(made, seen, run.findings):
+            if run.entries is not None or _is_first(made, seen, entries, run.findings):
                 yield made
     run.findings += _dead_deletions([part.used for part in parts], tracer)
     run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
+    if run.judged:
+        if run.entries is None:
+            from jobgen.fleet import fleet_findings
+
+            rows = (row for part in parts for row in part.rows)
+            run.findings += fleet_findings(rows, stations, entries, tracer)
+        run.findings[:] = filter(None, map(run.shelf.severities.of, run.findings))
     run.findings[:] = sorted(set(run.findings), key=lambda found: (found.mark, found.rule, found.message, found.env))
+
+
+def _policies(run: Run) -> Policies:
+    """The policies that judge this repository; what is wrong with them is a finding like any other."""
+    # Whoever only renders need not wait for CEL.
+    from jobgen.policyfiles import load_policies
+
+    found = load_policies(run.shelf.root)
+    run.findings += found.findings
+    return found.policies
 
 
 def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> _Part:
     """Everything that can be said of some files without looking at the others."""
-    part = _Part([], [], set(), Used(set(), {}, [], []))
-    for job in jobs_in(share, part.findings):
+    part = _Part([], [], set(), Used(set(), {}, [], []), [], [])
+    for job in jobs_in(share, part.findings, part.comments if run.judged else None):
         part.names.add(job.document.name)
         run.progress(len(part.made) * total // len(share), total * len(stations))
         for station in stations:
@@ -95,23 +123,44 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
                 if made is None:
                     part.findings.extend(tracer.findings(job, station.name))
                     continue
-                if run.judged and station.judge(made.object):
-                    part.findings.extend(tracer.findings(job, station.name, station.judge))
+                if run.judged:
+                    part.findings.extend(_judged(job, made.object, station, tracer))
+                    if run.entries is None:
+                        # Files that stand for themselves are no fleet.
+                        where = Where(station.name, job.file.path, job.position, job.item)
+                        rows = station.judge.rows(made.object)
+                        part.rows.extend((rule, row._replace(job=where)) for rule, row in rows)
                 part.made.append(made._replace(object=run.finish(made.object)))
     return part
 
 
-def _is_first(made: Rendered, seen: dict[tuple[str, Identity], Rendered], findings: list[Finding]) -> bool:
+def _judged(job: Job, made: Data, station: Station, tracer: Tracer) -> list[Finding]:
+    """What is wrong with an object: looked at bare, and again with places if there is anything."""
+    return tracer.findings(job, station.name, station.judge) if station.judge(made) else []
+
+
+def _is_first(
+    made: Rendered,
+    seen: dict[tuple[str, Identity], Rendered],
+    entries: Sequence[repo.Entry],
+    findings: list[Finding],
+) -> bool:
     """Whether no other job of the environment makes the same object."""
     group = made.identity.api_version.rpartition("/")[0]
     first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
     if first is made:
         return True
     problem = Problem("duplicate-identity", f"`{made.identity}` is made twice; rename one of them", category="fleet")
-    found = catalogue.place(problem, made.mark.file, made.mark)
-    related = (Related(first.mark, "first made here"),)
+    found = catalogue.place(problem, made.mark.file, _place(made, entries))
+    related = (Related(_place(first, entries), "first made here"),)
     findings.append(replace(found, related=related, object=made.identity, env=made.env))
     return False
+
+
+def _place(made: Rendered, entries: Sequence[repo.Entry]) -> Mark:
+    """Where an object's job begins; its file is read again, for an item of a List has a line of its own."""
+    file = next(repo.read(entry) for entry in entries if entry.path == made.mark.file)
+    return Job(Document({}, file.path), file, made.position, made.item, made.mark).place()
 
 
 def _dead_deletions(used: Sequence[Used], tracer: Tracer) -> list[Finding]:

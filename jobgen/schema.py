@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jobgen.mends import closest, renamed, retyped, spelt
 from jobgen.model import Data, Leaf, Problem
 from jobgen.source.limits import MAX_FAULTS
 
@@ -42,11 +43,8 @@ def compile_schema(name: str, schemas: Mapping[str, Any]) -> Check:
 
 def nearest(word: str, known: list[str]) -> str:
     """`; did you mean …?` if some known word is close, else nothing."""
-    from difflib import get_close_matches
-
-    folded = {other.lower(): other for other in known}
-    close = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
-    return f"; did you mean `{folded[close[0]]}`?" if close else ""
+    close = closest(word, known)
+    return f"; did you mean `{close}`?" if close else ""
 
 
 class _Compiler:
@@ -119,7 +117,8 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
                 return
             if judge is None:
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{nearest(key, list(properties))}"
-                problems.append(Problem("unknown-field", message, key))
+                mend, safe = renamed(key, list(properties), value)
+                problems.append(Problem("unknown-field", message, key, mend=mend, safe=safe))
             else:
                 judge(child, key, key, problems)
         for key in required:
@@ -161,9 +160,9 @@ def _type(wanted: str | list[str]) -> Check:
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if type(value) not in types and _kind(value) not in types:
-            problems.append(
-                Problem("wrong-type", f"`{name}` is {shown(value)}, and must be {expected}", to_blame(value, blame))
-            )
+            message = f"`{name}` is {shown(value)}, and must be {expected}"
+            mend, safe = retyped(value, expected)
+            problems.append(Problem("wrong-type", message, to_blame(value, blame), mend=mend, safe=safe))
 
     return check
 
@@ -186,14 +185,16 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
 
 
 def _enum(allowed: list[Any]) -> Check:
-    words = [word for word in allowed if word is not None]
+    # What YAML makes of a bare `off` is taken, and not what anybody would be told to write.
+    words = [str(word) for word in allowed if word is not None and word is not False]
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = value.value if type(value) is Leaf else value
         if found.__class__ is dict or found.__class__ is list or found not in allowed:
             hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
-            problems.append(Problem("invalid-value", message, to_blame(value, blame)))
+            mend, safe = spelt(value, words)
+            problems.append(Problem("invalid-value", message, to_blame(value, blame), mend=mend, safe=safe))
 
     return check
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import catalogue
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Expander
 from jobgen.make import facets_of, identity_of, make
 from jobgen.merge import Deletion
-from jobgen.model import Data, Finding, Identity, Mark, Problem
+from jobgen.model import Data, Finding, Identity, Mark, Problem, bare
 from jobgen.overlay import Patch
 from jobgen.trace import Job, Tracer
+
+if TYPE_CHECKING:
+    from jobgen.judge import Judge
+    from jobgen.policy import Guard, Policies
 
 Marker = tuple[int, str]
 """A deletion marker of an overlay: the mapping that holds it, by identity, and its key."""
@@ -25,6 +29,8 @@ class Rendered(NamedTuple):
     object: Data
     identity: Identity
     mark: Mark
+    position: int = 0
+    item: int = -1
 
 
 class Used(NamedTuple):
@@ -39,23 +45,41 @@ class Used(NamedTuple):
 class Station:
     """One environment, ready to take jobs."""
 
-    def __init__(self, shelf: Catalogue, name: str) -> None:
+    def __init__(self, shelf: Catalogue, name: str, policies: Policies | None = None) -> None:
         self.name = name
+        self._policies = policies
         self.problems: list[Problem] = []
         self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
         environment = self.expander.environment
         self._shelf = shelf
-        self._judge: Callable[[Data], list[Problem]] | None = None
+        self._judge: Judge | None = None
         self._overlays = set(_containers([environment.defaults, environment.patches, shelf.kinds]))
 
-    def judge(self, made: Data) -> list[Problem]:
-        """What the cluster of this environment will say of an object."""
+    @property
+    def judge(self) -> Judge:
+        """Says what the cluster of this environment will say of an object."""
         if self._judge is None:
-            # Whoever only renders need not wait for the rules of admission to be imported.
+            # Whoever only renders need not wait for the rules to be imported.
             from jobgen.judge import Judge
+            from jobgen.rules import all_rules
 
-            self._judge = Judge(self._shelf.root, self._shelf.kinds, self.expander.environment.cluster.operators)
-        return self._judge(made)
+            shelf, cluster = self._shelf, self.expander.environment.cluster
+            rules = [rule for rule in all_rules() if rule.name not in shelf.severities.off]
+            self._judge = Judge(shelf.root, shelf.kinds, cluster, rules, self._guard())
+        return self._judge
+
+    def _guard(self) -> Guard | None:
+        if self._policies is None:
+            return None
+        from jobgen.policy import Facts, Guard
+
+        plurals = {
+            (str(bare(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._shelf.kinds
+        }
+        facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
+        off = self._shelf.severities.off
+        kept = tuple(pair for pair in self._policies.policies if pair[0].name not in off)
+        return Guard(self._policies._replace(policies=kept), facts)
 
     def composition_findings(self, tracer: Tracer) -> list[Finding]:
         """What is wrong with the overlays that make this environment."""
@@ -76,7 +100,7 @@ class Station:
         made = make(job.document, self.expander, patches, problems, deletions)
         if deletions:
             self._remember(job, deletions, used)
-        return None if problems else Rendered(self.name, made, identity_of(made), job.mark)
+        return None if problems else Rendered(self.name, made, identity_of(made), job.mark, job.position, job.item)
 
     def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
         for deletion in deletions:

@@ -12,7 +12,7 @@ from jobgen.catalogue import Catalogue
 from jobgen.expand import Document, Expander, dead_deletions
 from jobgen.make import facets_of, identity_of, items_of, make
 from jobgen.merge import Deletion
-from jobgen.model import Data, Finding, Mark, Problem
+from jobgen.model import Data, Finding, Mark, Problem, mark_of
 from jobgen.path import Step, pointer
 from jobgen.source import Document as Source
 from jobgen.source import read
@@ -38,6 +38,11 @@ class Job(NamedTuple):
             return self.mark
         data = _marked(self.file)[self.position].data
         return self.mark if items_of(data)[self.item] is data else data["items"].places[self.item]
+
+    def framework(self) -> Mark | None:
+        """Where a spec says its framework, which is what chooses the kind."""
+        spec = self.marked().data.get("spec")
+        return mark_of(spec.get("framework")) if isinstance(spec, dict) else None
 
 
 @lru_cache(maxsize=1)
@@ -73,6 +78,11 @@ def _path_to(node: Data, tree: Data) -> tuple[Step, ...]:
             if below:
                 return (key, *below)
     return ()
+
+
+def _by_kind(finding: Finding) -> bool:
+    """Whether a finding stands in the description of a kind, which nobody who has a job to mend has written."""
+    return finding.mark.file.startswith("schemas/")
 
 
 class Tracer:
@@ -114,14 +124,15 @@ class Tracer:
         problems = judge(traced.object) if judge else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
         begins = job.place() if problems else job.mark
+        found = (catalogue.place(problem, job.file.path, begins) for problem in problems)
         return [
             replace(
-                catalogue.place(problem, job.file.path, begins),
+                finding if not _by_kind(finding) else replace(finding, mark=job.framework() or begins),
                 object=identity,
                 env=env,
                 pointer=pointer(_path_to(problem.node, traced.object)),
             )
-            for problem in problems
+            for finding, problem in zip(found, problems, strict=True)
         ]
 
     def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:

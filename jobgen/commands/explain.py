@@ -1,4 +1,4 @@
-"""`jobgen explain`: who set a value, file:line by file:line."""
+"""`jobgen explain`: who set a value, file:line by file:line; or what a rule means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, environments, stopped
+from jobgen.commands.rule import explain_rule, rule_names, unknown
 from jobgen.explain import Explained, NoSuchFieldError, Word, explain
 from jobgen.jobs import jobs_in
 from jobgen.make import facets_of
@@ -20,6 +21,19 @@ from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.station import Station
 from jobgen.trace import Traced, Tracer
+
+
+def explain_name(root: Path | None, name: str, field: str, envs: Sequence[str], format_: str) -> Result:
+    """Explain the job of a name, or else the rule; outside of a repository there are only rules."""
+    if root is not None and (name not in rule_names(root) or _is_job(root, name)):
+        return explain_job(root, name, field, envs, format_)
+    if field:
+        return stopped(Code.USAGE, f"`{name}` is a rule, and a rule has no field `{field}`")
+    return explain_rule(root, name, format_)
+
+
+def _is_job(root: Path, name: str) -> bool:
+    return any(job.document.name == name for job in jobs_in(repo.jobs(root), []))
 
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str) -> Result:
@@ -85,7 +99,7 @@ def _absent(run: Run, name: str, said: str) -> Result:
         return stopped(Code.NOTHING, f"`{name}` is not in {' or '.join(run.environments)}", said)
     if run.failed:
         return stopped(Code.ERRORS, f"there is no job `{name}` among those that can be read", said)
-    return stopped(Code.NOTHING, f"there is no job `{name}`{nearest(name, sorted(run.names))}", said)
+    return unknown(name, run.names, rule_names(run.shelf.root), said)
 
 
 def _answers(

@@ -1,0 +1,57 @@
+"""What can be said of every rule: those in rules/, those of pods, and those that the road itself applies."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from inspect import cleandoc
+from typing import NamedTuple
+
+from jobgen import repo
+from jobgen.admission.rules import RULES as POD_RULES
+from jobgen.model import Severity
+from jobgen.roadrules import ROAD_RULES
+from jobgen.rules import Rule, all_rules
+
+EXPECTATION = re.compile(r" *# expect: .*$", re.MULTILINE)
+"""What a line of a case says about the findings that are to stand there."""
+
+
+class RuleDoc(NamedTuple):
+    """A rule by name, and what it means."""
+
+    name: str
+    category: str
+    severity: Severity
+    summary: str
+    text: str = ""
+
+
+@cache
+def documented() -> dict[str, RuleDoc]:
+    """Every rule, in the order of categories and names."""
+    docs = [RuleDoc(*said) for said in ROAD_RULES]
+    docs += [RuleDoc(name, "pod", Severity.ERROR, _sentence(said)) for name, said in POD_RULES.items()]
+    # What the road and a rule find alike is told by the rule, which says more.
+    docs += map(_doc, all_rules())
+    known = {doc.name: doc for doc in docs}
+    return {doc.name: doc for doc in sorted(known.values(), key=lambda doc: (doc.category, doc.name))}
+
+
+def _doc(rule: Rule) -> RuleDoc:
+    summary, _, text = cleandoc(rule.check.__doc__ or "").partition("\n")
+    return RuleDoc(rule.name, rule.category, rule.severity, summary, text.strip())
+
+
+def example(name: str) -> tuple[str, str] | None:
+    """A rule's first bad case and its first good one, as people would write them; None if it has no cases."""
+    path = repo.shipped("examples") / f"{name}.yaml"
+    if not path.is_file():
+        return None
+    cases = [case.partition("\n")[2] for case in re.split(r"^# case: ", path.read_text("utf-8"), flags=re.MULTILINE)]
+    good = next((case for case in cases[2:] if not EXPECTATION.search(case)), "")
+    return EXPECTATION.sub("", cases[1]), good
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."

@@ -1,0 +1,97 @@
+"""The linter's rules: one small generator function a file, in the folder of its category.
+
+A rule is given what it is `on` and yields faults: the node that is to blame, and what is true of it. Its file's name is
+its name, its docstring its documentation, jobgen/examples/<rule>.yaml its cases.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from jobgen.model import Change, Data, Severity
+
+Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet"]
+"""A container (also of those that prepare), a role's pod, a role, a job of a known kind, any object, an overlay's
+document, or all the objects of an environment."""
+
+ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+
+
+class Fault(NamedTuple):
+    """What a rule found: the node to blame, and the message; `severity` where it differs from the rule's own.
+
+    `mend` are the changes that would mend it, `safe` if they cannot change what was meant.
+    """
+
+    node: Data
+    message: str
+    related: tuple[tuple[Data, str], ...] = ()
+    severity: Severity | None = None
+    mend: tuple[Change, ...] = ()
+    safe: bool = True
+
+
+class Row(NamedTuple):
+    """What a fleet rule keeps of one object: a fact, and the path to whom it would blame; `job` says whose it is."""
+
+    fact: Any
+    path: tuple[str | int, ...]
+    job: Any = None
+
+
+class Rule(NamedTuple):
+    """A rule with what it says about itself."""
+
+    name: str
+    category: str
+    severity: Severity
+    on: Scope
+    check: Callable[..., Iterable[Fault]]
+    fields: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    gather: Callable[..., Iterable[Row]] | None = None
+
+    @property
+    def summary(self) -> str:
+        """What it finds, in one line."""
+        return (self.check.__doc__ or "").strip().partition("\n")[0]
+
+
+def rule(
+    on: Scope,
+    severity: Severity,
+    *,
+    fields: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = (),
+    gather: Callable[..., Iterable[Row]] | None = None,
+) -> Callable[[Callable[..., Iterable[Fault]]], Rule]:
+    """Make a rule of a generator function.
+
+    `fields`: look only at containers or pods that have one of these. `kinds`: look only at objects of these kinds.
+    `gather`: of a fleet rule, what it keeps of each object; the rule itself is then given all that was kept, and the
+    cluster.
+    """
+
+    def made(check: Callable[..., Iterable[Fault]]) -> Rule:
+        category = check.__module__.split(".")[-2]
+        return Rule(check.__name__.replace("_", "-"), category, severity, on, check, fields, kinds, gather)
+
+    return made
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule there is, by category and name."""
+    return tuple(sorted(_found(), key=lambda found: (found.category, found.name)))
+
+
+def _found() -> Iterator[Rule]:
+    for package in pkgutil.iter_modules(__path__):
+        home = import_module(f"{__name__}.{package.name}")
+        for module in pkgutil.iter_modules(home.__path__):
+            found = import_module(f"{home.__name__}.{module.name}")
+            yield from (value for value in vars(found).values() if isinstance(value, Rule))

@@ -1,0 +1,1 @@
+"""All the objects of an environment, taken together."""

@@ -1,0 +1,1 @@
+"""What Argo CD or Flux would rerun, fight over, drop or never apply."""

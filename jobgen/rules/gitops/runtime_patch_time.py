@@ -1,0 +1,19 @@
+"""A time that the webhook writes."""
+
+from collections.abc import Iterator
+
+from jobgen.rules import WARNING, Fault, rule
+from jobgen.view import Manifest, items, mapping
+
+
+@rule("job", WARNING, kinds=("TrainJob",))
+def runtime_patch_time(manifest: Manifest) -> Iterator[Fault]:
+    """A `time` in the `runtimePatches` of a TrainJob.
+
+    Trainer's webhook writes it whenever a patch changes; what Git says is overwritten, and the two differ for ever.
+    Leave it out.
+    """
+    for patch in items(manifest.spec.get("runtimePatches")):
+        for key in mapping(patch):
+            if key == "time":
+                yield Fault(key, "Trainer writes the time of a patch itself; leave it out")

@@ -1,0 +1,1 @@
+"""What operators refuse, ignore or choke on."""

@@ -1,0 +1,21 @@
+"""A gang larger than the job."""
+
+from collections.abc import Iterator
+
+from jobgen.rules import ERROR, Fault, rule
+from jobgen.view import Manifest, at, whole
+
+
+@rule("job", ERROR)
+def gang_beyond_job(manifest: Manifest) -> Iterator[Fault]:
+    """A `schedulingPolicy.minAvailable` above the number of pods.
+
+    A gang scheduler starts the job when so many of its pods can run at once. It has fewer, so it waits for ever. Leave
+    `minAvailable` out: it is then all the pods.
+    """
+    if "schedulingPolicy" not in manifest.run_policy:
+        return
+    least = at(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = whole(least)
+    if number is not None and manifest.roles and number > manifest.total:
+        yield Fault(least, f"the job has {manifest.total} pods, so {number} never run at once and it never starts")

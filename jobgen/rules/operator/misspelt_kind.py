@@ -1,0 +1,18 @@
+"""A kind by another name."""
+
+from collections.abc import Iterator
+
+from jobgen.rules import WARNING, Fault, rule
+from jobgen.view import Manifest
+
+
+@rule("job", WARNING)
+def misspelt_kind(manifest: Manifest) -> Iterator[Fault]:
+    """A kind by a name that documentation uses, and no operator.
+
+    TensorStack's get-started page writes `TensorFlowJob`; its reference and its examples know `TensorFlowTrainingJob`
+    alone. Unless your cluster has its own kind of that name, the API server refuses the object.
+    """
+    kind = manifest.kind
+    if kind and manifest.kind_name in kind.spellings:
+        yield Fault(manifest.object["kind"], f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`")

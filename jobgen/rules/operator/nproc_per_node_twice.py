@@ -1,0 +1,22 @@
+"""The number of processes, said twice."""
+
+from collections.abc import Iterator
+
+from jobgen.model import bare
+from jobgen.operators import refusal
+from jobgen.rules import ERROR, Fault, rule
+from jobgen.view import Manifest, mapping
+
+
+@rule("job", ERROR, kinds=("PyTorchJob",))
+def nproc_per_node_twice(manifest: Manifest) -> Iterator[Fault]:
+    """A PyTorchJob that says the number of processes in two places.
+
+    `elasticPolicy.nProcPerNode` is the old place of `nprocPerNode`; the operator refuses a job that has both. Keep
+    `nprocPerNode`.
+    """
+    policy = mapping(manifest.spec.get("elasticPolicy"))
+    own = manifest.spec.get("nprocPerNode")
+    if "nProcPerNode" in policy and bare(policy["nProcPerNode"]) is not None and bare(own) is not None:
+        message = f"`nprocPerNode` says it already; {refusal(manifest)}"
+        yield Fault(policy["nProcPerNode"], message, related=((own, "here"),))

@@ -1,0 +1,25 @@
+"""A restart policy that the operator does not take."""
+
+from collections.abc import Iterator
+
+from jobgen.operators import refusal, severity
+from jobgen.rules import ERROR, Fault, rule
+from jobgen.view import Role, text
+
+_KNOWN = ("Always", "OnFailure", "Never", "ExitCode")
+
+
+@rule("role", ERROR)
+def unsupported_restart_policy(role: Role) -> Iterator[Fault]:
+    """A restart policy that others take, but not this kind's operator.
+
+    The mpi-operator takes `Never` and `OnFailure` alone: with `Always`, or the training-operator's `ExitCode`, it
+    reports an event and does nothing more.
+    """
+    kind = role.manifest.kind
+    policy = text(role.replica.get("restartPolicy"))
+    # What no pod can have either is refused by the API server, and said by `unsupported-value`.
+    if kind and policy in _KNOWN and kind.restart_policies and policy not in kind.restart_policies:
+        words = " or ".join(f"`{word}`" for word in kind.restart_policies)
+        message = f"`{policy}` is no restart policy of {kind.name}; {refusal(role.manifest)}; use {words}"
+        yield Fault(role.replica["restartPolicy"], message, severity=severity(role.manifest))

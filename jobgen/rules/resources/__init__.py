@@ -1,0 +1,1 @@
+"""Devices, memory and processes that do not fit together."""

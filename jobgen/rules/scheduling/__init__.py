@@ -1,0 +1,1 @@
+"""Queues, gangs and schedulers."""

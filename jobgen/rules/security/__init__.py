@@ -1,0 +1,1 @@
+"""What a pod could do to its node, and what Git should not know."""

@@ -1,0 +1,289 @@
+"""What rules look at: an object, its roles, their pods and containers. The same on the bare and on the traced walk.
+
+Whatever is missing, or of another type than its schema says, is empty here: the schema has spoken of it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from jobgen import kinds
+from jobgen.accelerators import is_device
+from jobgen.amounts import amount
+from jobgen.kinds import Kind
+from jobgen.model import Data, bare
+from jobgen.overlay import Cluster
+
+
+def mapping(node: Data) -> dict[str, Data]:
+    """The node if it is a mapping, else an empty one."""
+    return node if isinstance(node, dict) else {}
+
+
+def items(node: Data) -> list[Data]:
+    """The node if it is a list, else an empty one."""
+    return node if isinstance(node, list) else []
+
+
+def text(node: Data) -> str:
+    """The string that a leaf holds; empty if it holds anything else."""
+    value = bare(node)
+    return value if isinstance(value, str) else ""
+
+
+def whole(node: Data) -> int | None:
+    """The whole number that a leaf holds."""
+    value = bare(node)
+    return value if type(value) is int else None
+
+
+def at(node: Data, *steps: str) -> Data:
+    """The node at the end of a path of keys, or None."""
+    for step in steps:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(step)
+    return node
+
+
+def devices(resources: Data) -> int:
+    """How many accelerators a container gets: its limits count, requests only where there is no limit."""
+    wanted = {**mapping(at(resources, "requests")), **mapping(at(resources, "limits"))}
+    return sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(str(name)))
+
+
+class Container:
+    """A container of a pod, or what a kind without templates says of its main one."""
+
+    def __init__(self, data: dict[str, Data], pod: Pod, *, init: bool) -> None:
+        self.data = data
+        self.pod = pod
+        self.init = init
+
+    @property
+    def name(self) -> str:
+        """Its name; empty where there is none."""
+        return text(self.data.get("name"))
+
+    @property
+    def variables(self) -> Iterator[tuple[str, dict[str, Data]]]:
+        """Its environment: names, and the entries that set them."""
+        for entry in items(self.data.get("env")):
+            if isinstance(entry, dict):
+                yield text(entry.get("name")), entry
+
+    @property
+    def words(self) -> list[Data]:
+        """Command and arguments, one after the other."""
+        return [*items(self.data.get("command")), *items(self.data.get("args"))]
+
+    @cached_property
+    def wording(self) -> str:
+        """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
+        lines = [text(self.data.get("image")), *map(text, self.words)]
+        lines += [f"{name}={text(entry.get('value'))}" for name, entry in self.variables]
+        return "\n".join(lines)
+
+    @property
+    def limits(self) -> dict[str, Data]:
+        """Its limits, by resource."""
+        return mapping(at(self.data, "resources", "limits"))
+
+    @property
+    def requests(self) -> dict[str, Data]:
+        """Its requests, by resource."""
+        return mapping(at(self.data, "resources", "requests"))
+
+    @cached_property
+    def gpus(self) -> int:
+        """How many accelerators it gets."""
+        return devices(self.data.get("resources")) if "resources" in self.data else 0
+
+
+class Pod:
+    """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
+
+    def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
+        self.template = template
+        self.role = role
+        self.partial = partial
+        self.metadata = mapping(template.get("metadata"))
+        self.spec = mapping(template.get("spec"))
+
+    @cached_property
+    def containers(self) -> list[Container]:
+        """Its containers, without those that only prepare."""
+        found = items(self.spec.get("containers"))
+        return [Container(data, self, init=False) for data in found if isinstance(data, dict)]
+
+    @cached_property
+    def init_containers(self) -> list[Container]:
+        """The containers that run before the others."""
+        found = items(self.spec.get("initContainers"))
+        return [Container(data, self, init=True) for data in found if isinstance(data, dict)]
+
+    @property
+    def main(self) -> Container | None:
+        """The container that trains: the one its operator looks for, or the first."""
+        wanted = bare(self.role.manifest.kind.container) if self.role.manifest.kind else ""
+        named = (container for container in self.containers if container.name == wanted)
+        return next(named, self.containers[0] if self.containers else None)
+
+    @property
+    def volumes(self) -> Iterator[dict[str, Data]]:
+        """Its volumes."""
+        return (volume for volume in items(self.spec.get("volumes")) if isinstance(volume, dict))
+
+    @cached_property
+    def gpus(self) -> int:
+        """How many accelerators one such pod holds."""
+        preparing = [container.gpus for container in self.init_containers]
+        return max([sum(container.gpus for container in self.containers), *preparing])
+
+
+class Role:
+    """A role of a job: `key` is its name as it was written, `described` what its kind says of it, if anything."""
+
+    def __init__(self, key: Data, replica: dict[str, Data], manifest: Manifest) -> None:
+        self.key = key
+        self.replica = replica
+        self.manifest = manifest
+        self.spelling = str(bare(key))
+        self.described = _described(self.spelling, manifest.kind)
+
+    @property
+    def name(self) -> str:
+        """The role as jobgen calls it, whatever the kind's spelling."""
+        return self.described.name if self.described else self.spelling.lower()
+
+    @property
+    def count(self) -> int:
+        """How many pods it has: what is written, or what the operator takes where nothing is."""
+        kind = self.manifest.kind
+        written = whole(self.replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
+        if written is not None:
+            return max(written, 0)
+        return self.described.omitted if self.described else 1
+
+    @property
+    def restart_policy(self) -> str:
+        """What the operator does when a pod ends: what is written, or its own default."""
+        own = self.described.restart_default if self.described else ""
+        default = self.manifest.kind.restart_default if self.manifest.kind else ""
+        return text(self.replica.get("restartPolicy")) or own or default
+
+    @cached_property
+    def pod(self) -> Pod:
+        """Its pods, all alike."""
+        return Pod(mapping(self.replica.get("template")), self)
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators all its pods hold."""
+        return self.count * self.pod.gpus
+
+
+class Manifest:
+    """A whole object, in the cluster of its environment."""
+
+    def __init__(self, made: Data, kind: Kind | None, cluster: Cluster) -> None:
+        self.object: dict[str, Data] = made
+        self.kind = kind
+        self.cluster = cluster
+        self.metadata = mapping(made.get("metadata"))
+        self.spec = mapping(made.get("spec"))
+
+    @property
+    def kind_name(self) -> str:
+        """The kind as it is written."""
+        return text(self.object.get("kind"))
+
+    @property
+    def name(self) -> str:
+        """Its name; empty where the server shall make one."""
+        return text(self.metadata.get("name"))
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty where none is written."""
+        return text(self.metadata.get("namespace"))
+
+    @property
+    def labels(self) -> dict[str, Data]:
+        """Its labels."""
+        return mapping(self.metadata.get("labels"))
+
+    @property
+    def annotations(self) -> dict[str, Data]:
+        """Its annotations."""
+        return mapping(self.metadata.get("annotations"))
+
+    @property
+    def run_policy(self) -> dict[str, Data]:
+        """What the operator does with the whole job."""
+        return mapping(self.spec.get("runPolicy"))
+
+    @property
+    def operator_version(self) -> str:
+        """The declared version of its operator; empty where none is declared: then the newest that has the kind."""
+        return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
+
+    @cached_property
+    def roles(self) -> list[Role]:
+        """Its roles, in the order they were written."""
+        return list(_roles(self)) if self.kind else []
+
+    def role(self, name: str) -> Role | None:
+        """The role that jobgen calls so, if the job has it."""
+        return next((role for role in self.roles if role.described and role.described.name == name), None)
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators the whole job holds."""
+        return sum(role.gpus for role in self.roles)
+
+    @property
+    def total(self) -> int:
+        """How many pods the whole job has."""
+        return sum(role.count for role in self.roles)
+
+
+def _described(spelling: str, kind: Kind | None) -> kinds.Role | None:
+    roles = kind.roles.values() if kind else ()
+    found = next((role for role in roles if bare(role.spelling) == spelling), None)
+    if found is None and kind and kind.demands.unknown_roles == "started":
+        # An operator that looks at no names takes any case for its own.
+        found = next((role for role in roles if str(bare(role.spelling)).lower() == spelling.lower()), None)
+    return found
+
+
+def _roles(manifest: Manifest) -> Iterator[Role]:
+    kind = manifest.kind
+    assert kind is not None
+    if kind.shape == "one":
+        yield from _single(manifest, kind)
+        return
+    node = at(manifest.object, *map(str, kind.replicas_at))
+    if isinstance(node, dict):
+        for key, replica in node.items():
+            if isinstance(replica, dict):
+                yield Role(key, replica, manifest)
+    for replica in items(node):
+        if isinstance(replica, dict):
+            yield Role(replica.get("type", ""), replica, manifest)
+
+
+def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
+    """A kind without pod templates: what it says of its main container, as the part of a pod."""
+    assert kind.template is not None
+    *steps, _ = map(str, kind.replicas_at)
+    role = Role(kind.container, mapping(at(manifest.object, *steps)), manifest)
+    container: dict[str, Any] = {}
+    for field, path in kind.template.container.items():
+        found = at(manifest.object, *map(str, path))
+        if found is not None:
+            container[field] = found
+    role.pod = Pod({"spec": {"containers": [container]}}, role, partial=True)
+    yield role

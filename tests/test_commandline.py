@@ -1,0 +1,43 @@
+"""Command lines as lists and as scripts."""
+
+import pytest
+
+from jobgen.commandline import launches, spoken, values
+
+
+def calls(*words):
+    return [(call.processes.text if call.processes else None, call.bound) for call in launches(spoken(words))]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["mpirun", "-np", "4", "train"], [("4", True)]),
+        (["/opt/bin/mpirun", "--np=4", "train"], [("4", True)]),
+        (["mpiexec", "-n", "4", "train", "-n", "9"], [("4", True)]),
+        (["mpirun", "train", "-n", "100"], [(None, True)]),
+        (["mpirun", "-x", "A=1", "--mca", "btl", "^openib", "-bind-to", "none", "-np", "4"], [("4", True)]),
+        (["mpirun", "--oversubscribe", "-np", "4", "train"], [("4", False)]),
+        (["mpirun", "-np", "4", "--map-by", "slot:OVERSUBSCRIBE", "train"], [("4", False)]),
+        (["mpirun", "--mca", "rmaps_base_oversubscribe", "1", "-np", "4", "train"], [("4", False)]),
+        (["mpirun", "-H", "a,b", "-np", "4", "train"], [("4", False)]),
+        (["mpirun", "--hostfile", "/etc/mpi/hostfile", "-np", "4", "train"], [("4", True)]),
+        (["mpirun", "--hostfile", "hosts", "-np", "4", "train"], [("4", False)]),
+        (["mpirun", "-np", "1", "a", ":", "-np", "2", "b"], [(None, True)]),
+        (["mpirun", "--unknown", "value", "-np", "4"], [(None, True)]),
+        (["mpirun", "-np"], [(None, True)]),
+        (["mpirun", "-x"], [(None, True)]),
+        (["sh", "-c", "cd /x && mpirun \\\n -np 2 a\nhorovodrun -np $N b"], [("2", True), ("$N", True)]),
+        (["sh", "-c", "# mpirun -np 3\nmpirun -np 2 a"], [("2", True)]),
+        (["sh", "-c", "it's broken; mpirun -np 2 a"], []),
+        ([4, None], []),
+    ],
+)
+def test_calls_of_mpirun(words, found):
+    assert calls(*words) == found
+
+
+def test_values_of_an_option():
+    words = spoken(["torchrun", "--nproc_per_node=2", "--nproc-per-node", "4", "-nproc-per-node", "--nproc_per_node"])
+
+    assert [word.text for word in values(words, "nproc-per-node")] == ["2", "4"]

@@ -1,0 +1,58 @@
+"""What kinds say their operators demand: it is about fields and roles that there are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobgen import catalogue
+
+ROOT = Path(__file__).parent.parent
+KINDS = {f"{kind.name} {kind.api_version}": kind for kind in catalogue.load(ROOT).kinds if kind.demands.known}
+
+
+def schema(kind):
+    group, _, version = str(kind.api_version).rpartition("/")
+    return json.loads((ROOT / f"schemas/{group}/{kind.name.lower()}_{version}.json").read_text())
+
+
+def field(root, steps):
+    """The schema of the field at a path."""
+    node = root
+    for step in steps:
+        while "$ref" in node or "anyOf" in node:
+            node = root["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node["anyOf"][0]
+        node = node["properties"][step]
+    return node
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_demands_are_about_fields_of_the_kind(name):
+    kind = KINDS[name]
+    root = schema(kind)
+
+    for demands, wanted in ((kind.demands.choices, "string"), (kind.demands.bounds, "integer")):
+        for place, fields in demands.items():
+            for last in fields:
+                assert wanted in field(root, (*place, last)).get("type", ()), (*place, last)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_demands_are_about_roles_of_the_kind(name):
+    kind = KINDS[name]
+    named = {*kind.demands.written, *kind.demands.bounds_since, *kind.demands.unchecked, *kind.demands.scaled}
+
+    assert named <= set(kind.roles)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_reserved_variable_is_of_a_policy_that_some_runtime_has(name):
+    demands = KINDS[name].demands
+
+    assert set(demands.reserved) <= {runtime.policy for runtime in demands.runtimes.values()}
+
+
+def test_every_kind_that_jobs_are_rendered_to_says_what_is_demanded():
+    silent = [kind.name for kind in catalogue.load(ROOT).kinds if kind.roles and not kind.demands.known]
+
+    assert silent == []

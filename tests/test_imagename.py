@@ -1,0 +1,70 @@
+"""Names of images, by the grammar of distribution/reference and its own cases."""
+
+import pytest
+
+from jobgen.imagename import image_name, malformed
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+GOOD = [
+    "bert",
+    "bert:1.0",
+    "Registry/bert",
+    "localhost/bert",
+    "localhost:5000/ml/bert:V1_x.y-z",
+    "registry.example.com:5000/bert",
+    "[2001:db8::1]:5000/bert",
+    "a__b/c--d/e.f",
+    f"bert@{DIGEST}",
+    f"bert:1.0@{DIGEST}",
+    "bert:" + "x" * 128,
+    "123.45/bert",
+    "xn--n3h.com/bert",
+]
+BAD = [
+    "Bert",
+    "docker.io/Bert",
+    "bert:",
+    "bert@",
+    ":1.0",
+    "bert:1:2",
+    "bert:-1",
+    "bert:" + "x" * 129,
+    "bert@sha256:0123",
+    f"bert@{DIGEST.upper()}",
+    "bert@md5:" + "0123456789abcdef" * 2,
+    "be rt",
+    "ml//bert",
+    "/bert",
+    "ml/",
+    "a___b",
+    "a..b",
+    "-bert",
+    "bert_",
+    "https://example.com/bert",
+    "under_score.com/bert",
+    "registry.example.com:port/bert",
+    "0123456789abcdef" * 4,
+    "gcr.io/<project>/bert",
+    "${IMAGE}",
+    "a/" * 128 + "a",
+]
+
+
+@pytest.mark.parametrize("image", GOOD)
+def test_a_name_that_runtimes_take(image):
+    assert not malformed(image)
+
+
+@pytest.mark.parametrize("image", BAD)
+def test_a_name_that_runtimes_refuse(image):
+    assert malformed(image)
+
+
+def test_the_parts_of_a_name():
+    name = image_name(f"localhost:5000/ml/bert-gpu:1.0-cuda12@{DIGEST}")
+
+    assert name[:4] == ("localhost:5000", "ml/bert-gpu", "1.0-cuda12", DIGEST)
+    assert {"bert", "gpu", "cuda12"} <= name.features
+    assert not name.moves
+    assert image_name("bert").moves
+    assert image_name("bert:latest").moves

@@ -1,0 +1,140 @@
+"""Every name that a finding can have is documented, and every documented name can be found.
+
+A rule's name is a literal that goes to a parameter or a field called `rule`; so calls of what has one are looked at.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobgen.admission.rules import RULES as POD_RULES
+from jobgen.commands import kubeconform
+from jobgen.model import Identity, Mark, Severity
+from jobgen.policydocs import all_docs
+from jobgen.roadrules import ROAD_RULES
+from jobgen.ruledocs import documented, example
+from jobgen.station import Rendered
+
+ROOT = Path(__file__).parent.parent / "jobgen"
+TREES = {
+    path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
+    for path in ROOT.rglob("*.py")
+    if path.parent.parent != ROOT / "rules"
+}
+NAME = re.compile(r"[a-z]+(-[a-z]+)+")
+CATEGORIES = set("yaml schema pod operator policy gitops resources image security scheduling spec fleet meta".split())
+
+
+def takers() -> dict[str, set[int]]:
+    """Functions and classes with a parameter or a field `rule`, by name: the places where calls give it."""
+    found: dict[str, set[int]] = {}
+    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef):
+            names = [argument.arg for argument in node.args.args if argument.arg not in ("self", "cls")]
+            names += [argument.arg for argument in node.args.kwonlyargs]
+        elif isinstance(node, ast.ClassDef):
+            names = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign)]
+        else:
+            continue
+        if "rule" in names:
+            found.setdefault(node.name, set()).add(names.index("rule"))
+    return found
+
+
+def given(call: ast.Call, places: set[int]) -> Iterator[ast.expr]:
+    """What a call gives as `rule`."""
+    yield from (call.args[place] for place in places if place < len(call.args))
+    yield from (keyword.value for keyword in call.keywords if keyword.arg == "rule")
+
+
+def literals(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and NAME.fullmatch(part.value):
+            yield part.value
+
+
+def variables(node: ast.AST) -> set[str]:
+    names = (part.id if isinstance(part, ast.Name) else getattr(part, "attr", "") for part in ast.walk(node))
+    return {name for name in names if name}
+
+
+def rules_in(node: ast.AST, places: dict[str, set[int]]) -> Iterator[ast.expr]:
+    """What is given as `rule`, or is its default, anywhere in a function or module."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+            yield from given(part, places.get(name, set()))
+        elif isinstance(part, ast.arguments):
+            defaults = zip(part.args[::-1], part.defaults[::-1], strict=False)
+            keyword_only = zip(part.kwonlyargs, part.kw_defaults, strict=True)
+            pairs = (*defaults, *keyword_only)
+            yield from (default for argument, default in pairs if argument.arg == "rule" and default is not None)
+
+
+def emitted() -> set[str]:
+    """Literals that are given as `rule`, or are assigned to what is: in the same function, or as a constant."""
+    places = takers()
+    asked = {"rule"}
+    found: set[str] = set()
+    for tree in TREES.values():
+        for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))):
+            values = list(rules_in(scope, places))
+            names = {"rule"}.union(*map(variables, values))
+            found.update(name for value in values for name in literals(value))
+            asked |= names
+            if scope is not tree:
+                found.update(assigned(ast.walk(scope), names))
+    constants = (node for tree in TREES.values() for node in tree.body)
+    return found | set(assigned(constants, asked))
+
+
+def assigned(nodes: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
+    """Literals that are assigned to one of these names."""
+    for node in nodes:
+        if isinstance(node, ast.Assign) and any(variables(target) & names for target in node.targets):
+            yield from literals(node.value)
+
+
+def test_every_name_that_can_be_found_is_documented():
+    assert sorted(emitted() - set(all_docs(None))) == []
+
+
+def test_every_documented_name_can_be_found():
+    assert sorted({*POD_RULES, *(name for name, *_ in ROAD_RULES)} - emitted()) == []
+
+
+def test_a_name_is_documented_once():
+    names = [*POD_RULES, *(name for name, *_ in ROAD_RULES)]
+
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("doc", documented().values(), ids=lambda doc: doc.name)
+def test_a_rule_is_told_in_one_sentence(doc):
+    assert doc.category in CATEGORIES
+    assert doc.severity in Severity
+    assert doc.summary.endswith(".")
+    assert doc.summary[0].isupper() or doc.summary[0] == "`"
+    assert len(doc.summary) <= 110
+
+
+def test_what_kubeconform_could_not_check_is_told(monkeypatch):
+    made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Mark("jobs/a.yaml"))
+    verdict = {"status": "statusError", "msg": "no such\nschema"}
+    monkeypatch.setattr(kubeconform, "_verdicts", lambda root, objects: [(made, verdict)])
+    told = kubeconform.disagreements(ROOT, [(made, "")], [])
+
+    assert [(finding.rule, finding.message) for finding in told] == [
+        ("kubeconform-failed", "kubeconform could not check it: no such schema")
+    ]
+
+
+def test_an_example_is_shown_without_what_is_expected_of_it():
+    bad, good = example("moving-tag")
+
+    assert "image: registry.example.com/bert:latest\n" in bad
+    assert "expect" not in bad + good
+    assert "# case" not in bad + good

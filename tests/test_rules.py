@@ -1,0 +1,102 @@
+"""Every rule has cases: what it finds stands on the line that says so, and good cases stay clean."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from examples import EXAMPLES, cases
+
+from jobgen.commands.lint import lint_paths
+from jobgen.policyfiles import load_policies
+from jobgen.ruledocs import documented
+from jobgen.rules import all_rules
+
+TESTS = Path(__file__).parent
+TODAY = "2025-01-31"
+CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case in cases(path)]
+
+
+# Their functions may say how bad a fault is.
+OWN = {rule.name for rule in all_rules()}
+# Rules that no small repository can show, and the test that covers them.
+UNSHOWN = {
+    "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long",
+    "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb",
+    "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file",
+    "invalid-form": "no schema that is shipped asks for it: tests/crd/objects.yaml",
+    "kubeconform-disagrees": "kubeconform is another program: tests/test_kubeconform.py",
+    "kubeconform-failed": "kubeconform is another program: tests/test_ruledocs.py",
+    "link-out-of-repository": "a text has no links: tests/hostile/symlinks-out-of-the-tree",
+    "linked-folder": "a text has no links: tests/hostile/symlinks-within-the-tree",
+    "nesting-too-deep": "200 levels are no example: tests/hostile/nesting-of-300-levels",
+    "shared-file-name": "only a tree has files: tests/hostile/names-that-differ-in-case",
+    "stale-baseline": "a baseline is JSON: tests/test_baseline.py",
+    "too-many-faults": "a hundred faults are no example: tests/test_hostile.py",
+    "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
+    "unreadable-file": "a text can be read: tests/hostile/unreadable-file",
+}
+_LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)
+
+
+def found(folder):
+    """What lint finds; wrong settings are told before any format is chosen, and faults of policies beside their use."""
+    done = lint_paths(folder, (), (), format_="json", today=TODAY)
+    findings = json.loads(done.out)["findings"] if done.out else []
+    findings += [{"line": int(line), "severity": word, "rule": rule} for line, word, rule in _LINE.findall(done.err)]
+    for finding in load_policies(folder).findings if (folder / "policies").is_dir() else ():
+        entry = {"line": finding.mark.line, "severity": finding.severity.value}
+        findings.append({**entry, "rule": finding.rule, "category": finding.category})
+    return findings
+
+
+@pytest.mark.parametrize(("rule", "case"), CASES, ids=[f"{rule}: {case.title}" for rule, case in CASES])
+def test_a_rule_finds_what_its_cases_say_on_their_lines(rule, case, tmp_path):
+    case.write(tmp_path)
+    findings = found(tmp_path)
+    # Other rules may have something to say about a case; only what it expects of them is looked at.
+    wanted = {rule, *(name for _, name in case.expected)}
+    told = {(entry["line"], entry["rule"]) for entry in findings if entry["rule"] in wanted}
+
+    assert told == set(case.expected)
+    if case == shown(rule, bad=False):
+        assert [entry for entry in findings if entry["severity"] == "error"] == []
+    if case == shown(rule, bad=True) and rule not in OWN:
+        assert documented()[rule].severity in [entry["severity"] for entry in findings if entry["rule"] == rule]
+
+
+def shown(rule, *, bad):
+    """The bad or the good case that `explain` shows."""
+    return next((case for name, case in CASES if name == rule and bool(case.expected) is bad), None)
+
+
+@pytest.mark.parametrize("rule", sorted(documented().keys() - UNSHOWN.keys()))
+def test_a_rule_has_a_bad_case_first_and_a_good_one(rule):
+    own = [case for name, case in CASES if name == rule]
+
+    assert own, f"jobgen/examples/{rule}.yaml is missing"
+    assert rule in [name for _, name in own[0].expected]
+    assert any(not case.expected for case in own)
+
+
+def test_an_example_belongs_to_a_rule():
+    assert {rule for rule, _ in CASES} <= set(documented())
+
+
+@pytest.mark.parametrize("rule", UNSHOWN)
+def test_a_rule_without_an_example_is_tested_elsewhere(rule):
+    home = TESTS.parent / UNSHOWN[rule].rpartition(": ")[2]
+    text = (home if home.is_file() else home / "expected").read_text()
+
+    assert rule in documented()
+    assert re.search(rf"\b{rule}\b", text)
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+def test_a_rule_says_what_it_finds_and_why(rule):
+    doc = documented()[rule.name]
+
+    assert rule.check.__module__.endswith(rule.name.replace("-", "_"))
+    assert doc.summary.endswith(".")
+    assert doc.text, "the docstring says why it matters and how to mend it"
+    assert len(doc.summary) <= 110

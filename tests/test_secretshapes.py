@@ -1,0 +1,46 @@
+"""Tokens are told by their form; none is written out here, lest a scanner takes it for a real one."""
+
+import pytest
+
+from jobgen.secretshapes import is_secret_of, may_be_secret, suspicious, token_in
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+TOKENS = {
+    "hugging face": "hf" + "_" + LETTERS[:34],
+    "github": "ghp" + "_" + LETTERS[:36],
+    "github, fine": "github" + "_pat_" + LETTERS[:22] + "_" + (LETTERS * 2)[:59],
+    "gitlab": "glpat" + "-" + LETTERS[:20],
+    "openai": "sk" + "-" + LETTERS[:20] + "T3Blbk" + "FJ" + LETTERS[:20],
+    "anthropic": "sk" + "-ant-api03-" + (LETTERS * 2)[:93],
+    "google": "AIza" + LETTERS[:35],
+    "nvidia": "nvapi" + "-" + (LETTERS * 2)[:64],
+    "a key": "-----BEGIN RSA " + "PRIVATE KEY-----",
+}
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+def test_a_token_is_found_alone_and_in_a_script(token):
+    assert suspicious(token)
+    assert token_in(token) == token
+    assert token_in(f"login --token={token}; train") == token
+
+
+@pytest.mark.parametrize("text", ["hf_" + "x" * 34, "hf_abc", "hf_" + LETTERS[:33], "a" + TOKENS["hugging face"], ""])
+def test_what_only_begins_like_a_token_is_none(text):
+    assert token_in(text) == ""
+
+
+@pytest.mark.parametrize("value", ["", "short", "$(TOKEN)", "<token>", "{token}", "/run/token", "my-token", "xxxxxxxx"])
+def test_a_placeholder_is_no_secret(value):
+    assert not may_be_secret("API_TOKEN", value)
+    assert not is_secret_of("WANDB_API_KEY", value)
+
+
+@pytest.mark.parametrize("name", ["API_TOKEN", "password", "db-password", "S3_SECRET_KEY", "openai_api_key"])
+def test_a_name_says_secret(name):
+    assert may_be_secret(name, "Tr0ub4dor")
+
+
+@pytest.mark.parametrize("name", ["PAD_TOKEN", "TOKENIZER", "KEY", "SORT_KEY", "AWS_ACCESS_KEY_ID", "SECRET_NAME"])
+def test_a_name_says_something_else(name):
+    assert not may_be_secret(name, "Tr0ub4dor")

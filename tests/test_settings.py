@@ -1,0 +1,143 @@
+"""The `rules` of jobgen.yaml: how bad a finding is here, and that no misspelt name goes unnoticed."""
+
+import json
+
+import pytest
+
+from jobgen.commands.lint import lint_paths
+from jobgen.severities import parse_severities
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{name}:latest
+"""
+WRONG = JOB + "  resources: {{memory: -1Gi}}\n"
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """Two jobs with moving tags in two environments."""
+    for name, namespace in (("a", "research"), ("b", "product")):
+        write(tmp_path / f"jobs/{name}/job.yaml", JOB.format(name=name, namespace=namespace))
+    for env in ("dev", "prod"):
+        write(tmp_path / f"overlays/{env}/overlay.yaml", OVERLAY)
+    return tmp_path
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def told(repository, settings, rule="moving-tag"):
+    """The severities of a rule by file and environment, under some settings; and the exit code."""
+    (repository / "jobgen.yaml").write_text(settings)
+    done = lint_paths(repository, (), (), format_="json")
+    findings = json.loads(done.out)["findings"]
+    return {
+        (entry["file"].split("/")[1], entry["env"]): entry["severity"] for entry in findings if entry["rule"] == rule
+    }, done.code
+
+
+def everywhere(severity):
+    return {(job, env): severity for job in "ab" for env in ("dev", "prod")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "severities"),
+    [
+        ("{}", everywhere("warning")),
+        ("rules: {moving-tag: off}", {}),
+        ("rules: {moving-tag: 'off'}", {}),
+        ("rules: {moving-tag: {severity: off}}", {}),
+        ("rules: {moving-tag: [{severity: off}]}", {}),
+        ("rules: {moving-tag: error}", everywhere("error")),
+        ("rules: {moving-tag: info}", everywhere("info")),
+        ("rules: {moving-tag: []}", everywhere("warning")),
+        ("rules: {negative-quantity: off}", everywhere("warning")),
+        (
+            "rules: {moving-tag: {severity: error, paths: [jobs/a/*]}}",
+            {**everywhere("warning"), ("a", "dev"): "error", ("a", "prod"): "error"},
+        ),
+        (
+            "rules: {moving-tag: [{severity: error, environments: [p*]}]}",
+            {**everywhere("warning"), ("a", "prod"): "error", ("b", "prod"): "error"},
+        ),
+        (
+            "rules: {moving-tag: [{severity: off, namespaces: [research]}]}",
+            {("b", "dev"): "warning", ("b", "prod"): "warning"},
+        ),
+        (
+            "rules: {moving-tag: [{severity: error, environments: [prod], namespaces: [research]}]}",
+            {**everywhere("warning"), ("a", "prod"): "error"},
+        ),
+    ],
+)
+def test_a_severity_is_what_the_settings_say(settings, severities, repository):
+    found, code = told(repository, settings)
+
+    assert found == severities
+    assert code == (1 if "error" in severities.values() else 0)
+
+
+def test_the_first_setting_that_fits_decides(repository):
+    first, second = "{severity: info, environments: [dev]}", "{severity: error}"
+
+    assert told(repository, f"rules: {{moving-tag: [{first}, {second}]}}") == (
+        {("a", "dev"): "info", ("b", "dev"): "info", ("a", "prod"): "error", ("b", "prod"): "error"},
+        1,
+    )
+    assert told(repository, f"rules: {{moving-tag: [{second}, {first}]}}") == (everywhere("error"), 1)
+
+
+def test_an_error_made_a_warning_fails_no_more(repository):
+    write(repository / "jobs/a/job.yaml", WRONG.format(name="a", namespace="research"))
+    as_it_is = told(repository, "{}", "negative-quantity")
+    changed = told(repository, "rules: {negative-quantity: warning}", "negative-quantity")
+
+    assert as_it_is == ({("a", "dev"): "error", ("a", "prod"): "error"}, 1)
+    assert changed == ({("a", "dev"): "warning", ("a", "prod"): "warning"}, 0)
+
+
+def test_only_a_rule_that_is_off_everywhere_need_not_be_looked_at():
+    settings = {"a": "off", "b": False, "c": "error", "d": [{"severity": "off", "paths": ["x"]}], "e": []}
+
+    assert parse_severities({"rules": settings}).off == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "message"),
+    [
+        ("rules:\n  moving-tags: off\n", "2:3", "there is no rule or policy `moving-tags`; did you mean `moving-tag`?"),
+        ("rules: {xyzzy: error}\n", "1:9", "there is no rule or policy `xyzzy`"),
+        ("rules: {unknown-fields: [{severity: info}]}\n", "1:9", "did you mean `unknown-field`?"),
+    ],
+)
+def test_a_name_that_no_rule_has_is_a_fault_of_the_settings(settings, place, message, repository):
+    (repository / "jobgen.yaml").write_text(settings)
+    done = lint_paths(repository, (), (), format_="text")
+
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith(f"jobgen.yaml:{place}: error: ")
+    assert f"{message} [unknown-rule]" in done.err
+
+
+def test_a_policy_of_the_repository_is_a_rule(repository):
+    policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: our-own}\n"
+    write(repository / "policies/own.yaml", policy)
+    (repository / "jobgen.yaml").write_text("rules: {our-own: off, mxjob-deprecated: off}\n")
+
+    assert "unknown-rule" not in lint_paths(repository, (), (), format_="text").err
+
+
+@pytest.mark.parametrize("severity", ["fatal", "true", "null", "3", "{paths: [a]}", "[off]"])
+def test_a_severity_that_there_is_none_of_is_a_fault_of_the_settings(severity, repository):
+    (repository / "jobgen.yaml").write_text(f"rules: {{moving-tag: {severity}}}\n")
+
+    assert lint_paths(repository, (), (), format_="text").code == 2
