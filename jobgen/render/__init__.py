@@ -14,6 +14,8 @@ from jobgen.render.one import as_one
 from jobgen.render.place import put
 from jobgen.schema import nearest
 
+_TOTAL = "jobgen.dev/replicas"
+
 
 def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
     """The object, spelt as its kind spells it; what the kind cannot say is a problem."""
@@ -28,7 +30,7 @@ def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> 
     for path, value in _leaves(job.fields, kind):
         _place_field(job, path, value, resource, shared, problems)
     templates = _templates(job, shared, problems, deletions)
-    _check_total(job, problems)
+    _declare_total(job, resource, problems)
     _SHAPES[kind.shape](job, templates, resource, problems)
     for manifest in job.manifests:
         resource = merge(resource, manifest, deletions)
@@ -131,15 +133,18 @@ def _template(
     return template
 
 
-def _check_total(job: JobSpec, problems: list[Problem]) -> None:
+def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Problem]) -> None:
+    """Hold the declared total against the roles; where an engine applies the object, a policy there can do so too."""
     declared = job.fields.get("replicas")
     if declared is None:
         return
+    if job.cluster.gitops:
+        put(resource, ("metadata", "annotations", _TOTAL), derive(declared, str(bare(declared))))
     counts = {name: bare(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica}
     if sum(counts.values()) != bare(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
         message = f"`replicas` declares {bare(declared)}, but the roles make {sum(counts.values())} ({listed})"
-        problems.append(Problem("replica-total-mismatch", message, declared))
+        problems.append(Problem("replica-totals", message, declared, category="policy"))
 
 
 def _replica(job: JobSpec, name: str, template: Data) -> dict[str, Data]:
