@@ -64,6 +64,15 @@ def to_json(value: Data) -> str:
     return json.dumps(_ordered(value), ensure_ascii=False, indent=2) + "\n"
 
 
+def inline(value: Data) -> str:
+    """A value on one line, as it can stand in braces too."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{inline(str(key))}: {inline(child)}" for key, child in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return _text(value) if isinstance(value, str) else _inline(value, "")
+
+
 def rank(key: str) -> tuple[int, str]:
     """What sorts the keys of a mapping: those that everybody looks for first, then by name."""
     return _RANK.get(key, len(_RANK)), str(key)

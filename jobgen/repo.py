@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,6 +92,16 @@ def own_kinds(root: Path) -> Iterator[File]:
             yield read(entry)
 
 
+def layers(root: Path) -> Iterator[File]:
+    """Everything of a repository that is written by hand and is no job: overlays, kinds, policies, settings."""
+    for top in ("overlays", "schemas", "policies"):
+        for entry in _walk(root, top, (".yaml", ".yml")):
+            yield read(entry)
+    found = settings(root)
+    if found:
+        yield found
+
+
 def schema(root: Path, name: str) -> bytes | None:
     """The JSON Schema of a kind: the repository's own, or the one that travels with jobgen."""
     for folder in (root / "schemas", shipped("schemas")):
@@ -100,6 +110,30 @@ def schema(root: Path, name: str) -> bytes | None:
             found = read(entry)
             return None if found.finding else found.content
     return None
+
+
+def shipped_policies(root: Path) -> Iterator[File]:
+    """The policies that travel with jobgen, but for those that the repository has a file of the same name for."""
+    home = shipped("policies").parent
+    own = {entry.path for entry in _policies(root)}
+    yield from (read(entry) for entry in _policies(home) if home != root and entry.path not in own)
+
+
+def own_policies(root: Path) -> Iterator[File]:
+    """The policies of a repository, with the params and namespaces that they read."""
+    return map(read, _policies(root))
+
+
+def policy_tests(root: Path) -> Iterator[Entry]:
+    """The cases of policies, in a folder for each under policies/tests/."""
+    return _walk(root, "policies/tests", _ENDINGS)
+
+
+def _policies(root: Path) -> Iterator[Entry]:
+    for entry in _walk(root, "policies", _ENDINGS):
+        folders = entry.path.split("/")[1:-1]
+        if entry.finding or folders in ([], ["params"], ["namespaces"]):
+            yield entry
 
 
 def types() -> bytes:
@@ -133,6 +167,15 @@ def read(entry: Entry) -> File:
             "unreadable-file",
             "a symbolic link that leads nowhere" if nowhere else f"cannot be read: {error.strerror}",
         )
+
+
+def lines(folders: Iterable[Path], path: str) -> list[str]:
+    """The lines of a file that a finding stands in, or none if it cannot be read."""
+    for folder in folders:
+        found = read(Entry(path, os.path.join(folder, path)))
+        if not found.finding:
+            return found.content.decode("utf-8", "replace").split("\n")
+    return []
 
 
 def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.catalogue import Catalogue, load
 from jobgen.repo import SETTINGS
-from jobgen.report import text
+from jobgen.report import Report, text
 from jobgen.schema import nearest
 
 
@@ -28,6 +28,8 @@ class Result(NamedTuple):
     code: Code
     out: str = ""
     err: str = ""
+    report: Report | None = None
+    """What a lint found, for those who want it in another form too."""
 
 
 def stopped(code: Code, message: str, err: str = "") -> Result:

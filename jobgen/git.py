@@ -1,0 +1,113 @@
+"""Git, asked and never changed: the date of a commit, and the files of a revision."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+# Settings of the machine must not change what a repository means.
+_QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+
+_ENDINGS = (b".yaml", b".yml", b".json")
+_LINK = b"120000"
+_SUBMODULE = b"160000"
+
+
+class GitError(Exception):
+    """Git could not do what was asked; the text is for people."""
+
+
+def top_of(folder: Path) -> Path | None:
+    """The work tree that a folder belongs to."""
+    done = _run(folder, "rev-parse", "--show-toplevel")
+    return Path(done.stdout.decode().rstrip("\n")) if done and done.returncode == 0 else None
+
+
+def commit_date(folder: Path) -> str:
+    """The date of the commit that is checked out, as `2027-01-31`; empty where there is none."""
+    done = _run(folder, "log", "-1", "--format=%cs")
+    return done.stdout.decode().strip() if done and done.returncode == 0 else ""
+
+
+def resolve(folder: Path, revision: str) -> str:
+    """The commit that a revision names."""
+    if revision.startswith("-"):
+        raise GitError(f"`{revision}` is not a revision")
+    done = _run(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if done is None:
+        raise GitError("git is not installed, and revisions cannot be read without it")
+    if done.returncode == 0:
+        return done.stdout.decode().strip()
+    if top_of(folder) is None:
+        raise GitError("this is not a Git repository, so it has no revisions")
+    shallow = _run(folder, "rev-parse", "--is-shallow-repository")
+    if shallow and shallow.stdout.strip() == b"true":
+        raise GitError(
+            f"`{revision}` is not in this shallow clone; fetch it first: `git fetch --depth=1 origin {revision}`, "
+            "or `fetch-depth: 0` in CI"
+        )
+    raise GitError(f"there is no revision `{revision}`")
+
+
+def merge_base(folder: Path, one: str, other: str) -> str:
+    """The commit where two revisions parted; the first itself if that cannot be known."""
+    done = _run(folder, "merge-base", one, other)
+    return done.stdout.decode().strip() if done and done.returncode == 0 else one
+
+
+def extract(folder: Path, commit: str, into: Path) -> None:
+    """The files of a commit below a folder of its repository, written into another folder.
+
+    They are taken as they were committed: `git archive` would leave out or rewrite what .gitattributes says.
+    """
+    top = top_of(folder)
+    if top is None:
+        raise GitError("this is not a Git repository, so it has no revisions")
+    inside = Path(os.path.relpath(os.path.realpath(folder), os.path.realpath(top))).as_posix()
+    tree = commit if inside == "." else f"{commit}:{inside}"
+    listed = _run(top, "ls-tree", "-r", "-z", "--end-of-options", tree)
+    if listed is None or listed.returncode != 0:
+        # The folder came into being later: at that commit it was empty.
+        return
+    wanted: list[tuple[bytes, bytes, str]] = []
+    for entry in filter(None, listed.stdout.split(b"\0")):
+        about, _, path = entry.partition(b"\t")
+        mode, _, name = about.split()
+        if mode != _SUBMODULE and path.endswith(_ENDINGS):
+            wanted.append((mode, name, os.fsdecode(path)))
+    for (mode, _, file), content in zip(wanted, _contents(top, [name for _, name, _ in wanted]), strict=True):
+        target = into / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if mode == _LINK:
+            target.symlink_to(os.fsdecode(content))
+        else:
+            target.write_bytes(content)
+
+
+def _contents(top: Path, names: list[bytes]) -> Iterator[bytes]:
+    """The contents of objects, in their order."""
+    done = _run(top, "cat-file", "--batch", data=b"".join(name + b"\n" for name in names))
+    if done is None or done.returncode != 0:
+        raise GitError("git could not read the files of that revision; a partial clone needs `git fetch` first")
+    start = 0
+    for _ in names:
+        end = done.stdout.index(b"\n", start)
+        size = int(done.stdout[start:end].split()[2])
+        yield done.stdout[end + 1 : end + 1 + size]
+        start = end + 1 + size + 1
+
+
+def _run(folder: Path, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+    try:
+        return subprocess.run(  # noqa: S603 -- our own words, and a revision that was checked
+            ["git", "-C", str(folder), *words],  # noqa: S607 -- whose git it is, is the user's business
+            input=data,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **_QUIET},
+        )
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,101 @@
+"""A baseline knows findings by rule, object and pointer: lines may move, new faults fail, mended ones are told."""
+
+import json
+
+import pytest
+
+from jobgen import baseline
+from jobgen.commands.lint import lint_paths
+
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{image}
+"""
+FILE = "known.json"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    write(tmp_path, "a", "bert:latest")
+    lint_paths(tmp_path, (), (), format_="text", known=FILE, write_baseline=True)
+    return tmp_path
+
+
+def write(folder, name, image, above=""):
+    (folder / f"jobs/{name}.yaml").write_text(above + SPEC.format(name=name, image=image))
+
+
+def rules(folder, **options):
+    document = json.loads(lint_paths(folder, (), (), format_="json", known=FILE, **options).out)
+    return [(entry["rule"], entry["file"]) for entry in document["findings"]]
+
+
+def test_what_was_there_before_is_known(repository):
+    assert rules(repository) == []
+
+
+def test_a_hundred_lines_above_change_nothing(repository):
+    write(repository, "a", "bert:latest", above="# a line\n" * 100)
+
+    assert rules(repository) == []
+
+
+def test_the_same_fault_in_a_new_file_is_new(repository):
+    write(repository, "b", "bert:latest")
+
+    assert rules(repository) == [("moving-tag", "jobs/b.yaml")]
+
+
+def test_a_copy_of_a_manifest_is_new(tmp_path):
+    manifest = (
+        "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, namespace: ml}\n"
+        "spec: {jaxReplicaSpecs: {Worker: {template: {spec: {containers: [{name: jax, image: 'a:latest'}]}}}}}\n"
+    )
+    (tmp_path / "a.yaml").write_text(manifest)
+    lint_paths(tmp_path, ["a.yaml"], (), format_="text", known=FILE, write_baseline=True)
+    (tmp_path / "b.yaml").write_text(manifest)
+    found = json.loads(lint_paths(tmp_path, ["a.yaml", "b.yaml"], (), format_="json", known=FILE).out)["findings"]
+
+    assert [entry["file"] for entry in found if entry["rule"] == "moving-tag"] == ["b.yaml"]
+
+
+def test_what_was_mended_is_told_on_its_line(repository):
+    write(repository, "a", "bert:1.2")
+    found = json.loads(lint_paths(repository, (), (), format_="json", known=FILE).out)["findings"]
+    line = (repository / FILE).read_text().splitlines()[found[0]["line"] - 1]
+
+    assert [(entry["rule"], entry["severity"], entry["file"]) for entry in found] == [
+        ("stale-baseline", "warning", FILE)
+    ]
+    assert '"rule": "moving-tag"' in line
+
+
+def test_it_never_grows_by_itself(repository):
+    before = (repository / FILE).read_text()
+    write(repository, "b", "bert:latest")
+    lint_paths(repository, (), (), format_="text", known=FILE)
+
+    assert (repository / FILE).read_text() == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
+def test_a_file_that_is_no_baseline_is_wrong_usage(text, repository):
+    (repository / FILE).write_text(text)
+
+    assert lint_paths(repository, (), (), format_="text", known=FILE).code == 2
+
+
+def test_a_missing_baseline_is_wrong_usage(repository):
+    assert lint_paths(repository, (), (), format_="text", known="nowhere.json").code == 2
+
+
+def test_what_was_mended_can_be_taken_out(repository):
+    text = (repository / FILE).read_text()
+
+    assert baseline.parse(baseline.without(text, baseline.parse(text))) == {}
+    assert baseline.without(text, type(baseline.parse(text))()) == text

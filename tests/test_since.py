@@ -1,0 +1,173 @@
+"""`--since REV` is the difference of two whole lints, whatever changed: jobs, overlays, policies, settings."""
+
+import json
+import os
+import random
+import subprocess
+from collections import Counter
+
+import pytest
+
+from jobgen import git
+from jobgen.commands.lint import lint_paths
+
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{image}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml-{env}
+  defaults: {{{defaults}}}
+"""
+WHO = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+
+
+def run(folder, *words):
+    return subprocess.run(["git", *words], cwd=folder, check=True, env={**os.environ, **WHO}, capture_output=True)
+
+
+def commit(folder):
+    run(folder, "add", "-A")
+    run(folder, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def write(folder, path, text):
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+
+
+def found(folder, **options):
+    out = lint_paths(folder, (), (), format_="json", **options).out
+    entries = json.loads(out)["findings"] if out else []
+    return Counter(
+        (entry["rule"], entry["severity"], entry["message"], entry["file"], str(entry["object"]), entry["env"])
+        for entry in entries
+    )
+
+
+@pytest.fixture
+def repository(tmp_path):
+    run(tmp_path, "init", "-q")
+    write(tmp_path, "jobs/a.yaml", SPEC.format(name="a", image="a:latest"))
+    commit(tmp_path)
+    return tmp_path
+
+
+def test_only_what_is_new_is_told(repository):
+    assert found(repository, since="HEAD") == Counter()
+    write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
+
+    assert {(rule, file) for rule, _, _, file, _, _ in found(repository, since="HEAD")} == {
+        ("moving-tag", "jobs/b.yaml")
+    }
+
+
+def test_an_overlay_that_changes_jobs_of_long_ago_cannot_slip_through(repository):
+    write(repository, "jobs/c.yaml", SPEC.format(name="c", image="c:1"))
+    commit(repository)
+    patch = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - match: {names: [c]}\n      merge:\n"
+    write(repository, "overlays/prod/o.yaml", patch + "        image: c:main\n")
+
+    assert ("moving-tag", "overlays/prod/o.yaml") in {
+        (rule, file) for rule, _, _, file, _, _ in found(repository, since="HEAD")
+    }
+
+
+def test_a_rule_that_was_off_then_is_new_now(repository):
+    write(repository, "jobgen.yaml", "rules: {moving-tag: off}\n")
+    commit(repository)
+    (repository / "jobgen.yaml").unlink()
+
+    assert [key[0] for key in found(repository, since="HEAD")] == ["moving-tag"]
+
+
+def test_the_work_tree_and_the_index_are_left_alone(repository):
+    write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
+    before = run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))
+    found(repository, since="HEAD")
+
+    assert (run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))) == before
+
+
+def test_attributes_do_not_hide_files(repository):
+    write(repository, ".gitattributes", "jobs/a.yaml export-ignore\n")
+    commit(repository)
+
+    assert found(repository, since="HEAD") == Counter()
+
+
+@pytest.mark.parametrize(
+    ("revision", "words"), [("nowhere", "there is no revision `nowhere`"), ("-x", "is not a revision")]
+)
+def test_a_revision_that_is_not_there_is_wrong_usage(revision, words, repository):
+    result = lint_paths(repository, (), (), format_="text", since=revision)
+
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
+    commit(repository)
+    clone = tmp_path_factory.mktemp("clone")
+    run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
+    first = git.resolve(repository, "HEAD~1")
+    result = lint_paths(clone, (), (), format_="text", since=first)
+
+    assert result.code == 2
+    assert f"`git fetch --depth=1 origin {first}`" in result.err
+
+
+def test_without_git_there_are_no_revisions(tmp_path):
+    write(tmp_path, "jobs/a.yaml", SPEC.format(name="a", image="a:1"))
+    result = lint_paths(tmp_path, (), (), format_="text", since="HEAD")
+
+    assert result.code == 2
+    assert "not a Git repository" in result.err
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_difference_of_two_whole_lints_on_random_histories(seed, tmp_path):
+    chance = random.Random(seed)
+    run(tmp_path, "init", "-q")
+    states = []
+    for _ in range(4):
+        for _ in range(chance.randint(1, 3)):
+            _change(tmp_path, chance)
+        commit(tmp_path)
+        states.append((git.resolve(tmp_path, "HEAD"), found(tmp_path)))
+    _change(tmp_path, chance)
+    now = found(tmp_path)
+    for revision, then in states:
+        assert found(tmp_path, since=revision) == now - then
+
+
+def _change(folder, chance):
+    kind = chance.choice(["job", "job", "gone", "overlay", "settings", "broken"])
+    name = chance.choice("abc")
+    path = folder / f"jobs/{name}.yaml"
+    if kind == "job":
+        text = SPEC.format(name=name, image=chance.choice(["x:1", "x:latest", "x", "x:main"]))
+        write(folder, f"jobs/{name}.yaml", "# moved\n" * chance.randint(0, 5) + text)
+    elif kind == "gone" and path.exists():
+        path.unlink()
+    elif kind == "overlay":
+        defaults = chance.choice(["", "image: 'y:main'", "hostNetwork: true", "env: {A: 1}"])
+        env = chance.choice(["dev", "prod"])
+        write(folder, f"overlays/{env}/o.yaml", OVERLAY.format(env=env, defaults=defaults))
+    elif kind == "settings":
+        write(folder, "jobgen.yaml", chance.choice(["", "rules: {moving-tag: error}\n", "rules: {moving-tag: off}\n"]))
+    elif kind == "broken":
+        write(folder, f"jobs/{name}.yaml", "a: [\n")

@@ -1,0 +1,149 @@
+"""Comments that silence findings: on the line, alone above it, at the top of the file; each with a reason."""
+
+import json
+import subprocess
+
+import pytest
+
+from jobgen.commands.lint import lint_paths
+from jobgen.suppress import suppressions_in
+
+SPEC = """\
+{top}apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: bert}}
+spec:
+  framework: pytorch
+{above}  image: registry.example.com/bert:latest{beside}
+"""
+
+
+def linted(folder, **options):
+    result = lint_paths(folder, (), (), format_="json", **options)
+    return json.loads(result.out)
+
+
+def told(folder, *, top="", above="", beside="", **options):
+    (folder / "jobs").mkdir(exist_ok=True)
+    (folder / "jobs/a.yaml").write_text(SPEC.format(top=top, above=above, beside=beside))
+    document = linted(folder, **options)
+    wanted = ("moving-tag", "meta")
+    found = [
+        entry["rule"] for entry in document["findings"] if wanted[0] == entry["rule"] or wanted[1] == entry["category"]
+    ]
+    return sorted(found), document["summary"]["suppressed"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"beside": " # jobgen: ignore[moving-tag] -- a demo"},
+        {"above": "  # jobgen: ignore[moving-tag] -- a demo\n"},
+        {"above": "  # jobgen: ignore[moving-tag] -- a demo\n\n  # another comment\n"},
+        {"top": "# jobgen: ignore-file[moving-tag] -- a demo\n"},
+        {"top": "# yaml-language-server: x\n# jobgen: ignore-file[moving-tag] until=2999-01-01 -- a demo\n---\n"},
+        {"beside": " # jobgen: ignore[moving-tag] until=2999-01-01 -- a demo"},
+    ],
+)
+def test_a_comment_with_a_reason_silences_its_rule(place, tmp_path):
+    assert told(tmp_path, **place) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "faults"),
+    [
+        ({"beside": " # jobgen: ignore[moving-tag]"}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore[moving-tag] --  "}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore -- all of it"}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore[] -- nothing"}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore[moving-tag] until=soon -- a demo"}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore-file[moving-tag] -- not at the top"}, ["malformed-suppression"]),
+        ({"beside": " # jobgen: ignore[mooving-tag] -- a demo"}, ["unknown-suppression"]),
+        ({"top": "# jobgen: ignore[moving-tag] -- the wrong line\n"}, ["unused-suppression"]),
+    ],
+)
+def test_a_comment_that_silences_nothing_is_told(place, faults, tmp_path):
+    assert told(tmp_path, **place) == (sorted([*faults, "moving-tag"]), 0)
+
+
+def test_the_nearest_rule_is_named(tmp_path):
+    told(tmp_path, beside=" # jobgen: ignore[mooving-tag] -- a demo")
+    messages = [entry["message"] for entry in linted(tmp_path)["findings"]]
+
+    assert "there is no rule `mooving-tag`; did you mean `moving-tag`?" in messages
+
+
+def test_a_rule_of_several_that_finds_nothing_is_unused(tmp_path):
+    place = {"beside": " # jobgen: ignore[moving-tag, host-path] -- a demo"}
+
+    assert told(tmp_path, **place) == (["unused-suppression"], 1)
+
+
+def test_a_suppression_ends_with_the_date_of_the_commit(tmp_path):
+    place = {"beside": " # jobgen: ignore[moving-tag] until=2026-03-01 -- a demo"}
+
+    # Without a commit there is no date, and nothing ends by the clock alone.
+    assert told(tmp_path, **place) == ([], 1)
+    assert told(tmp_path, today="2026-03-01", **place) == ([], 1)
+    assert told(tmp_path, today="2026-03-02", **place) == (["expired-suppression", "moving-tag"], 0)
+
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x", "--date", "2026-03-05T00:00:00Z"]):
+        who = {
+            "GIT_AUTHOR_NAME": "a",
+            "GIT_AUTHOR_EMAIL": "a@b",
+            "GIT_COMMITTER_NAME": "a",
+            "GIT_COMMITTER_EMAIL": "a@b",
+        }
+        subprocess.run(
+            ["git", *words],
+            cwd=tmp_path,
+            check=True,
+            env={**who, "GIT_COMMITTER_DATE": "2026-03-05T00:00:00Z", "PATH": "/usr/bin:/bin"},
+        )
+    assert told(tmp_path, **place) == (["expired-suppression", "moving-tag"], 0)
+
+
+def test_a_mandatory_rule_cannot_be_silenced(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("mandatory: [moving-tag]\n")
+    place = {"beside": " # jobgen: ignore[moving-tag] -- a demo"}
+
+    assert told(tmp_path, **place) == (["mandatory-suppressed", "moving-tag"], 0)
+
+
+def test_a_comment_in_an_overlay_silences_what_the_overlay_wrote(tmp_path):
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    (tmp_path / "overlays/prod/o.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - merge:\n"
+        "        image: registry.example.com/bert:main # jobgen: ignore[moving-tag] -- follows the branch\n"
+    )
+    assert told(tmp_path) == ([], 1)
+
+
+def test_a_raw_manifest_is_silenced_alike(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, namespace: ml}\nspec:\n  jaxReplicaSpecs:\n"
+        "    Worker:\n      template:\n        spec:\n          containers:\n            - name: jax\n"
+        "              # jobgen: ignore[moving-tag] -- a demo\n              image: a:latest\n"
+    )
+    result = json.loads(lint_paths(tmp_path, ["a.yaml"], (), format_="json").out)
+
+    assert "moving-tag" not in [entry["rule"] for entry in result["findings"]]
+    assert result["summary"]["suppressed"] == 1
+
+
+def test_an_environment_that_was_not_looked_at_may_need_the_comment(tmp_path):
+    for env, image in (("dev", "a:1"), ("prod", "a:latest # jobgen: ignore[moving-tag] -- a demo")):
+        (tmp_path / f"overlays/{env}").mkdir(parents=True)
+        (tmp_path / f"overlays/{env}/o.yaml").write_text(
+            f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - merge:\n        image: {image}\n"
+        )
+    told(tmp_path)
+    rules = [entry["rule"] for entry in json.loads(lint_paths(tmp_path, (), ["dev"], format_="json").out)["findings"]]
+
+    assert "unused-suppression" not in rules
+
+
+def test_what_only_looks_like_a_comment_is_none():
+    text = b'script: |\n  echo # jobgen: ignore[moving-tag] -- text\nother: "# jobgen: ignore[moving-tag] -- text"\n'
+
+    assert suppressions_in(text, "a.yaml") == ([], [])
