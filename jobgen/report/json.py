@@ -1,20 +1,34 @@
-"""Findings for programs: one versioned JSON document."""
+"""Findings for programs: one versioned JSON document, described by docs/report_v1.json."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.model import Finding, Severity
+from jobgen.report import Report
+from jobgen.report.strictjson import dumps
 
 
-def render(findings: Sequence[Finding], counts: Mapping[str, int]) -> str:
-    """All findings, and how much was looked at."""
-    totals = {f"{severity.value}s": sum(found.severity is severity for found in findings) for severity in Severity}
-    summary = {**counts, **totals, "suppressed": 0}
-    document = {"version": 1, "findings": [_entry(finding) for finding in findings], "summary": summary}
-    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+def render(report: Report) -> str:
+    """Every finding in every environment, and how much was looked at."""
+    document: dict[str, Any] = {"version": 1, "findings": [_entry(finding) for finding in report.findings]}
+    if report.show_suppressed:
+        document["suppressed"] = [
+            {**_entry(finding), "reason": reason, "by": by} for finding, reason, by in report.suppressed
+        ]
+    return dumps({**document, "summary": _summary(report)}) + "\n"
+
+
+def _summary(report: Report) -> dict[str, int]:
+    totals = {f"{severity.value}s": sum(one.severity is severity for one in report.findings) for severity in Severity}
+    return {
+        "files": report.files,
+        "objects": report.objects,
+        "environments": len([name for name in report.environments if name]),
+        "rules": len(report.rules),
+        **totals,
+        "suppressed": len(report.suppressed),
+    }
 
 
 def _entry(finding: Finding) -> dict[str, Any]:

@@ -1,0 +1,175 @@
+"""Findings in SARIF 2.1.0, as GitHub's code scanning takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jobgen import __version__
+from jobgen.model import Finding, Identity, Mark, Severity
+from jobgen.report import Report, RuleText, filenames, totals
+from jobgen.report.entries import RANK, Entry, entries, suppressed
+from jobgen.report.fingerprints import fingerprints
+from jobgen.report.strictjson import dumps, listing, spelt
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+MOST = 25_000
+"""GitHub refuses a run with more results; of these it keeps the 5,000 worst."""
+_MOST_PLACES = 100
+"""Places of a result that GitHub keeps."""
+_LONGEST = 1024
+"""Characters of a description that GitHub keeps."""
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
+# An error certainly fails, a warning is a risk, an info is advice.
+_PRECISION = {Severity.ERROR: "very-high", Severity.WARNING: "high", Severity.INFO: "medium"}
+_SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0", Severity.INFO: "2.0"}
+_KINDS = {"comment": "inSource"}
+_BASE = "%SRCROOT%"
+
+
+def render(report: Report) -> str:
+    """One run; suppressed results are in it only if asked for, because GitHub opens alerts for them all the same."""
+    told = [*entries(report), *(suppressed(report) if report.show_suppressed else ())]
+    rules = _rules(report.rules, [entry.finding for entry in told])
+    index = {name: number for number, name in enumerate(rules)}
+    pairs = sorted(zip(told, fingerprints(told), strict=True), key=_worst_first)
+    results = [_result(entry, index[entry.finding.rule], known) for entry, known in pairs[:MOST]]
+    run = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
+    # Results and rules stand one on a line; the frame around them is small enough to be laid out.
+    descriptors = [_rule(name, rule) for name, rule in rules.items()]
+    run = run.replace('"rules": []', f'"rules": {listing(descriptors, " " * 12)}', 1)
+    return run.replace('"results": []', f'"results": {listing(results, " " * 8)}', 1) + "\n"
+
+
+def _worst_first(pair: tuple[Entry, str]) -> tuple[bool, int]:
+    return bool(pair[0].by), RANK[pair[0].finding.severity]
+
+
+def _run(report: Report, left: int) -> dict[str, Any]:
+    return {
+        "tool": {"driver": {"name": "jobgen", "version": __version__, "semanticVersion": __version__, "rules": []}},
+        "automationDetails": {"id": "jobgen/"},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {_BASE: {"description": {"text": "the root of the repository"}}},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(left)}],
+        "results": [],
+        "properties": {
+            "checked": totals.closing(report),
+            "files": report.files,
+            "objects": report.objects,
+            "environments": [name for name in report.environments if name],
+        },
+    }
+
+
+def _notifications(left: int) -> list[dict[str, Any]]:
+    text = f"{left} results were left out: a run may have {MOST}"
+    return [{"level": "warning", "message": {"text": text}}] if left else []
+
+
+def _rules(known: Mapping[str, RuleText], findings: Iterable[Finding]) -> dict[str, RuleText]:
+    """Every rule that was applied, and those that only their findings tell of."""
+    rules = dict(known)
+    for found in findings:
+        if found.rule not in rules:
+            rules[found.rule] = RuleText(found.category, found.severity, found.rule.replace("-", " "), "")
+    return dict(sorted(rules.items()))
+
+
+def _rule(name: str, rule: RuleText) -> dict[str, Any]:
+    summary = rule.summary or name
+    guide = rule.help or summary
+    properties: dict[str, Any] = {
+        "tags": [rule.category],
+        "precision": _PRECISION[rule.severity],
+        "problem.severity": _PROBLEMS[rule.severity],
+    }
+    if rule.category == "security":
+        properties["security-severity"] = _SECURITY[rule.severity]
+    return {
+        "id": name,
+        "name": name[:255],
+        "shortDescription": {"text": _short(summary)},
+        "fullDescription": {"text": _short(guide.partition("\n\n")[0])},
+        "help": {"text": guide, "markdown": guide},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": properties,
+    }
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+
+
+def _result(entry: Entry, index: int, fingerprint: str) -> dict[str, Any]:
+    finding = entry.finding
+    related = finding.related[:_MOST_PLACES]
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": _message(entry)},
+        "locations": [{"physicalLocation": _physical(finding.mark), **_logical(entry.objects)}],
+        "partialFingerprints": {"primaryLocationLineHash": fingerprint},
+        "properties": _properties(entry),
+    }
+    if related:
+        result["relatedLocations"] = [
+            {"id": number, "message": {"text": message or str(place)}, "physicalLocation": _physical(place)}
+            for number, (place, message) in enumerate(related, 1)
+        ]
+    if entry.by:
+        justification = {"justification": entry.reason} if entry.reason else {}
+        result["suppressions"] = [{"kind": _KINDS.get(entry.by, "external"), **justification}]
+    return result
+
+
+def _message(entry: Entry) -> str:
+    """What is told, and the related places as links: GitHub shows only those that are cited."""
+    # A bracket and a parenthesis together would be a link of somebody else's.
+    # Braces are left as they are: there are no arguments, and GitHub does not halve them when they are doubled.
+    text = (entry.told or entry.finding.rule).replace("](", "] (")
+    links = [
+        f"[{_link_text(message or str(place))}]({number})"
+        for number, (place, message) in enumerate(entry.finding.related[:_MOST_PLACES], 1)
+    ]
+    return f"{text}; {', '.join(links)}" if links else text
+
+
+def _link_text(words: str) -> str:
+    return spelt(words).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+
+
+def _physical(mark: Mark) -> dict[str, Any]:
+    uri = filenames.uri(mark.file)
+    base = {} if uri.startswith("file:") else {"uriBaseId": _BASE}
+    return {"artifactLocation": {"uri": uri, **base}, "region": _region(mark)}
+
+
+def _region(mark: Mark) -> dict[str, int]:
+    """From the first character to behind the last one; a mark without an end is one character."""
+    line, column = max(mark.line, 1), max(mark.column, 1)
+    end_line = max(mark.end_line, line)
+    end_column = max(mark.end_column, 1) if end_line > line else max(mark.end_column, column + 1)
+    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+
+
+def _logical(objects: Sequence[Identity]) -> dict[str, Any]:
+    if not objects:
+        return {}
+    return {"logicalLocations": [_object(one) for one in objects[:_MOST_PLACES]]}
+
+
+def _object(one: Identity) -> dict[str, Any]:
+    parts = (one.api_version, one.kind, one.namespace, one.name)
+    return {"name": one.name, "fullyQualifiedName": "/".join(filter(None, parts)), "kind": "resource"}
+
+
+def _properties(entry: Entry) -> dict[str, Any]:
+    return {
+        "category": entry.finding.category,
+        "environments": entry.environments,
+        "pointers": entry.pointers,
+        "fixable": entry.finding.fixable,
+    }

@@ -1,0 +1,663 @@
+"""One report in every format: what is said of the same findings is in tests/report/, written by `pytest --accept`."""
+
+from __future__ import annotations
+
+import gzip
+import json as stdjson
+import re
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from jobgen.model import Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
+from jobgen.report.entries import entries
+from jobgen.report.fingerprints import fingerprints
+from jobgen.report.formats import FORMATS, chosen, render
+from jobgen.report.snippet import snippet
+
+GOLDEN = Path(__file__).parent / "report"
+SCHEMA = stdjson.loads((Path(__file__).parent.parent / "docs/report_v1.json").read_text())
+ERROR, WARNING, INFO = Severity
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+JOB = Identity("kubeflow.org/v1", "PyTorchJob", "research", "bert")
+LINES = {
+    "jobs/bert.yaml": (
+        "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata:\n  name: bert\nspec:\n"
+        "  image: registry/bert:latest\r\n\tresources: {gpus: 8}\n  # 学習ジョブ\n"
+        "  description: 学習ジョブ, très grand\n  args: ["
+        + ", ".join(f"--option-{number}={number}" for number in range(40))
+        + "]\n  script: |\n    train\n    done"
+    ).split("\n"),
+    "overlays/prod/overlay.yaml": ["defaults:", "  resources:", "    gpus: 16"],
+}
+RULES = {
+    "gpu-request-limit-mismatch": RuleText(
+        "pod", ERROR, "GPU requests and limits differ", "Make them equal.\n\nThe `kubelet` insists."
+    ),
+    "mutable-image-tag": RuleText("image", WARNING, "an image is not pinned by digest", "Pin it."),
+    "privileged-container": RuleText("security", ERROR, "a container is privileged", "Drop `privileged`."),
+    "never-seen": RuleText("spec", INFO, "a rule that found nothing", ""),
+}
+
+
+def option(number):
+    """The place of an option in a long line."""
+    column = LINES["jobs/bert.yaml"][9].index(f"--option-{number}=") + 1
+    return Mark("jobs/bert.yaml", 10, column, 10, column + len(f"--option-{number}"))
+
+
+def found(rule, severity, message, mark, category="pod", **more):
+    return Finding(rule, category, severity, message, mark, **more)
+
+
+GPUS = "`nvidia.com/gpu` requests `8` and is limited to `16`"
+CHAIN = (Related(Mark("overlays/prod/overlay.yaml", 3, 11), "was set here by overlay `prod`"),)
+FOUND = [
+    *(
+        found(
+            "gpu-request-limit-mismatch",
+            ERROR,
+            GPUS,
+            Mark("jobs/bert.yaml", 7, 20, 7, 21),
+            object=job,
+            env=env,
+            pointer="/spec/pytorchReplicaSpecs/Worker",
+            related=CHAIN,
+        )
+        for env, job in (("prod", JOB._replace(namespace="live")), ("dev", JOB))
+    ),
+    found(
+        "mutable-image-tag",
+        WARNING,
+        "`registry/bert:latest` is not pinned by digest",
+        Mark("jobs/bert.yaml", 6, 10, 6, 30),
+        "image",
+        object=JOB,
+        env="dev",
+        pointer="/spec/image",
+        fix=Fix((), safe=True),
+    ),
+    found(
+        "long-description",
+        INFO,
+        "a description in `学習`",
+        Mark("jobs/bert.yaml", 9, 16, 9, 21),
+        "spec",
+        fix=Fix((), safe=False),
+    ),
+    found("unknown-option", WARNING, "`--option-27` is no option", option(27), "spec"),
+    found("unknown-option", WARNING, "`--option-0` is no option", option(0), "spec"),
+    found("unknown-option", WARNING, "`--option-39` is no option", option(39), "spec"),
+    found(
+        "shell-without-errexit", INFO, "a script goes on after a failure", Mark("jobs/bert.yaml", 11, 11, 13, 9), "spec"
+    ),
+    found(
+        "privileged-container",
+        ERROR,
+        "container `<b>` says\n`privileged: true` | 100%",
+        Mark("<stdin>", 3, 5),
+        "security",
+    ),
+    *(
+        found(
+            "gpus-over-quota",
+            WARNING,
+            "`16` GPUs are more than a node has",
+            Mark("overlays/prod/overlay.yaml", 3, 11, 3, 13),
+            "scheduling",
+            object=JOB._replace(name=name),
+            env="prod",
+            pointer="/spec",
+        )
+        for name in ("bert", "gpt", "t5")
+    ),
+    found("not-yaml", ERROR, "line 2: `]]>` cannot stand here", Mark("./raw/a, b:c.yaml", 2, 1), "yaml"),
+]
+SILENT = [
+    Suppressed(
+        found("mutable-image-tag", WARNING, "`a:b` is not pinned by digest", Mark("jobs/bert.yaml", 4, 3)),
+        "a test image",
+    ),
+    Suppressed(
+        found("privileged-container", ERROR, "`x` is privileged", Mark("raw/old.yaml", 1, 1), "security"),
+        "",
+        "baseline",
+    ),
+]
+REPORT = Report(FOUND, SILENT, 12, 214, ("dev", "prod", "test"), RULES, lambda file: LINES.get(file, ()))
+REPORTS = {
+    "found": REPORT,
+    "shown": REPORT._replace(show_suppressed=True),
+    "clean": Report([], [], 1, 1, [""], {"never-seen": RULES["never-seen"]}),
+}
+SUFFIX = {"json": "json", "sarif": "sarif", "junit": "xml", "gitlab": "json", "tap": "tap"}
+OUTPUTS = {
+    **{f"{name}.{SUFFIX.get(name, 'txt')}": lambda report, name=name: render(name, report) for name in FORMATS},
+    "text-160.txt": lambda report: full.render(report, width=160),
+    "text-colour.txt": lambda report: full.render(report, colour=True),
+    "text-160-colour.txt": lambda report: full.render(report, width=160, colour=True),
+    "summary.md": github.summary,
+    "statistics.txt": totals.statistics,
+    "closing.txt": lambda report: totals.closing(report) + "\n",
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_is_told_as_before(name, output, accept, monkeypatch):
+    monkeypatch.setattr(sarif, "__version__", "0.0.0")
+    told = OUTPUTS[output](REPORTS[name]).encode()
+    golden = GOLDEN / name / output
+    if accept:
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_bytes(told)
+
+    assert told == golden.read_bytes()
+    assert (
+        OUTPUTS[output](REPORTS[name]._replace(findings=REPORTS[name].findings[::-1])).encode() == told
+        or output == "json.json"
+    )
+
+
+def test_colours_change_no_word():
+    assert ANSI.sub("", full.render(REPORT, colour=True)) == full.render(REPORT)
+
+
+def test_other_commands_get_one_line_for_each_finding_in_their_order():
+    told = text.render([FOUND[2], FOUND[0]])
+
+    assert told == (
+        "jobs/bert.yaml:6:10: warning: `registry/bert:latest` is not pinned by digest (in dev) [mutable-image-tag]\n"
+        f"jobs/bert.yaml:7:20: error: {GPUS} (in prod) [gpu-request-limit-mismatch]\n"
+        "    overlays/prod/overlay.yaml:3:11: was set here by overlay `prod`\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "environ", "format_"),
+    [
+        ("auto", {}, "text"),
+        ("auto", {"GITHUB_ACTIONS": "true"}, "github"),
+        ("auto", {"GITHUB_ACTIONS": "false"}, "text"),
+        ("auto", {"GITLAB_CI": "true"}, "text"),
+        ("json", {"GITHUB_ACTIONS": "true"}, "json"),
+    ],
+)
+def test_auto_is_what_the_surroundings_understand(name, environ, format_):
+    assert chosen(name, environ) == format_
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (Report([]), "0 objects checked: nothing found"),
+        (
+            Report([], (), 1, 1, ("dev",), {"a": RULES["never-seen"]}),
+            "1 object in 1 environment checked by 1 rule: nothing found",
+        ),
+        (
+            Report(FOUND[:2], SILENT[:1], 1, 2, ("", "a", "b")),
+            "2 objects in 2 environments checked: 1 error; 1 suppressed",
+        ),
+        (Report(FOUND, (), 1, 2), "2 objects checked: 3 errors, 5 warnings, 2 infos"),
+    ],
+)
+def test_the_closing_line_says_what_was_checked(report, line):
+    assert totals.closing(report) == line
+
+
+# Snippets
+
+
+@pytest.mark.parametrize(
+    ("line", "columns", "room", "shown", "below"),
+    [
+        ("a: b", (4, 5), 80, "a: b", "   ^"),
+        ("a: b", (4, 0), 80, "a: b", "   ^"),
+        ("a: b", (9, 12), 80, "a: b", "    ^"),
+        ("a: b  \r", (1, 5), 80, "a: b", "^^^^"),
+        ("", (1, 1), 80, "", "^"),
+        ("\ufeffa: b", (4, 5), 80, "a: b", "   ^"),
+        ("\ta: b", (2, 3), 80, "    a: b", "    ^"),
+        ("学: 習b", (4, 5), 80, "学: 習b", "    ^^"),
+        ("e\u0301: b", (4, 5), 80, "e\u0301: b", "  ^"),
+        ("a\x1b[31m: b", (2, 3), 80, r"a\x1b[31m: b", " ^^^^"),
+        ("0123456789" * 4, (1, 2), 20, "012345678901234567…", "^"),
+        ("0123456789" * 4, (40, 41), 20, "…234567890123456789", " " * 18 + "^"),
+        ("0123456789" * 4, (21, 23), 20, "…456789012345678901…", " " * 7 + "^^"),
+        ("0123456789" * 4, (11, 41), 20, "…012345678901234567…", " ^^^^^^^^^^^^^^^^^^"),
+    ],
+)
+def test_a_snippet_has_its_carets_below_what_they_mean(line, columns, room, shown, below):
+    part = snippet(line, Mark("f", 1, columns[0], 1, columns[1]), room)
+
+    assert (part.line, part.blank + part.carets) == (shown, below)
+
+
+# Fingerprints
+
+
+def known(findings):
+    return fingerprints(entries(Report(findings)))
+
+
+def test_a_fingerprint_outlives_moved_lines_new_environments_and_new_wording():
+    one = found("r", ERROR, "`8` is wrong", Mark("a.yaml", 3, 1), object=JOB, env="dev", pointer="/spec/x")
+    moved = found("r", ERROR, "`8` cannot be", Mark("b.yaml", 99, 7), object=JOB, env="dev", pointer="/spec/x")
+    more = found(
+        "r",
+        ERROR,
+        "`8` is wrong",
+        Mark("a.yaml", 3, 1),
+        object=JOB._replace(namespace="b"),
+        env="prod",
+        pointer="/spec/x",
+    )
+
+    assert known([one]) == known([moved]) == known([one, more]) == known([more])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rule": "s"},
+        {"message": "`9` is wrong"},
+        {"pointer": "/spec/y"},
+        {"object": JOB._replace(name="other")},
+        {"object": JOB._replace(namespace="other")},
+        {"object": None},
+    ],
+)
+def test_a_fingerprint_tells_faults_apart(change):
+    same = {
+        "rule": "r",
+        "category": "pod",
+        "severity": ERROR,
+        "message": "`8` is wrong",
+        "mark": Mark("a.yaml"),
+        "object": JOB,
+    }
+
+    assert known([Finding(**same)]) != known([Finding(**{**same, **change})])
+
+
+def test_fingerprints_that_would_be_the_same_are_counted():
+    twins = [found("r", ERROR, "`8` is wrong", Mark("a.yaml", line)) for line in (1, 2, 3)]
+
+    assert [one.partition(":")[2] for one in known(twins)] == ["1", "2", "3"]
+    assert len({one.partition(":")[0] for one in known(twins)}) == 1
+
+
+# What each format promises
+
+
+def held_to_json(told):
+    jsonschema.Draft202012Validator(SCHEMA).validate(stdjson.loads(told))
+
+
+def held_to_sarif(told):
+    """What the specification and GitHub ask of the parts that we write."""
+    log = stdjson.loads(told)
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+
+    assert (log["$schema"], log["version"]) == (sarif.SCHEMA, "2.1.0")
+    assert driver["name"]
+    assert run["columnKind"] == "unicodeCodePoints"
+    assert re.fullmatch(r"[^/]+/", run["automationDetails"]["id"])
+    assert len(run["results"]) <= sarif.MOST
+    assert len({rule["id"] for rule in driver["rules"]}) == len(driver["rules"])
+    for rule in driver["rules"]:
+        held_to_sarif_rule(rule)
+    for result in run["results"]:
+        held_to_sarif_result(result, driver["rules"], run["originalUriBaseIds"])
+    prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
+    assert len(set(prints)) == len(prints)
+    order = [
+        (bool(one.get("suppressions")), ["error", "warning", "note"].index(one["level"])) for one in run["results"]
+    ]
+    assert order == sorted(order)
+    assert len(gzip.compress(told.encode(), 1)) < 10_000_000
+
+
+def held_to_sarif_rule(rule):
+    assert all(rule[part] for part in ("id", "name"))
+    assert all(0 < len(rule[part]["text"]) <= 1024 for part in ("shortDescription", "fullDescription"))
+    assert all(rule["help"][part] for part in ("text", "markdown"))
+    assert rule["defaultConfiguration"]["level"] in ("note", "warning", "error")
+    assert rule["properties"]["precision"] in ("very-high", "high", "medium", "low")
+    assert rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
+    assert ("security" in rule["properties"]["tags"]) == ("security-severity" in rule["properties"])
+    assert 0 < float(rule["properties"].get("security-severity", "1.0")) <= 10
+
+
+def held_to_sarif_result(result, rules, bases):
+    places = [*result["locations"], *result.get("relatedLocations", ())]
+    links = re.findall(r"\[(?:[^\[\]\\]|\\[\[\]\\])*\]\((\d+)\)", result["message"]["text"])
+
+    assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    assert result["message"]["text"]
+    assert links == [str(place["id"]) for place in places[1:]]
+    assert len(result["locations"]) == 1
+    assert {one["kind"] for one in result.get("suppressions", ())} <= {"inSource", "external"}
+    assert all(one.get("justification", "-") for one in result.get("suppressions", ()))
+    for place in (each["physicalLocation"] for each in places):
+        held_to_sarif_place(place, bases)
+
+
+def held_to_sarif_place(place, bases):
+    uri, region = place["artifactLocation"]["uri"], place["region"]
+
+    assert re.fullmatch(r"(?:file:///)?(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)
+    assert not uri.startswith(("/", "./"))
+    assert uri.startswith("file:") or place["artifactLocation"]["uriBaseId"] in bases
+    assert all(value >= 1 for value in region.values())
+    assert (region["startLine"], region["startColumn"]) <= (region["endLine"], region["endColumn"])
+
+
+def held_to_github(told):
+    """Reads the log as the runner does: commands at the start of a line, unless they are stopped."""
+    counts: Counter[str] = Counter()
+    stopped = None
+    for line in told.splitlines():
+        if stopped:
+            stopped = None if line == f"::{stopped}::" else stopped
+            continue
+        name, properties = re.fullmatch(r"::([a-z-]+)(?: ([^\n]*?))?::.*", line).groups()
+        counts[name] += 1
+        if name == "stop-commands":
+            stopped = line.rpartition("::")[2]
+        if name in ("error", "warning") or properties:
+            keys = [one.partition("=")[0] for one in properties.split(",")]
+            assert set(keys) <= {"file", "line", "endLine", "col", "endColumn", "title"}
+    assert not stopped
+    assert set(counts) <= {"error", "warning", "notice", "group", "stop-commands", "endgroup"}
+    assert all(counts[name] <= 10 for name in ("error", "warning", "notice"))
+
+
+def held_to_gitlab(told):
+    items = stdjson.loads(told)
+
+    assert not told.startswith("\ufeff")
+    assert len({item["fingerprint"] for item in items}) == len(items) <= gitlab.MOST + 1
+    for item in items:
+        assert set(item) == {"description", "check_name", "fingerprint", "severity", "location"}
+        assert item["severity"] in ("info", "minor", "major", "critical", "blocker")
+        assert item["location"]["path"]
+        assert not item["location"]["path"].startswith("./")
+        assert item["location"]["lines"]["begin"] >= 1
+
+
+def held_to_junit(told):
+    root = ET.fromstring(told.encode())
+    assert root.tag == "testsuites"
+    for suite in (root, *root.iter("testsuite")):
+        cases = list(suite.iter("testcase"))
+        names = [(case.get("classname"), case.get("name")) for case in cases]
+        assert int(suite.get("tests")) == len(cases) > 0
+        assert int(suite.get("failures")) == sum(case.find("failure") is not None for case in cases)
+        assert int(suite.get("skipped")) == sum(case.find("skipped") is not None for case in cases)
+        assert suite is root or len(set(names)) == len(names)
+
+
+def held_to_tap(told):
+    version, plan, *rest = told.splitlines()
+    points = [line for line in rest if not line.startswith("  ")]
+    blocks = re.findall(r"^  ---\n((?:  .*\n)*?)  \.\.\.$", told, re.MULTILINE)
+
+    assert version == "TAP version 14"
+    assert plan == f"1..{len(points)}"
+    for number, point in enumerate(points, 1):
+        assert re.fullmatch(rf"(not )?ok {number} - (?:[^\\#]|\\[\\#])*(?: # (?:SKIP|TODO)(?: .*)?)?", point)
+    assert len(blocks) == len(points) - 1
+    for block in blocks[:200]:  # enough for what is generated here
+        assert "message" in yaml.load(block, yaml.CSafeLoader)
+
+
+def held_to_text(told):
+    assert all(line.isprintable() for line in told.split("\n"))
+
+
+HELD = {
+    "text": held_to_text,
+    "concise": held_to_text,
+    "json": held_to_json,
+    "sarif": held_to_sarif,
+    "junit": held_to_junit,
+    "github": held_to_github,
+    "gitlab": held_to_gitlab,
+    "tap": held_to_tap,
+}
+every_format = pytest.mark.parametrize("name", FORMATS)
+
+
+@every_format
+@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
+def test_a_format_keeps_its_promises(name, report):
+    HELD[name](render(name, report))
+
+
+def test_a_junit_reader_reads_the_report():
+    junitparser = pytest.importorskip("junitparser")
+    suites = junitparser.JUnitXml.fromstring(render("junit", REPORT).encode())
+
+    assert (suites.tests, suites.failures, suites.errors, suites.skipped) == (13, 3, 0, 2)
+    assert [case.is_passed for case in next(iter(suites))] == [True]
+
+
+# What others wrote cannot break a format
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        [
+            "::error::x",
+            "\n::set-env name=A::b",
+            "]]>",
+            "<!--",
+            "\x1b[31mred",
+            "a\r\nb",
+            "\u202egnp.exe",
+            "a | b",
+            "`",
+            "``",
+            "<script>",
+            "\udc80",
+            "\ud83d",
+            "# SKIP",
+            "\\",
+            "%0A",
+            "{0}",
+            "[x](http://y)",
+            "[x](1)",
+            "\x00",
+            "\u2028",
+            "\x85",
+            "\ufeff",
+            "\uffff",
+            "  ...",
+            "\n  ---",
+            "not ok 7",
+            '"',
+            "a\tb",
+            "##[error]x",
+            "/etc/passwd",
+            "../x",
+            "//host/x",
+            "./",
+            "",
+            "~~~",
+            "$(x)",
+        ]
+    ),
+    st.text(st.characters(exclude_categories=()), max_size=8),
+)
+WORDS = st.lists(HOSTILE, min_size=1, max_size=3).map("".join)
+NAMES = WORDS.filter(bool)
+NUMBER = st.integers(0, 12)
+MARKS = st.builds(Mark, WORDS, NUMBER, NUMBER, NUMBER, NUMBER)
+IDENTITIES = st.builds(Identity, WORDS, WORDS, WORDS, WORDS)
+FINDINGS = st.builds(
+    Finding,
+    NAMES,
+    WORDS,
+    st.sampled_from(Severity),
+    WORDS,
+    MARKS,
+    st.none() | IDENTITIES,
+    st.sampled_from(["", "dev", "prod"]) | WORDS,
+    WORDS,
+    st.lists(st.builds(Related, MARKS, WORDS), max_size=2).map(tuple),
+    st.none() | st.builds(Fix, st.just(()), st.booleans()),
+)
+HOSTILE_REPORTS = st.builds(
+    Report,
+    st.lists(FINDINGS, max_size=6),
+    st.lists(st.builds(Suppressed, FINDINGS, WORDS, NAMES), max_size=2),
+    NUMBER,
+    NUMBER,
+    st.lists(WORDS, max_size=2),
+    st.dictionaries(NAMES, st.builds(RuleText, WORDS, st.sampled_from(Severity), WORDS, WORDS), max_size=2),
+    WORDS.map(lambda line: lambda _: [line] * 6),
+    st.booleans(),
+)
+
+
+@every_format
+@settings(deadline=None, max_examples=60, phases=[Phase.explicit, Phase.generate])
+@given(report=HOSTILE_REPORTS)
+def test_no_word_of_others_breaks_a_format(name, report):
+    told = render(name, report)
+
+    assert told.encode().decode() == told
+    assert told == "" or told.endswith("\n")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", told)
+    HELD[name](told)
+
+
+def spelt(words):
+    """What remains of words in JSON: halves of surrogate pairs are spelt out."""
+    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", words)
+
+
+def unescaped(words):
+    """What GitHub makes of the message of a command."""
+    return words.replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+
+
+@settings(deadline=None)
+@given(finding=FINDINGS)
+def test_a_message_arrives_as_it_was_sent(finding):
+    report = Report([finding])
+    command = next(line for line in render("github", report).splitlines() if line.startswith("::"))
+    case = ET.fromstring(render("junit", report).encode()).findall("testsuite")[1].find("testcase")
+    block = re.search(r"^  ---\n(.*?)^  \.\.\.$", render("tap", report), re.MULTILINE | re.DOTALL)[1]
+    seen = "\n".join(map(text.visible, finding.message.split("\n")))
+
+    assert stdjson.loads(render("json", report))["findings"][0]["message"] == spelt(finding.message)
+    assert stdjson.loads(render("gitlab", report))[0]["description"].startswith(spelt(finding.message))
+    assert yaml.load(block, yaml.CSafeLoader)["message"] == spelt(finding.message)
+    assert unescaped(command.split("::", 2)[2]).startswith(seen)
+    assert text.visible(finding.message) in full.render(report)
+    assert case.find("failure" if finding.severity is ERROR else "system-out") is not None
+
+
+@settings(deadline=None)
+@given(report=HOSTILE_REPORTS)
+def test_a_row_of_the_summary_is_one_row(report):
+    told = github.summary(report)
+    rows = [line for line in told.splitlines() if line.startswith("|")][2:]
+    silent = report.suppressed if report.show_suppressed else ()
+
+    assert told.encode().decode() == told
+    assert len(rows) == len(entries(report)) + len(entries(Report([one.finding for one in silent]))) or silent
+    assert all(row.count("|") == 5 for row in rows)
+    assert set(re.findall(r"<[^>]*>", "".join(rows))) <= {"<br>", "<code>", "</code>"}
+
+
+@settings(deadline=None)
+@given(report=HOSTILE_REPORTS, width=st.integers(0, 200))
+def test_colours_and_width_lose_no_finding(report, width):
+    plain = full.render(report, width=width)
+
+    assert ANSI.sub("", full.render(report, width=width, colour=True)) == plain
+    assert len(re.findall(r"^.*: (?:suppressed )?(?:error|warning|info): ", plain, re.MULTILINE)) >= len(
+        entries(report)
+    )
+
+
+# Many
+
+MANY = Report(
+    [
+        found(
+            f"rule-{number % 60}",
+            list(Severity)[number % 3],
+            f"`value-{number}` is not what `field-{number % 7}` takes",
+            Mark(f"jobs/team-{number % 50}/job-{number // 3}.yaml", number % 90 + 1, 3, number % 90 + 1, 12),
+            object=JOB._replace(name=f"job-{number // 3}"),
+            env="dev",
+            pointer=f"/spec/{number % 7}",
+            related=CHAIN,
+        )
+        for number in range(30_000)
+    ],
+    SILENT,
+    10_000,
+    30_000,
+    ("dev", "prod"),
+    RULES,
+    lambda _: ["  field: value"] * 100,
+)
+
+
+@every_format
+def test_thirty_thousand_findings_are_told_in_time_and_within_limits(name):
+    start = time.process_time()
+    told = render(name, MANY)
+    took = time.process_time() - start
+
+    assert took < 5
+    if name in ("sarif", "github", "gitlab"):  # the others have no limits
+        HELD[name](told)
+
+
+def test_what_is_too_much_is_counted():
+    (run,) = stdjson.loads(render("sarif", MANY))["runs"]
+    notice = render("github", MANY).splitlines()[-1]
+    page = github.summary(MANY)
+    left = int(re.search(r"and (\d+) more", page)[1])
+
+    assert Counter(one["level"] for one in run["results"]) == {"error": 10_000, "warning": 10_000, "note": 5_000}
+    assert run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"].startswith(
+        "5000 results were left out"
+    )
+    assert stdjson.loads(render("gitlab", MANY))[-1]["description"].startswith("and 5000 more")
+    assert notice.startswith("::notice::and 9990 errors, 9990 warnings, 9991 infos more")
+    assert len(page.encode()) <= 1024 * 1024
+    assert page.count("\n| ") - 1 + left == 30_000
+
+
+def test_a_line_of_a_megabyte_costs_little():
+    report = MANY._replace(findings=MANY.findings[:2000], lines=lambda _: ["x" * 1_000_000] * 100)
+    start = time.process_time()
+    told = full.render(report)
+
+    assert time.process_time() - start < 5
+    assert max(len(line) for line in told.splitlines() if " | " in line) <= 80
+
+
+def test_concise_is_text_without_snippets():
+    heads = [line for line in full.render(REPORT).splitlines() if re.match(r"\S+.*: (?:error|warning|info): ", line)]
+
+    assert [line for line in concise.render(REPORT).splitlines() if not line.startswith(" ")] == heads
+    assert all(one <= two for one, two in pairwise([entry.finding.mark for entry in entries(REPORT)]))
