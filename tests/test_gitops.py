@@ -1,0 +1,375 @@
+"""What Argo CD and Flux are told: a case is a status as an operator writes it, and how its job is doing then."""
+
+import json
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import kubectl
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
+
+from jobgen import catalogue
+from jobgen.cel import Failed, compile_cel
+from jobgen.commands import Code
+from jobgen.commands.gitops import argocd, flux
+from jobgen.gitops.argocd import GENERATE_PATHS
+from jobgen.gitops.known import known
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+CUSTOM = "resource.customizations"
+REPO = "https://git.example.com/jobs.git"
+IN_FLUX = {"Healthy": "Current", "Degraded": "Failed", "Progressing": "InProgress", "Suspended": "InProgress"}
+
+
+def documents(text):
+    source = read(text.encode(), "printed.yaml")
+
+    assert source.findings == ()
+    return [document.data for document in source.documents]
+
+
+def written():
+    """Every case of every kind, as the object that a cluster would hold."""
+    for path in sorted((Path(__file__).parent / "gitops").glob("*.yaml")):
+        (kind,) = documents(path.read_text())
+        for case in kind["cases"]:
+            made = {"apiVersion": kind["apiVersion"], "kind": kind["kind"], "metadata": {"name": "job"}, "spec": {}}
+            made |= {key: case[key] for key in ("spec", "status") if key in case}
+            yield pytest.param(made, case["health"], case["message"], id=f"{path.stem}: {case['name']}")
+
+
+CASES = list(written())
+
+
+@cache
+def scripts():
+    """The settings of Argo CD with the scripts in Lua."""
+    (made,) = documents(argocd(ROOT, (), "health", REPO, "main").out)
+    return made["data"]
+
+
+@cache
+def checks():
+    """The expressions of Flux, by kind."""
+    (made,) = documents(flux(ROOT, ("dev",), "jobs", "").out)
+    return {(check["apiVersion"].split("/")[0], check["kind"]): check for check in made["spec"]["healthCheckExprs"]}
+
+
+def one_of_each_group():
+    """Kinds of one group have the same words, and so the same checks."""
+    return {group: (group, kind) for group, kind in checks()}.values()
+
+
+@cache
+def lua():
+    """A Lua as bare as that of Argo CD: it has no libraries but the basic one and `table`."""
+    runtime = LuaRuntime(register_eval=False, register_builtins=False)
+    runtime.execute('getmetatable("").__index = nil')
+    for name in ("string", "math", "io", "os", "debug", "python", "coroutine"):
+        runtime.globals()[name] = None
+    return runtime
+
+
+@cache
+def compiled(text):
+    return lua().compile(text)
+
+
+def as_lua(value):
+    """Data as Argo CD hands it over: what is null in a list is passed over."""
+    if isinstance(value, dict):
+        return lua().table_from({key: as_lua(child) for key, child in value.items()})
+    if isinstance(value, list):
+        return lua().table_from([as_lua(child) for child in value if child is not None])
+    return value
+
+
+def health_by_argocd(made, key):
+    lua().globals()["obj"] = as_lua(made)
+    found = dict(compiled(scripts()[f"{CUSTOM}.health.{key}"])())
+
+    assert found.keys() == {"status", "message"}
+    assert found["status"] in IN_FLUX
+    assert isinstance(found["message"], str)
+    assert found["message"]
+    return found["status"], found["message"]
+
+
+def health_by_flux(made, group, kind):
+    """As fluxcd/pkg runtime/cel asks; an expression that cannot be evaluated keeps Flux waiting."""
+    for verdict in ("inProgress", "failed", "current"):
+        expression = compile_cel(checks()[group, kind][verdict], ("metadata", "spec", "status"))
+        answer = expression({key: made[key] for key in ("metadata", "spec", "status") if key in made})
+        if isinstance(answer, Failed):
+            return "InProgress"
+        if answer:
+            return verdict[0].upper() + verdict[1:]
+    return "InProgress"
+
+
+@pytest.mark.parametrize(("made", "health", "message"), CASES)
+def test_both_engines_see_how_a_job_is_doing(made, health, message):
+    group, kind = made["apiVersion"].split("/")[0], made["kind"]
+
+    assert health_by_argocd(made, f"{group}_{kind}") == (health, message)
+    assert health_by_flux(made, group, kind) == IN_FLUX[health]
+
+
+def test_every_kind_of_job_has_cases_of_every_health():
+    seen = {}
+    for case in CASES:
+        made, health, _ = case.values
+        seen.setdefault((made["apiVersion"], made["kind"]), set()).add(health)
+    jobs = {(str(kind.api_version), kind.name) for kind in catalogue.load(ROOT).kinds if kind.roles}
+
+    assert seen == {job: set(IN_FLUX) for job in jobs}
+
+
+KEYS = st.sampled_from("conditions phase type status message reason lastTransitionTime suspend enabled".split())
+WORDS = st.sampled_from("True False Failed Succeeded Complete Completed Suspended Paused Running Created".split())
+SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | WORDS | st.text(max_size=3)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(max_size=2), inner, max_size=4),
+    max_leaves=12,
+)
+CONDITION = st.fixed_dictionaries({"type": ANYTHING, "status": ANYTHING, "lastTransitionTime": ANYTHING})
+STATUS = ANYTHING | st.fixed_dictionaries({"conditions": st.lists(CONDITION, max_size=4), "phase": ANYTHING})
+
+
+@settings(deadline=None)
+@given(spec=ANYTHING | st.fixed_dictionaries({"runPolicy": ANYTHING, "runMode": ANYTHING}), status=STATUS)
+def test_no_status_is_too_odd_for_lua(spec, status):
+    for kind in one_of_each_group():
+        health_by_argocd({"spec": spec, "status": status}, "_".join(kind))
+
+
+TURNED = st.fixed_dictionaries(
+    {
+        "type": WORDS | st.sampled_from(["Restarting", "Initialized", "ReplicaFailure", "Pondering"]),
+        "status": st.sampled_from(["True", "True", "False", "Unknown"]),
+    },
+    optional={"lastTransitionTime": st.integers(1, 4).map("2026-03-02T08:00:0{}Z".format)},
+)
+PROPER = st.fixed_dictionaries(
+    {}, optional={"conditions": st.lists(TURNED, max_size=5), "phase": WORDS, "jobsStatus": st.just([])}
+)
+
+
+@settings(deadline=None)
+@given(spec=st.sampled_from([{}, {"suspend": True}, {"runPolicy": {"suspend": True}}]), status=PROPER)
+def test_both_engines_agree_on_every_status_of_the_right_types(spec, status):
+    made = {"metadata": {}, "spec": spec, "status": status}
+    for group, kind in one_of_each_group():
+        health, _ = health_by_argocd(made, f"{group}_{kind}")
+
+        assert health_by_flux(made, group, kind) == IN_FLUX[health], (group, kind)
+
+
+def test_one_check_serves_all_versions_of_a_kind():
+    names = [key for key in scripts() if key.endswith("kubeflow.org_MPIJob")]
+
+    assert names == [f"{CUSTOM}.health.kubeflow.org_MPIJob"]
+    assert [kind for kind in checks() if kind[1] == "MPIJob"] == [("kubeflow.org", "MPIJob")]
+
+
+PRINTED = {
+    "argocd": lambda: argocd(ROOT, (), None, REPO, "main"),
+    **{
+        f"argocd --only {part}": lambda part=part: argocd(ROOT, (), part, REPO, "main")
+        for part in ("health", "differences", "types", "appset")
+    },
+    "flux": lambda: flux(ROOT, (), "jobs", ""),
+    "flux --wait": lambda: flux(ROOT, (), "jobs", "72h"),
+}
+
+
+def test_kubernetes_reads_what_is_printed_as_it_is_meant():
+    results = [run() for run in PRINTED.values()]
+    readings = kubectl.read([result.out.encode() for result in results])
+
+    assert {result.code for result in results} == {Code.FINE}
+    for result, reading in zip(results, readings, strict=True):
+        assert not reading.refused
+        assert reading.objects == documents(result.out)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_same_is_printed_every_time(name):
+    assert PRINTED[name]() == PRINTED[name]()
+
+
+def test_parts_are_the_whole():
+    config, _ = documents(PRINTED["argocd"]().out)
+    parts = [documents(PRINTED[f"argocd --only {part}"]().out)[0] for part in ("health", "differences", "types")]
+
+    assert config["data"] == parts[0]["data"] | parts[1]["data"] | parts[2]["data"]
+    assert all(parts[0] | {"data": {}} == part | {"data": {}} for part in parts)
+
+
+@cache
+def ignored(kind):
+    (made,) = documents(PRINTED["argocd --only differences"]().out)
+    (found,) = documents(made["data"].get(f"{CUSTOM}.ignoreDifferences.{kind}", "{}"))
+    return found.get("jqPathExpressions", [])
+
+
+def compared(made, kind):
+    """What Argo CD compares of an object."""
+    query = " | ".join(f"del({path})" for path in ignored(kind))
+    done = subprocess.run(["jq", query], input=json.dumps(made), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def job(labels, **spec):
+    return {"metadata": {"labels": labels}, "spec": spec}
+
+
+def pytorch(pod, **policy):
+    replica = {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch"}], **pod}}}
+    return {"runPolicy": {"backoffLimit": 3, **policy}, "pytorchReplicaSpecs": {"Master": replica, "Worker": replica}}
+
+
+QUEUED = {"kueue.x-k8s.io/queue-name": "team-a"}
+HELD = [
+    (
+        "kubeflow.org_PyTorchJob",
+        pytorch({"tolerations": [{"key": "gpu"}]}, suspend=True),
+        pytorch({"tolerations": [{"key": "gpu"}, {"key": "spot"}], "nodeSelector": {"pool": "a100"}}, suspend=False),
+    ),
+    (
+        "trainer.kubeflow.org_TrainJob",
+        {"suspend": True, "runtimePatches": [{"manager": "jobgen.dev/jobgen"}]},
+        {"suspend": False, "runtimePatches": [{"manager": "jobgen.dev/jobgen"}, {"manager": "kueue.x-k8s.io/manager"}]},
+    ),
+]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
+@pytest.mark.parametrize(("kind", "written", "held"), HELD)
+def test_what_a_queue_writes_is_no_difference_and_what_git_says_of_other_jobs_is(kind, written, held):
+    assert compared(job(QUEUED, **written), kind) == compared(job(QUEUED, **held), kind)
+    assert compared(job({}, **written), kind) != compared(job({}, **held), kind)
+    assert compared(job(None, **written), kind) == job(None, **written)
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
+def test_every_path_that_is_ignored_is_one_that_jq_takes():
+    for kind in known(catalogue.load(ROOT).kinds):
+        made = [job({}), job(QUEUED)]
+
+        assert bool(ignored(kind.key)) == kind.queued
+        assert not kind.queued or [compared(each, kind.key) for each in made] == made
+
+
+def test_types_of_kubernetes_are_known_where_pods_are():
+    (made,) = documents(PRINTED["argocd --only types"]().out)
+    fields = {
+        key.removeprefix(f"{CUSTOM}.knownTypeFields."): {item["field"]: item["type"] for item in yaml.safe_load(text)}
+        for key, text in made["data"].items()
+    }
+
+    assert fields.keys() == {kind.key for kind in known(catalogue.load(ROOT).kinds)}
+    assert fields["kubeflow.org_MPIJob"] == {
+        "spec.mpiReplicaSpecs.Launcher.template.spec": "core/v1/PodSpec",
+        "spec.mpiReplicaSpecs.Worker.template.spec": "core/v1/PodSpec",
+    }
+    assert fields["batch.tensorstack.dev_PyTorchTrainingJob"] == {"spec.replicaSpecs.template.spec": "core/v1/PodSpec"}
+    assert fields["trainer.kubeflow.org_TrainJob"] == {
+        "spec.trainer.env": "core/v1/EnvVar",
+        "spec.trainer.resourcesPerNode": "core/v1/ResourceRequirements",
+    }
+
+
+def test_applications_are_made_from_the_rendered_tree_and_never_restart_jobs():
+    (made,) = documents(argocd(ROOT, ("dev", "prod"), "appset", "https://git/x.git", "v1").out)
+    spec = made["spec"]
+    sync = spec["template"]["spec"]["syncPolicy"]
+
+    assert spec["generators"] == [
+        {
+            "git": {
+                "repoURL": "https://git/x.git",
+                "revision": "v1",
+                "directories": [{"path": "rendered/dev/*"}, {"path": "rendered/prod/*"}],
+            }
+        }
+    ]
+    assert spec["template"]["spec"]["source"]["targetRevision"] == "v1"
+    assert sync["automated"]["selfHeal"] is False
+    assert sync["syncOptions"] == ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"]
+
+
+def test_a_plugin_hears_of_all_that_its_environment_is_made_from():
+    (made,) = documents(argocd(ROOT, ("prod",), "paths", REPO, "main").out)
+    paths = "/jobgen.yaml;/jobs;/overlays/base;/overlays/prod;/policies;/schemas"
+
+    assert made == {"metadata": {"annotations": {GENERATE_PATHS: paths}}}
+    assert f"{GENERATE_PATHS}: {paths}\n" in argocd(ROOT, ("prod",), None, REPO, "main").out
+
+
+def test_paths_begin_at_the_top_of_the_git_repository(tmp_path):
+    root = tmp_path / "teams" / "vision"
+    (root / "jobs").mkdir(parents=True)
+    (root / "jobgen.yaml").write_text("{}\n")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (applications,) = documents(argocd(root, (), "appset", REPO, "main").out)
+    (paths,) = documents(argocd(root, (), "paths", REPO, "main").out)
+    (kustomization,) = documents(flux(root, (), "jobs", "").out)
+
+    assert applications["spec"]["generators"][0]["git"]["directories"] == [{"path": "teams/vision/rendered/*"}]
+    assert applications["spec"]["template"]["metadata"]["name"] == "jobs-{{ .path.basenameNormalized }}"
+    assert paths["metadata"]["annotations"][GENERATE_PATHS].startswith("/teams/vision/jobgen.yaml;/teams/vision/jobs;")
+    assert kustomization["spec"]["path"] == "./teams/vision/rendered"
+    assert kustomization["metadata"]["name"] == "jobs"
+
+
+def test_flux_waits_only_when_it_is_told_to():
+    brief, patient = (documents(PRINTED[name]().out)[0]["spec"] for name in ("flux", "flux --wait"))
+
+    assert (brief["wait"], brief["timeout"]) == (False, "5m")
+    assert (patient["wait"], patient["timeout"]) == (True, "72h")
+    assert brief | {"wait": True, "timeout": "72h"} == patient
+    assert "postBuild" not in brief
+    assert brief["path"] == "./rendered/dev"
+
+
+def test_flux_leaves_alone_what_a_queue_writes():
+    rules = {rule["target"]["kind"]: rule for rule in documents(PRINTED["flux"]().out)[0]["spec"]["ignore"]}
+
+    assert rules["TrainJob"]["paths"] == ["/spec/suspend", "/spec/podSpecOverrides", "/spec/podTemplateOverrides"]
+    assert "/spec/pytorchReplicaSpecs/Worker/template/spec/tolerations" in rules["PyTorchJob"]["paths"]
+    assert {rule["target"]["labelSelector"] for rule in rules.values()} == {"kueue.x-k8s.io/queue-name"}
+    assert not [kind for kind in rules if kind.endswith("TrainingJob")]
+
+
+@pytest.mark.parametrize(
+    ("result", "code", "told"),
+    [
+        (lambda: flux(ROOT, (), "jobs", "three days"), Code.USAGE, "`three days` is not a duration"),
+        (lambda: flux(ROOT, ("prdo",), "jobs", ""), Code.USAGE, "there is no environment `prdo`"),
+        (lambda: argocd(ROOT, ("prdo",), None, REPO, "main"), Code.USAGE, "there is no environment `prdo`"),
+    ],
+)
+def test_wrong_usage_prints_nothing(result, code, told):
+    found = result()
+
+    assert (found.code, found.out) == (code, "")
+    assert told in found.err
+
+
+def test_nothing_is_printed_beside_a_broken_kind(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    broken = tmp_path / "schemas" / "example.com" / "job_v1.yaml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("apiVersion: example.com/v1\nkind: Job\n")
+    found = argocd(tmp_path, (), None, REPO, "main")
+
+    assert (found.code, found.out) == (Code.ERRORS, "")
+    assert "schemas/example.com/job_v1.yaml" in found.err
