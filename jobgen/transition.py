@@ -1,0 +1,125 @@
+"""Findings about a change, rather than about what stands there: what a merge would do to jobs that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jobgen import repo
+from jobgen.causes import causes
+from jobgen.compare import Path as FieldPath
+from jobgen.consequences import Consequence, Field
+from jobgen.difference import Difference, difference
+from jobgen.effects import Effect
+from jobgen.model import Finding, Mark, Severity
+from jobgen.operators import severity
+from jobgen.path import dotted, pointer
+from jobgen.queues import QUEUE
+from jobgen.sides import Side, repository_side
+
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+_QUEUE_PATHS = (("metadata", "labels", QUEUE), ("spec", "runPolicy", "schedulingPolicy", "queue"))
+
+
+def findings_between(then: Path, now: Path, envs: Sequence[str] = ()) -> list[Finding]:
+    """What a change of the jobs repository around a folder would do to what runs; nothing if a side cannot be rendered.
+
+    Severities are as the settings of the new side want them.
+    """
+    root = repo.find_root(now.resolve())
+    if root is None:
+        return []
+    old = repository_side(repo.find_root(then.resolve()) or then, "then", envs)
+    new = repository_side(root, "now", envs)
+    if old.failed or new.failed:
+        # What is wrong with a side is told by whoever lints it.
+        return []
+    found = transition_findings(difference(old, new))
+    return [finding for finding in map(new.shelf.severities.of, found) if finding]
+
+
+def transition_findings(told: Difference) -> list[Finding]:
+    """One finding for each line and what it does, however many jobs it does it to."""
+    found = [finding for one in told.happened for finding in _findings(one, told)]
+    return sorted(_merged(found), key=lambda one: (one.mark, one.rule, one.message, one.env))
+
+
+def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
+    """What one line does to many jobs is told of the first, and the others are counted."""
+    groups: dict[tuple[str, Mark, str, str], list[Finding]] = {}
+    for one in found:
+        groups.setdefault((one.rule, one.mark, one.message, one.env), []).append(one)
+    for first, *others in groups.values():
+        more = f", and {len(others)} other{'s' if len(others) > 1 else ''} alike" if others else ""
+        yield replace(first, message=f"{first.message}; concerns `{first.object}`{more}")
+
+
+def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
+    if one.happening == "removed":
+        if one.stops:
+            yield _deleted(one, told.old)
+    elif one.old is not None and one.moved and one.old.identity.kind != one.made.identity.kind:
+        if one.verdict.effect is Effect.NEW_RUN:
+            yield _of_another_kind(one)
+    elif one.fields and one.new is not None and not one.moved:
+        yield from _of_fields(one, told.new)
+
+
+def _deleted(one: Consequence, old: Side) -> Finding:
+    assert one.old is not None
+    engine = _ENGINES.get(old.manifest(one.old).cluster.gitops, "whatever applies this repository")
+    message = f"the job is gone, and {engine} will delete it and stop what runs"
+    # Its line is gone, so the file has to do.
+    return _finding("running-job-deleted", Severity.WARNING, message, one, Mark(one.old.mark.file))
+
+
+def _of_another_kind(one: Consequence) -> Finding:
+    assert one.old is not None
+    message = f"the job was a `{one.old.identity.kind}`: that is deleted, and training starts from the beginning"
+    return _finding("kind-changed", Severity.WARNING, message, one, one.made.mark)
+
+
+def _of_fields(one: Consequence, new: Side) -> Iterator[Finding]:
+    assert one.new is not None
+    refused = [field for field in one.fields if field.verdict.effect is Effect.REJECTED]
+    # Nothing of an update that is refused is applied, so no other field can be without effect.
+    idle = [] if refused else [field for field in one.fields if field.verdict.effect is Effect.NO_EFFECT]
+    told = [*refused, *idle[:1]]
+    if not told:
+        return
+    lines = causes(new, one.new, [path for field in told for path in _upwards(field)])
+    # One line may have written several fields, and is told once.
+    by_mark: dict[Mark, Field] = {}
+    for field in told:
+        mark = next((lines[path].mark for path in _upwards(field) if path in lines), one.new.mark)
+        by_mark.setdefault(mark, field)
+    unsure = severity(new.manifest(one.new))
+    for mark, field in by_mark.items():
+        found = _of_field(field, one, mark, len(idle) - 1)
+        yield replace(found, severity=unsure or found.severity)
+
+
+def _of_field(field: Field, one: Consequence, mark: Mark, more: int) -> Finding:
+    path = field.change.path
+    at = pointer(path)
+    if field.verdict.effect is Effect.NO_EFFECT:
+        others = f" and {more} other field{'s' if more > 1 else ''}" if more > 0 else ""
+        message = f"`{dotted(path)}`{others} will not reach a job that runs: {field.verdict.why}"
+        return _finding("edit-without-effect", Severity.WARNING, message, one, mark, at)
+    if path in _QUEUE_PATHS:
+        old, new = (f"`{value}`" if value else "no queue" for value in (field.change.old, field.change.new))
+        message = f"a job cannot be moved from {old} to {new}: {field.verdict.why}"
+        return _finding("queue-changed", Severity.ERROR, message, one, mark, at)
+    message = f"`{dotted(path)}` cannot be changed: {field.verdict.why}; a job of a new name could have it"
+    return _finding("immutable-field-changed", Severity.ERROR, message, one, mark, at)
+
+
+def _upwards(field: Field) -> list[FieldPath]:
+    """The path of a field, and of all that is around it: what was taken out has no line of its own."""
+    path = field.change.path
+    return [path[:length] for length in range(len(path), 0, -1)]
+
+
+def _finding(rule: str, bad: Severity, message: str, one: Consequence, mark: Mark, at: str = "") -> Finding:
+    return Finding(rule, "gitops", bad, message, mark, one.made.identity, one.made.env, at)

@@ -1,0 +1,507 @@
+"""`jobgen diff`: what a merge does.
+
+A case is a folder under diff/: two jobs repositories `old` and `new`, what is said of them in each format, and in
+`findings` what `lint --since` is to say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from jobgen import git
+from jobgen.commands.diff import diff_folders, diff_revisions
+from jobgen.diffreport import markdown
+from jobgen.effects import Effect
+from jobgen.report import text
+from jobgen.transition import RULES, findings_between
+
+HOME = Path(__file__).parent / "diff"
+CASES = sorted(path.name for path in HOME.iterdir() if path.is_dir())
+SCHEMA = json.loads((HOME.parent.parent / "docs/diff_v1.json").read_text())
+ENDINGS = {"text": "txt", "markdown": "md", "json": "json"}
+GPU = "nvidia.com/gpu"
+WHO = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}, labels: {{team: {team}}}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{image}
+  roles: {{worker: {{replicas: {replicas}, resources: {{gpu: {gpus}}}}}}}
+"""
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {gitops: argocd}, namespace: ml}\n"
+
+
+def spec(name="bert", image="x:1", replicas=2, gpus=1, team="nlp"):
+    return SPEC.format(name=name, image=image, replicas=replicas, gpus=gpus, team=team)
+
+
+def write(folder, path, content):
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(content)
+
+
+def run(folder, *words):
+    done = subprocess.run(["git", *words], cwd=folder, check=True, env={**os.environ, **WHO}, capture_output=True)
+    return done.stdout.decode()
+
+
+def commit(folder):
+    run(folder, "add", "-A")
+    run(folder, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def between(home, *folders, format_="text", envs=(), exit_code=False):
+    return diff_folders(home, folders or ("old", "new"), envs, format_=format_, exit_code=exit_code)
+
+
+def since(root, revisions="", *, format_="json", envs=(), exit_code=False):
+    return diff_revisions(root, revisions, envs, format_=format_, exit_code=exit_code)
+
+
+def told(result):
+    """What happens to which object."""
+    assert result.err == ""
+    return sorted(
+        (one["happening"], one["effect"], one["env"], (one["object"] or one["was"])["name"])
+        for one in json.loads(result.out)["objects"]
+    )
+
+
+@pytest.fixture
+def repository(tmp_path):
+    run(tmp_path, "init", "-q", "-b", "main")
+    write(tmp_path, "overlays/prod/o.yaml", OVERLAY)
+    write(tmp_path, "jobs/bert.yaml", spec())
+    commit(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("format_", ENDINGS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_is_told_as_before(case, format_, accept):
+    golden = HOME / case / f"expected.{ENDINGS[format_]}"
+    result = between(HOME / case, format_=format_)
+    if accept:
+        golden.write_text(result.out)
+
+    assert (result.code, result.err) == (0, "")
+    assert golden.read_text() == result.out
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_change_would_do_is_found_on_the_line_that_does_it(case, accept):
+    golden = HOME / case / "findings"
+    found = text.render(findings_between(HOME / case / "old", HOME / case / "new"))
+    if accept:
+        golden.write_text(found)
+
+    assert golden.read_text() == found
+
+
+def test_findings_are_those_of_the_repository_around_a_folder(tmp_path):
+    case = HOME / "every-effect"
+    here = findings_between(case / "old/jobs", case / "new/jobs")
+
+    assert here == findings_between(case / "old", case / "new") != []
+    assert findings_between(case / "old", tmp_path) == []
+    assert findings_between(tmp_path, case / "new") == []
+
+
+def test_a_transition_is_as_bad_as_the_settings_say(tmp_path):
+    shutil.copytree(HOME / "every-effect/new", tmp_path / "new")
+    write(tmp_path, "new/jobgen.yaml", "rules: {edit-without-effect: off, running-job-deleted: error}\n")
+    found = findings_between(HOME / "every-effect/old", tmp_path / "new")
+
+    assert {(one.rule, one.severity.value) for one in found} == {
+        ("queue-changed", "error"),
+        ("running-job-deleted", "error"),
+    }
+
+
+def test_cases_have_every_effect_and_every_rule():
+    effects = {
+        one["effect"] for case in CASES for one in json.loads(between(HOME / case, format_="json").out)["objects"]
+    }
+    rules = {
+        rule
+        for case in CASES
+        for rule in re.findall(r"\[([a-z-]+)\]$", (HOME / case / "findings").read_text(), re.MULTILINE)
+    }
+
+    assert effects == {effect.value for effect in Effect}
+    assert rules == RULES
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_json_fits_its_schema(case):
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(between(HOME / case, format_="json").out))
+
+
+def rendered(root, *words):
+    """What `jobgen render` prints; it may write a tree, too."""
+    command = [sys.executable, "-m", "jobgen", "render", *words]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True).stdout
+
+
+def counted(root):
+    """Accelerators by environment and namespace, counted in the rendered manifests without any of our knowledge."""
+    counts = Counter()
+    for env in sorted(path.name for path in (root / "overlays").iterdir()):
+        for made in json.loads(rendered(root, "-e", env, "--format", "json"))["items"]:
+            counts[env, made["metadata"]["namespace"]] += gpus_below(made.get("spec", {}))
+    return +counts
+
+
+def gpus_below(node, replicas=1):
+    if isinstance(node, list):
+        return sum(gpus_below(child, replicas) for child in node)
+    if not isinstance(node, dict):
+        return 0
+    here = replicas * node.get("replicas", node.get("numNodes", 1))
+    return sum(
+        here * int(child.get(GPU, 0)) if key == "limits" else gpus_below(child, here) for key, child in node.items()
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_totals_are_what_anybody_would_count(case):
+    totals = json.loads(between(HOME / case, format_="json").out)["totals"]
+    for side, folder in (("before", "old"), ("after", "new")):
+        found = {(one["env"], one["name"]): one[side]["gpus"] for one in totals if one["by"] == "namespace"}
+        sums = {one["env"]: one[side]["gpus"] for one in totals if one["by"] == "environment"}
+        expected = counted(HOME / case / folder)
+
+        assert +Counter(found) == expected
+        assert +Counter(sums) == sum((Counter({env: count}) for (env, _), count in expected.items()), Counter())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_cause_is_the_line_that_has_the_value(case):
+    told_of = 0
+    for one in json.loads(between(HOME / case, format_="json").out)["objects"]:
+        for field in one["fields"]:
+            for folder, cause, value in (("new", field["cause"], field["new"]), ("old", field["was"], field["old"])):
+                if cause and not cause["file"].startswith("schemas/") and not isinstance(value, (dict, list)):
+                    line = (HOME / case / folder / cause["file"]).read_text().splitlines()[cause["line"] - 1]
+                    told_of += 1
+                    assert str(value).lower() in line.lower(), field
+
+    assert told_of > 10
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rendered_trees_are_told_like_the_repositories_they_come_from(case, tmp_path):
+    for folder in ("old", "new"):
+        rendered(HOME / case / folder, "-o", tmp_path / folder)
+    # A tree knows no clusters of its own; a repository around it does.
+    write(tmp_path, "jobgen.yaml", "")
+    for path in (HOME / case / "new/overlays").rglob("*.yaml"):
+        write(tmp_path, f"overlays/{path.relative_to(HOME / case / 'new/overlays')}", path.read_text())
+    here, there = told(between(tmp_path, format_="json")), told(between(HOME / case, format_="json"))
+    # Without jobs/, nothing but an annotation tells that one object takes the place of another.
+    moved = {name for *_, name in there if name in ("moved", "queued-job")}
+
+    assert [one for one in here if one[-1] not in moved] == [one for one in there if one[-1] not in moved]
+
+
+def test_an_environment_of_a_tree_is_its_folder(tmp_path):
+    for folder, image in (("old", "x:1"), ("new", "x:2")):
+        write(tmp_path, f"{folder}-repo/overlays/prod/o.yaml", OVERLAY)
+        write(tmp_path, f"{folder}-repo/jobs/bert.yaml", spec(image=image))
+        rendered(tmp_path / f"{folder}-repo", "-o", tmp_path / folder)
+    entry = json.loads(between(tmp_path, format_="json").out)["objects"][0]
+
+    assert (entry["env"], entry["effect"]) == ("prod", "no-effect")
+    assert entry["fields"][0]["cause"]["file"] == "prod/ml/pytorchjob-bert.yaml"
+
+
+def test_folders_of_manifests_need_no_repository(tmp_path):
+    manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{x: {}}}\n"
+    write(tmp_path, "old/a.yaml", manifest.format("'1'"))
+    write(tmp_path, "new/b/renamed.yaml", manifest.format("'2'"))
+
+    assert told(between(tmp_path, format_="json")) == [("changed", "in-place", "", "a")]
+
+
+def test_a_base_alone_is_compared_with_the_work_tree(repository):
+    write(repository, "jobs/bert.yaml", spec(image="x:2"))
+    before = run(repository, "status", "--porcelain"), sorted(os.listdir(repository / ".git"))
+
+    assert told(since(repository, "HEAD")) == [("changed", "no-effect", "prod", "bert")]
+    assert (run(repository, "status", "--porcelain"), sorted(os.listdir(repository / ".git"))) == before
+
+
+def test_two_commits_are_compared_whatever_the_work_tree_says(repository):
+    write(repository, "jobs/gpt.yaml", spec("gpt"))
+    commit(repository)
+    (repository / "jobs/gpt.yaml").unlink()
+
+    assert told(since(repository, "HEAD~1..HEAD")) == [("added", "new-run", "prod", "gpt")]
+    assert told(since(repository, "HEAD..HEAD~1")) == [("removed", "stops-running", "prod", "gpt")]
+    assert told(since(repository, "HEAD~1..")) == told(since(repository, "HEAD~1..HEAD"))
+
+
+def branched(repository):
+    """A branch with one job of its own, while main went on."""
+    run(repository, "checkout", "-q", "-b", "topic")
+    write(repository, "jobs/mine.yaml", spec("mine"))
+    commit(repository)
+    run(repository, "checkout", "-q", "main")
+    write(repository, "jobs/theirs.yaml", spec("theirs"))
+    commit(repository)
+    run(repository, "checkout", "-q", "topic")
+
+
+def test_three_dots_begin_where_two_branches_parted(repository):
+    branched(repository)
+
+    assert told(since(repository, "main...topic")) == [("added", "new-run", "prod", "mine")]
+    assert ("removed", "stops-running", "prod", "theirs") in told(since(repository, "main..topic"))
+
+
+def test_without_a_base_it_is_where_the_branch_left_the_default_one(repository, tmp_path_factory):
+    branched(repository)
+    clone = tmp_path_factory.mktemp("clone")
+    run(repository, "checkout", "-q", "main")
+    run(clone, "clone", "-q", f"file://{repository}", ".")
+    run(clone, "checkout", "-q", "topic")
+    run(clone, "branch", "-q", "-D", "main")
+
+    assert told(since(clone)) == [("added", "new-run", "prod", "mine")]
+    run(repository, "checkout", "-q", "topic")
+    assert told(since(repository)) == [("added", "new-run", "prod", "mine")]
+    run(repository, "branch", "-q", "-D", "main")
+    assert told(since(repository)) == []
+
+
+def test_a_repository_below_the_top_of_git_is_found_again(repository):
+    for path in ("jobs/bert.yaml", "overlays/prod/o.yaml"):
+        write(repository, f"team/{path}", (repository / path).read_text())
+    commit(repository)
+    write(repository, "team/jobs/bert.yaml", spec(replicas=3))
+    [entry] = json.loads(since(repository / "team", "HEAD").out)["objects"]
+
+    assert (entry["effect"], entry["fields"][-1]["cause"]["file"]) == ("in-place", "jobs/bert.yaml")
+
+
+@pytest.mark.parametrize(
+    ("revisions", "words"),
+    [("nowhere", "there is no revision `nowhere`"), ("HEAD..-x", "`-x` is not a revision"), ("a...b", "`a`")],
+)
+def test_a_revision_that_is_not_there_is_wrong_usage(revisions, words, repository):
+    result = since(repository, revisions)
+
+    assert result.code == 2
+    assert words in result.err
+
+
+def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
+    commit(repository)
+    clone = tmp_path_factory.mktemp("clone")
+    run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
+    first = git.resolve(repository, "HEAD~1")
+    result = since(clone, first)
+
+    assert result.code == 2
+    assert f"`git fetch --depth=1 origin {first}`" in result.err
+
+
+def test_a_shallow_clone_without_the_default_branch_does_not_pass_for_unchanged(repository, tmp_path_factory):
+    run(repository, "checkout", "-q", "-b", "topic")
+    commit(repository)
+    clone = tmp_path_factory.mktemp("clone")
+    run(repository, "clone", "-q", "--depth=1", "--branch=topic", f"file://{repository}", str(clone))
+    run(clone, "remote", "set-head", "origin", "-d")
+    result = since(clone)
+
+    assert result.code == 2
+    assert result.err == "jobgen: this shallow clone does not have the default branch; fetch it, or name the base\n"
+
+
+def test_without_git_there_are_no_revisions(tmp_path):
+    write(tmp_path, "jobs/a.yaml", spec())
+    result = since(tmp_path)
+
+    assert result.code == 2
+    assert "not a Git repository" in result.err
+
+
+def test_changes_are_no_error_unless_asked_for(repository):
+    assert since(repository, "HEAD", exit_code=True).code == 0
+    write(repository, "jobs/bert.yaml", spec(image="x:2"))
+
+    assert since(repository, "HEAD").code == 0
+    assert since(repository, "HEAD", exit_code=True).code == 1
+
+
+def test_where_nothing_is_there_is_nothing_to_compare(tmp_path):
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+
+    assert between(tmp_path).code == 3
+    assert between(tmp_path, "old", "nowhere").err == "jobgen: there is no folder `nowhere`\n"
+
+
+def test_a_side_that_cannot_be_rendered_is_named(repository):
+    write(repository, "jobs/bert.yaml", "a: [\n")
+    result = since(repository, "HEAD")
+
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith("jobgen: work tree cannot be rendered, so nothing was compared: 1 error\n")
+    assert "jobs/bert.yaml:" in result.err
+
+
+def test_environments_can_be_named(repository):
+    write(repository, "overlays/dev/o.yaml", OVERLAY)
+
+    assert told(since(repository, "HEAD")) == [("added", "new-run", "dev", "bert")]
+    assert told(since(repository, "HEAD", envs=("dev",))) == [("added", "new-run", "dev", "bert")]
+    assert told(since(repository, "HEAD", envs=("prod",))) == []
+    assert "there is no environment `prud` on either side" in since(repository, "HEAD", envs=("prud",)).err
+
+
+HASHED = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: {name}, annotations: {{jobgen.dev/job: {job}}}}}
+spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{{name: pytorch, image: "{image}"}}]}}}}}}}}}}
+"""
+
+
+def test_runs_of_one_job_are_paired_by_its_name_and_not_where_two_have_it(repository):
+    write(repository, "jobs/runs.yaml", HASHED.format(name="a-1", job="a", image="x:1"))
+    commit(repository)
+    write(repository, "jobs/runs.yaml", HASHED.format(name="a-2", job="a", image="x:2"))
+    [entry] = json.loads(since(repository, "HEAD").out)["objects"]
+
+    assert (entry["effect"], entry["stops"], entry["was"]["name"]) == ("new-run", True, "a-1")
+    both = [HASHED.format(name=name, job="a", image="x:2") for name in ("a-2", "a-3")]
+    write(repository, "jobs/runs.yaml", "---\n".join(both))
+    assert [one[0] for one in told(since(repository, "HEAD"))] == ["added", "added", "removed"]
+
+
+def test_a_job_that_is_renamed_is_another_job(repository):
+    write(repository, "jobs/bert.yaml", spec("bart"))
+
+    assert told(since(repository, "HEAD")) == [
+        ("added", "new-run", "prod", "bart"),
+        ("removed", "stops-running", "prod", "bert"),
+    ]
+
+
+def test_a_job_that_moves_to_another_file_is_the_same(repository):
+    (repository / "jobs/bert.yaml").rename(repository / "jobs/other.yaml")
+
+    assert told(since(repository, "HEAD")) == []
+
+
+def test_a_repository_of_manifests_needs_no_settings(tmp_path):
+    run(tmp_path, "init", "-q", "-b", "main")
+    write(tmp_path, "k8s/job.yaml", HASHED.format(name="a", job="a", image="x:1"))
+    write(tmp_path, "values.yaml", "replicas: 3\n")
+    write(tmp_path, "list.yaml", "[]\n")
+    commit(tmp_path)
+    write(tmp_path, "k8s/job.yaml", HASHED.format(name="a", job="a", image="x:2"))
+    [entry] = json.loads(since(tmp_path, "HEAD").out)["objects"]
+
+    assert (entry["effect"], entry["fields"][0]["cause"]["file"]) == ("no-effect", "k8s/job.yaml")
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory):
+    """A thousand jobs, each changed in a way of its own."""
+    home = tmp_path_factory.mktemp("thousand")
+    for side, folder in enumerate(("old", "new")):
+        write(home, f"{folder}/overlays/prod/o.yaml", OVERLAY)
+        for number in range(1000):
+            content = spec(f"job-{number}", f"x:{number}.{side}", number % 7 + side + 1, side + 1, f"t{number % 5}")
+            write(home, f"{folder}/jobs/{number}.yaml", content)
+    return home
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "json"])
+def test_a_thousand_changed_jobs_are_told_in_no_time(format_, thousand):
+    started, children = time.process_time(), os.times().children_user
+    result = between(thousand, format_=format_)
+    taken = time.process_time() - started + os.times().children_user - children
+
+    assert result.code == 0
+    # Measured: 1.4 s for people and 2.6 s for programs, on one core; others may be at work here.
+    assert taken < 6
+    if format_ == "json":
+        assert json.loads(result.out)["summary"]["changed"] == 1000
+
+
+@pytest.mark.parametrize("home", [*(HOME / case for case in CASES), None], ids=[*CASES, "thousand"])
+def test_a_comment_fits_and_nothing_in_it_is_cut(home, thousand):
+    comment = between(home or thousand, format_="markdown").out
+    tables = re.findall(r"(?:^\|.*\n)+", comment, re.MULTILINE)
+
+    assert len(comment) <= markdown.LONGEST
+    assert comment.count("<details>") == comment.count("</details>") == comment.count("<summary>")
+    assert all(len({row.count("|") for row in table.splitlines()}) == 1 for table in tables)
+    if home is None:
+        left = int(re.search(r"<summary>(\d+) more, by name", comment)[1])
+        named = len(re.findall("^- changed", comment, re.MULTILINE))
+        assert comment.count("<b>changed</b>") + left == 1000
+        assert named + int((re.search(r"^- … and (\d+) more", comment, re.MULTILINE) or [0, 0])[1]) == left
+
+
+def test_what_one_line_does_to_many_jobs_is_told_once(thousand, tmp_path):
+    for folder in ("old", "new"):
+        shutil.copytree(thousand / "old/jobs", tmp_path / folder / "jobs")
+        layer = OVERLAY.replace("namespace: ml", f"defaults: {{env: {{A: {folder}}}}}")
+        write(tmp_path, f"{folder}/overlays/prod/o.yaml", layer)
+    out = between(tmp_path).out
+
+    assert out.count("changed PyTorchJob") == 1
+    assert "1000 in all" in out
+    assert "overlays/prod/o.yaml:3" in out
+    assert len(findings_between(tmp_path / "old", tmp_path / "new")) == 1
+
+
+def test_no_value_breaks_a_format(repository):
+    hostile = "a|b`<!--\\n### x </details>\\u001b[31m \\u2028 &#124; [x](y) @all"
+    write(repository, "jobs/bert.yaml", spec() + f'  description: "{hostile}"\n')
+    comment = since(repository, "HEAD", format_="markdown").out
+    shown = since(repository, "HEAD", format_="text").out
+
+    assert [row.count("|") for row in comment.splitlines() if "description" in row] == [6]
+    assert comment.count("</details>") == 1
+    assert "\x1b" not in comment + shown
+    assert "@all" not in comment
+    assert json.loads(since(repository, "HEAD").out)["objects"][0]["fields"][0]["new"].startswith("a|b`<!--\n")
+
+
+def test_the_page_shows_what_is_printed():
+    page = (HOME.parent.parent / "docs/diff.md").read_text()
+    shown = re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    printed = (HOME / "every-effect/expected.txt").read_text()
+
+    assert all(story in printed for story in shown.split("\n\n...\n\n")[0].split("\n\n"))
+    assert printed.endswith(shown.split("\n\n...\n\n")[1])
+
+
+def test_the_page_knows_every_effect():
+    page = (HOME.parent.parent / "docs/diff.md").read_text()
+
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == [effect.value for effect in reversed(Effect)]

@@ -1,0 +1,112 @@
+"""The table of effects, and the CEL rules of CRDs about changes."""
+
+import json
+
+import pytest
+
+from jobgen.effects import LAWS, Effect, State, verdict
+from jobgen.refusals import refusals
+
+
+def state_of(law):
+    """A job that the law speaks of."""
+    operator = law.operators.split()[0] if law.operators else "nobody"
+    kind = law.kinds.split()[0] if law.kinds else "Thing"
+    return State(
+        operator,
+        kind,
+        law.span.since,
+        suspended=bool(law.suspended),
+        queued=bool(law.queued),
+        elastic=bool(law.elastic),
+        both=law.both is not False,
+    )
+
+
+@pytest.mark.parametrize(
+    "law", LAWS, ids=lambda law: f"{law.operators or 'any'}:{law.places.split()[0]}:{law.effect.value}"
+)
+def test_no_law_stands_in_the_shadow_of_another(law):
+    assert (law.effect, law.why) in {verdict(place, state_of(law)) for place in law.places.split()}
+
+
+@pytest.mark.parametrize(
+    ("place", "state", "effect"),
+    [
+        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", "1.7.0"), Effect.IN_PLACE),
+        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", "1.8.0"), Effect.REJECTED),
+        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", both=False), Effect.IN_PLACE),
+        ("spec/runPolicy/managedBy", State("training-operator", "PyTorchJob", "1.9.0"), Effect.IN_PLACE),
+        ("spec/runPolicy/managedBy", State("training-operator", "TFJob", "1.9.0"), Effect.REJECTED),
+        ("spec/runPolicy/backoffLimit", State("training-operator", "TFJob"), Effect.IN_PLACE),
+        ("spec/runPolicy/backoffLimit", State("mpi-operator", "MPIJob"), Effect.NO_EFFECT),
+        ("role/template/spec/volumes", State("training-operator", "TFJob", queued=True), Effect.NO_EFFECT),
+        ("role/template/spec/volumes", State("training-operator", "TFJob", suspended=True), Effect.IN_PLACE),
+        ("spec/template/spec", State("-", "Job"), Effect.REJECTED),
+        ("spec/resources/requests/storage", State("-", "PersistentVolumeClaim"), Effect.IN_PLACE),
+        ("spec/accessModes", State("-", "PersistentVolumeClaim"), Effect.REJECTED),
+        ("spec/template", State("-", "Deployment"), Effect.RESTART),
+        ("data/x", State("-", "ConfigMap"), Effect.IN_PLACE),
+        ("role/template/spec", State("somebody", "TheirJob"), Effect.NO_EFFECT),
+    ],
+)
+def test_the_table_says(place, state, effect):
+    assert verdict(place, state).effect is effect
+
+
+def crd(**properties):
+    return json.dumps({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}).encode()
+
+
+def rule(text, message=""):
+    return {"x-kubernetes-validations": [{"rule": text, **({"message": message} if message else {})}]}
+
+
+def test_a_rule_about_a_change_needs_both_sides():
+    schema = crd(a={"type": "integer", **rule("self == oldSelf", "no")})
+
+    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 1}}) == []
+    assert refusals(schema, {"spec": {}}, {"spec": {"a": 1}}) == []
+    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {}}) == []
+    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == [(("spec", "a"), "no")]
+
+
+def test_rules_are_evaluated_as_cel():
+    schema = crd(a={"type": "integer", **rule("self >= oldSelf")})
+
+    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == []
+    assert refusals(schema, {"spec": {"a": 2}}, {"spec": {"a": 1}}) == [
+        (("spec", "a"), "failed rule: `self >= oldSelf`")
+    ]
+
+
+def test_defaults_are_no_change():
+    schema = crd(
+        ref={
+            "type": "object",
+            "properties": {"kind": {"type": "string", "default": "Runtime"}, "name": {"type": "string"}},
+            **rule("self == oldSelf"),
+        }
+    )
+    old, new = {"spec": {"ref": {"name": "x"}}}, {"spec": {"ref": {"name": "x", "kind": "Runtime"}}}
+
+    assert refusals(schema, old, new) == []
+
+
+def test_items_are_compared_by_their_key_or_not_at_all():
+    item = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "v": {"type": "integer", **rule("self == oldSelf")}},
+    }
+    keyed = crd(a={"type": "array", "x-kubernetes-list-map-keys": ["name"], "items": item})
+    loose = crd(a={"type": "array", "items": item})
+    old = {"spec": {"a": [{"name": "x", "v": 1}, {"name": "y", "v": 2}]}}
+    new = {"spec": {"a": [{"name": "y", "v": 3}, {"name": "x", "v": 1}]}}
+
+    assert [str(refusal.path[2]) for refusal in refusals(keyed, old, new)] == ["[name=y]"]
+    assert refusals(loose, old, new) == []
+
+
+def test_a_schema_without_such_rules_is_not_looked_at():
+    assert refusals(b"{}", {"a": 1}, {"a": 2}) == []
+    assert refusals(b"", {"a": 1}, {"a": 2}) == []
