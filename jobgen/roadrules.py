@@ -99,6 +99,11 @@ _WARNINGS = {
     },
 }
 
+TWO_SIDED = frozenset(
+    ("immutable-field-changed", "queue-changed", "running-job-deleted", "kind-changed", "edit-without-effect")
+)
+"""Rules about a change: without `--since`, nobody can say that a comment which silences one is of no use."""
+
 ROAD_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, said)
     for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS))

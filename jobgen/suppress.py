@@ -145,12 +145,15 @@ def idle(
     suppressions: Iterable[Suppression],
     silenced: Iterable[Silenced],
     known: Sequence[str],
-    mandatory: frozenset[str],
+    spared: frozenset[str],
     today: str,
     *,
     whole: bool,
 ) -> Iterator[Finding]:
-    """Comments that name no rule, have expired, or silence nothing; the last only where everything was looked at."""
+    """Comments that name no rule, have expired, or silence nothing.
+
+    The last only where everything was looked at, and not of rules that are spared.
+    """
     used = {(each.suppression.mark, each.finding.rule) for each in silenced}
     names = frozenset(known)
     for comment in suppressions:
@@ -163,7 +166,7 @@ def idle(
             if rule not in names:
                 message = f"there is no rule `{rule}`{nearest(rule, list(known))}"
                 yield _finding("unknown-suppression", message, comment.mark, fix=_without(comment, [rule]))
-            elif whole and rule not in mandatory:
+            elif whole and rule not in spared:
                 message = f"`{rule}` finds nothing here; remove it"
                 yield _finding("unused-suppression", message, comment.mark, fix=_without(comment, idle_rules))
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import baseline, git, repo
 from jobgen.commands import Code, Result, counted, stopped
-from jobgen.commands.fixing import Fixed, as_diff, fixed, put_in_place
 from jobgen.commands.linting import Asked, Linted, lint
+from jobgen.commands.since import new_since
 from jobgen.files import replace_file
 from jobgen.model import Finding, Severity
 from jobgen.report import Report, RuleText, Suppressed, formats, totals
 from jobgen.suppress import is_date
 
+if TYPE_CHECKING:
+    from jobgen.commands.fixing import Fixed
+
 BASELINE = "jobgen-baseline.json"
+_EXPLAINING = ("sarif",)
+_UNTOLD = RuleText("", Severity.ERROR, "", "")
 
 
 class Terminal(NamedTuple):
@@ -53,16 +55,9 @@ def lint_paths(
     if today and not is_date(today):
         return stopped(Code.USAGE, f"`{today}` is not a date like `2027-01-31`")
     asked = Asked(directory, paths, envs, stdin, second_opinion, today)
-    said = ""
-    if fix or diff:
-        mended = fixed(asked, unsafe=fix == "unsafe")
-        if isinstance(mended, Result):
-            return mended
-        if diff:
-            return Result(
-                Code.ERRORS if mended.files else Code.FINE, as_diff(mended.files), _mended(mended, "could be")
-            )
-        said = _put(asked, mended)
+    mended = _fixed(asked, fix, diff=diff) if fix or diff else Result(Code.FINE)
+    if diff or mended.code is not Code.FINE:
+        return mended
     linted = lint(asked)
     if isinstance(linted, Result):
         return linted
@@ -71,42 +66,71 @@ def lint_paths(
     if write_baseline:
         return _write_baseline(directory / (known or BASELINE), linted)
     try:
-        findings = _new_since(asked, since, linted.findings) if since else linted.findings
+        if since:
+            linted = new_since(asked, since, linted)
+        findings = linted.findings
         findings, old = _unknown(directory, known, findings, mend=bool(fix)) if known else (findings, [])
     except (git.GitError, baseline.BaselineError) as fault:
         return stopped(Code.USAGE, str(fault))
     report = _report(linted, findings, old, directory)._replace(show_suppressed=show_suppressed)
-    return _told(report, format_, terminal, said, statistics=statistics)
+    if format_ in _EXPLAINING:
+        report = _explained(report, linted.root)
+    return _told(report, format_, terminal, mended.err, statistics=statistics)
+
+
+def _fixed(asked: Asked, fix: str, *, diff: bool) -> Result:
+    """Mend what can be mended, or show what that would change."""
+    from jobgen.commands.fixing import as_diff, fixed
+
+    mended = fixed(asked, unsafe=fix == "unsafe")
+    if isinstance(mended, Result):
+        return mended
+    if diff:
+        code = Code.ERRORS if mended.files else Code.FINE
+        return Result(code, as_diff(mended.files), _mended(mended, "could be"))
+    return Result(Code.FINE, err=_put(asked, mended))
 
 
 def _report(linted: Linted, findings: Sequence[Finding], old: Sequence[Suppressed], directory: Path) -> Report:
     silenced = [Suppressed(each.finding, each.suppression.reason) for each in linted.silenced]
-    rules = {
-        name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary)
-        for name, doc in linted.rules.items()
-    }
     return Report(
         findings,
         [*silenced, *old],
         linted.files,
         linted.objects,
         linted.environments,
-        rules,
+        dict.fromkeys(sorted(linted.rules), _UNTOLD),
         lambda file: repo.lines((linted.root, directory), file),
     )
 
 
+def _explained(report: Report, root: Path) -> Report:
+    """The report with what each rule says about itself, for formats that pass it on."""
+    from jobgen.policydocs import all_docs
+
+    docs = all_docs(root)
+    texts = {
+        name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary)
+        for name in report.rules
+        if (doc := docs.get(name))
+    }
+    return report._replace(rules={**report.rules, **texts})
+
+
 def _put(asked: Asked, mended: Fixed) -> str:
     """Put mended files in their place, and say how many there are."""
+    from jobgen.commands.fixing import put_in_place
+
     base = repo.find_root(asked.directory.resolve()) or asked.directory
     late = put_in_place(base, mended.files)
-    return _mended(mended, "were") + "".join(
-        f"{path} was changed by somebody else meanwhile; left alone\n" for path in late
-    )
+    return _mended(mended, "were") + "".join(f"{path} {why}; left alone\n" for path, why in late.items())
 
 
 def _mended(mended: Fixed, words: str) -> str:
-    return f"{counted(mended.findings, 'fault')} {words} mended in {counted(len(mended.files), 'file')}\n"
+    said = f"{counted(mended.findings, 'fault')} {words} mended in {counted(len(mended.files), 'file')}\n"
+    return said + "".join(
+        f"{path} was not mended in full: it would show more errors than before\n" for path in mended.left
+    )
 
 
 def _write_baseline(path: Path, linted: Linted) -> Result:
@@ -132,45 +156,6 @@ def _unknown(
     else:
         new += baseline.stale(left, written, file)
     return new, [Suppressed(finding, "was there before", "baseline") for finding in old]
-
-
-def _new_since(asked: Asked, revision: str, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that were not there at a revision: the difference of two whole lints."""
-    if asked.stdin is not None:
-        raise git.GitError("standard input has no revisions; leave out `-` or `--since`")
-    commit = git.resolve(asked.directory, revision)
-    top = git.top_of(asked.directory)
-    assert top is not None
-    inside = os.path.relpath(os.path.realpath(asked.directory), os.path.realpath(top))
-    paths = [os.path.relpath(os.path.join(asked.directory, path), asked.directory) for path in asked.paths]
-    with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
-        git.extract(top, commit, Path(folder))
-        then = Path(folder, inside)
-        then.mkdir(parents=True, exist_ok=True)
-        today = asked.today or git.commit_date(asked.directory)
-        envs = [env for env in asked.envs if (then / "overlays" / env).is_dir()]
-        before = lint(asked._replace(directory=then, paths=paths, envs=envs, today=today))
-    if asked.envs and not envs:
-        return list(findings)
-    # Where nothing could be linted then, everything is new.
-    return _less(findings, [] if isinstance(before, Result) else before.findings)
-
-
-def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
-    """The findings less those that say the same of the same thing, wherever it stands by now."""
-    left = Counter(_said(other) for other in others)
-    new: list[Finding] = []
-    for finding in findings:
-        said = _said(finding)
-        if left[said] > 0:
-            left[said] -= 1
-        else:
-            new.append(finding)
-    return new
-
-
-def _said(finding: Finding) -> tuple[object, ...]:
-    return (finding.rule, finding.severity, finding.message, finding.mark.file, finding.object, finding.env)
 
 
 def _told(report: Report, format_: str, terminal: Terminal, said: str, *, statistics: bool) -> Result:

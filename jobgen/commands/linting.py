@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import catalogue, git, repo
-from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, environments, kubeconform, stopped
 from jobgen.jobs import note_comments
 from jobgen.model import Data, Finding
-from jobgen.pipeline import Run
-from jobgen.policydocs import all_docs
-from jobgen.ruledocs import RuleDoc
+from jobgen.pipeline import Run, nothing
+from jobgen.roadrules import TWO_SIDED
+from jobgen.ruledocs import names
 from jobgen.station import Station
 from jobgen.suppress import Silenced, Suppression, idle, silence
 
@@ -40,8 +39,12 @@ class Linted(NamedTuple):
     files: int
     objects: int
     environments: list[str]
-    rules: dict[str, RuleDoc]
+    rules: frozenset[str]
+    """The names of all rules and policies that were applied."""
     root: Path
+    comments: list[Suppression]
+    mandatory: frozenset[str]
+    today: str
 
 
 def lint(asked: Asked) -> Linted | Result:
@@ -57,22 +60,25 @@ def lint(asked: Asked) -> Linted | Result:
         objects = sum(_walked(run, second_opinion=asked.second_opinion) for run in runs)
     except kubeconform.FailedError as fault:
         return stopped(Code.BROKEN, f"kubeconform could not be run: {fault}")
-    shelf = runs[0].shelf
-    findings, silenced = _heard(runs, asked)
-    concerned = [finding for finding in findings if not ours or _concerns(finding, ours, loose, asked.stdin)]
+    comments = _comments(runs)
+    today = asked.today or (git.commit_date(asked.directory) if comments else "")
+    findings, silenced = _heard(runs, comments, today)
     return Linted(
-        concerned,
-        [each for each in silenced if not ours or _concerns(each.finding, ours, loose, asked.stdin)],
+        [finding for finding in findings if is_asked_about(finding, asked)],
+        [each for each in silenced if is_asked_about(each.finding, asked)],
         sum(run.files for run in runs),
         objects,
         [name for run in runs for name in run.environments if name],
-        _rules(shelf),
+        _rules(runs),
         root or asked.directory,
+        comments,
+        runs[0].shelf.mandatory,
+        today,
     )
 
 
 def _runs(asked: Asked, root: Path | None, ours: list[str], loose: list[str]) -> list[Run] | Result:
-    keep = _as_it_is if asked.second_opinion else _nothing
+    keep = _as_it_is if asked.second_opinion else nothing
     runs: list[Run] = []
     if root is not None and (ours or not asked.paths):
         shelf = catalogue.load(root)
@@ -87,29 +93,34 @@ def _runs(asked: Asked, root: Path | None, ours: list[str], loose: list[str]) ->
     return runs
 
 
-def _heard(runs: Sequence[Run], asked: Asked) -> tuple[list[Finding], list[Silenced]]:
-    """What remains after the comments that silence findings have been heard, and those were judged themselves."""
-    findings = [finding for run in runs for finding in run.findings]
-    comments: list[Suppression] = [comment for run in runs for comment in run.comments]
-    shelf = runs[0].shelf
+def _comments(runs: Sequence[Run]) -> list[Suppression]:
+    """The comments that silence findings, of jobs and of layers."""
+    comments = [comment for run in runs for comment in run.comments]
     for run in runs:
         if run.entries is None:
             for file in repo.layers(run.shelf.root):
-                note_comments(file, comments, findings)
+                note_comments(file, comments, run.findings)
+    return comments
+
+
+def _heard(runs: Sequence[Run], comments: Sequence[Suppression], today: str) -> tuple[list[Finding], list[Silenced]]:
+    """What remains after the comments that silence findings have been heard, and those were judged themselves."""
+    findings = [finding for run in runs for finding in run.findings]
     if not comments:
         return findings, []
-    today = asked.today or git.commit_date(asked.directory)
+    shelf = runs[0].shelf
     kept, silenced, faults = silence(findings, comments, shelf.mandatory, today)
     # Of an environment that was not looked at nobody can say that a comment is of no use there.
     whole = all(run.entries is not None or set(run.environments) >= set(shelf.environments()) for run in runs)
-    judged = [*faults, *idle(comments, silenced, list(_rules(shelf)), shelf.mandatory, today, whole=whole)]
+    spared = shelf.mandatory | TWO_SIDED
+    judged = [*faults, *idle(comments, silenced, sorted(_rules(runs)), spared, today, whole=whole)]
     kept += filter(None, map(shelf.severities.of, judged))
     return sorted(kept, key=lambda found: (found.mark, found.rule, found.message, found.env)), silenced
 
 
-def _rules(shelf: Catalogue) -> dict[str, RuleDoc]:
-    """Every rule that was applied."""
-    return {name: doc for name, doc in all_docs(shelf.root).items() if name not in shelf.severities.off}
+def _rules(runs: Sequence[Run]) -> frozenset[str]:
+    """Every rule and policy that was applied."""
+    return names().union(*(run.policies for run in runs)) - runs[0].shelf.severities.off
 
 
 def _walked(run: Run, *, second_opinion: bool) -> int:
@@ -124,10 +135,6 @@ def _walked(run: Run, *, second_opinion: bool) -> int:
 
 def _as_it_is(made: Data) -> Data:
     return made
-
-
-def _nothing(_: Data) -> Data:
-    """Of an object that has been judged nothing needs to be kept."""
 
 
 def _sorted(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -156,10 +163,11 @@ def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iter
         yield repo.Entry(STDIN, content=stdin)
 
 
-def _concerns(finding: Finding, ours: Sequence[str], loose: Sequence[str], stdin: bytes | None) -> bool:
+def is_asked_about(finding: Finding, asked: Asked) -> bool:
     """Whether a finding is about the paths that were asked about; overlays and kinds are about every job."""
+    ours, loose = _sorted(asked.directory, repo.find_root(asked.directory.resolve()), asked.paths)
     file = finding.mark.file
-    if ours and file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)):
+    if not ours or file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)):
         return True
-    wanted = [*ours, *(path.removeprefix("./") for path in loose), *([STDIN] if stdin is not None else [])]
+    wanted = [*ours, *(path.removeprefix("./") for path in loose), *([STDIN] if asked.stdin is not None else [])]
     return any(file == path or file.startswith(f"{path.rstrip('/')}/") for path in wanted)
