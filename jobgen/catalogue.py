@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jobgen import repo
+from jobgen import memory, repo
 from jobgen.kinds import Kind, contradictions, parse_kind
 from jobgen.model import (
     API_VERSION,
@@ -30,7 +31,7 @@ from jobgen.model import (
 from jobgen.overlay import Environment, Overlay, compose, unknown_locks
 from jobgen.schema import Check, compile_schema, nearest
 from jobgen.severities import Severities, parse_severities
-from jobgen.source import Source, read
+from jobgen.source import Document, Source, read
 from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 
 
@@ -101,7 +102,7 @@ def load(root: Path, *, marked: bool = False) -> Catalogue:
 
 def checked(file: repo.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
     """The documents of a file that fit their format; the others become findings on their lines."""
-    source = read_source(file, findings, marked=marked)
+    source = read_layer(file, findings, marked=marked)
     good: list[Data] = []
     for index, document in enumerate(source.documents):
         if faults(document.data, format_name):
@@ -109,6 +110,21 @@ def checked(file: repo.File, format_name: str, findings: list[Finding], *, marke
         else:
             good.append(document.data)
     return good
+
+
+def read_layer(file: repo.File, findings: list[Finding], *, marked: bool = False) -> Source:
+    """A file that every run reads and that hardly ever changes: what it says is remembered."""
+    if marked or file.finding or not memory.is_on():
+        return read_source(file, findings, marked=marked)
+    key = memory.key_of("layer", file.path, file.content)
+    known = memory.recall(key)
+    if known is not None:
+        documents = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        return Source(file.path, tuple(Document(data, Mark(*place)) for data, place in documents))
+    source = read_source(file, findings)
+    if not source.findings:
+        memory.keep(key, marshal.dumps([(document.data, tuple(document.mark)) for document in source.documents]))
+    return source
 
 
 def read_source(file: repo.File, findings: list[Finding], *, marked: bool = False) -> Source:
@@ -179,6 +195,9 @@ def _is_written(change: Change) -> bool:
     node = change.node
     if not isinstance(node, (Leaf, Key)) or node.mark.file.startswith("schemas/"):
         return False
+    if change.op == "remove" and isinstance(node, Leaf) and not change.key:
+        # By its value alone an entry is not known: that of a JSON patch is called `value`.
+        return False
     if change.op == "add" and node.layer not in ("", "manifest"):
         # What stands beside a field of a rendered object may stand elsewhere in its spec.
         return False
@@ -227,7 +246,8 @@ def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
     named = document.get("metadata", {}).get("name")
     if named is not None and bare(named) != folder:
         message = f"the overlay calls itself `{bare(named)}`, but its folder makes it `{folder}`"
-        yield place(Problem("overlay-name-mismatch", message, named), path)
+        mend = (Change("set", named, folder),)
+        yield place(Problem("overlay-name-mismatch", message, named, mend=mend), path)
 
 
 def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:

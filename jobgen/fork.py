@@ -15,12 +15,13 @@ _WORTH_A_PROCESS = 200
 """Fewer items than this are done before a child could help."""
 
 
-def spread(items: Sequence[Item], work: Callable[[Sequence[Item]], Found]) -> list[Found]:
-    """`work` done on consecutive parts of the items; the results are in the order of the parts."""
+def spread(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
+    """`work` done on consecutive parts of the items; what it finds is in the order of the parts."""
     parts = _parts(items)
     children = [_start(part, work) for part in parts[:-1]]
     own = work(parts[-1])
-    return [*(_result(child, part, work) for child, part in zip(children, parts, strict=False)), own]
+    found = [_result(child, part, work) for child, part in zip(children, parts, strict=False)]
+    return [each for part in (*found, own) for each in part]
 
 
 def _parts(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -37,7 +38,7 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], Found]) -> tuple[int, BinaryIO]:
+def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
     """A child that works on a part, and the pipe that will bring what it finds."""
     for stream in (sys.stdout, sys.stderr):
         # A stream that was closed before we started is None.
@@ -59,7 +60,9 @@ def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], Found]) -> tup
         os._exit(status)
 
 
-def _result(child: tuple[int, BinaryIO], part: Sequence[Item], work: Callable[[Sequence[Item]], Found]) -> Found:
+def _result(
+    child: tuple[int, BinaryIO], part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]
+) -> list[Found]:
     """What a child found; if it died, its part is done here, where a fault can be seen."""
     pid, pipe = child
     with pipe:
@@ -67,5 +70,5 @@ def _result(child: tuple[int, BinaryIO], part: Sequence[Item], work: Callable[[S
     _, status = os.waitpid(pid, 0)
     if status != 0:
         return work(part)
-    found: Found = pickle.loads(written)  # noqa: S301 -- our own child wrote it
+    found: list[Found] = pickle.loads(written)  # noqa: S301 -- our own child wrote it
     return found

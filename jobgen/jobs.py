@@ -15,7 +15,7 @@ from jobgen.trace import Job
 def jobs_in(
     paths: Iterable[repo.Entry], findings: list[Finding], comments: list[Suppression] | None = None
 ) -> Iterator[Job]:
-    """The jobs of some files; what is wrong with the others goes to `findings`, what silences findings to `comments`."""
+    """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
     for path in paths:
         file = repo.read(path)
         if comments is not None:

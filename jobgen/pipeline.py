@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from jobgen import catalogue, repo
+from jobgen import catalogue, memory, repo
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
+from jobgen.ledger import Ledger, Part, layers_of, looked_at, part_of
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
-from jobgen.rules import Row
-from jobgen.station import Rendered, Station, Used
+from jobgen.station import PatchName, Rendered, Station, Used
 from jobgen.suppress import Suppression
 from jobgen.trace import Job, Tracer, Where
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 def _as_it_is(made: Data) -> Data:
     return made
+
+
+def nothing(_: Data) -> Data:
+    """Of an object that has been judged nothing needs to be kept."""
 
 
 @dataclass(slots=True)
@@ -42,6 +46,7 @@ class Run:
     findings: list[Finding] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     comments: list[Suppression] = field(default_factory=list)
+    policies: tuple[str, ...] = ()
     files: int = 0
 
     def __iter__(self) -> Iterator[Rendered]:
@@ -51,17 +56,6 @@ class Run:
     def failed(self) -> bool:
         """Whether there are errors."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
-
-
-class _Part(NamedTuple):
-    """What one process found in its part of the files."""
-
-    made: list[Rendered]
-    findings: list[Finding]
-    names: set[str]
-    used: Used
-    rows: list[tuple[str, Row]]
-    comments: list[Suppression]
 
 
 def _walk(run: Run) -> Iterator[Rendered]:
@@ -75,7 +69,9 @@ def _walk(run: Run) -> Iterator[Rendered]:
         stations = []
     entries = list(repo.jobs(run.shelf.root)) if run.entries is None else run.entries
     run.files = len(entries)
-    parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
+    parts = _remembered(run, stations, tracer, entries) if _can_remember(run, stations) else None
+    if parts is None:
+        parts = spread(entries, lambda share: [_work(run, stations, tracer, share, len(entries))])
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
@@ -104,12 +100,40 @@ def _policies(run: Run) -> Policies:
 
     found = load_policies(run.shelf.root)
     run.findings += found.findings
+    run.policies = tuple(found.files)
     return found.policies
 
 
-def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> _Part:
+def _can_remember(run: Run, stations: list[Station]) -> bool:
+    """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
+    return run.judged and bool(stations) and run.finish is nothing and memory.is_on()
+
+
+def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequence[repo.Entry]) -> list[Part]:
+    """The same for all files, of which only those are looked at that have changed since the last lint."""
+    scope = "repository" if run.entries is None else "files"
+    ledger = Ledger(str(run.shelf.root), scope, ",".join(run.environments), layers_of(repo.inputs(run.shelf.root)))
+    parts = [ledger.part(entry) for entry in entries]
+    places = [place for place, part in enumerate(parts) if part is None]
+
+    def look(entry: repo.Entry) -> Part:
+        return _work(run, stations, tracer, [entry], len(places))
+
+    changed = [entries[place] for place in places]
+    found = spread(changed, lambda share: [looked_at(entry, look) for entry in share])
+    for place, told in zip(places, found, strict=True):
+        if isinstance(told, Part):
+            parts[place] = told
+        else:
+            parts[place] = part_of(told[2], entries[place].path)
+            ledger.note(entries[place], told)
+    ledger.save()
+    return [part for part in parts if part is not None]
+
+
+def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> Part:
     """Everything that can be said of some files without looking at the others."""
-    part = _Part([], [], set(), Used(set(), {}, [], []), [], [])
+    part = Part([], [], set(), Used(set(), {}, [], []), [], [])
     for job in jobs_in(share, part.findings, part.comments if run.judged else None):
         part.names.add(job.document.name)
         run.progress(len(part.made) * total // len(share), total * len(stations))
@@ -117,7 +141,7 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
             patches = station.patches_for(job)
             if patches is None:
                 continue
-            part.used.patches.update(id(patch.node) for patch in patches)
+            part.used.patches.update((patch.overlay, patch.place) for patch in patches)
             if run.wanted(job.document.name):
                 made = station.make(job, patches, part.used)
                 if made is None:
@@ -175,15 +199,14 @@ def _dead_deletions(used: Sequence[Used], tracer: Tracer) -> list[Finding]:
     return tracer.dead_deletions(heard.values())
 
 
-def _idle_patches(run: Run, stations: list[Station], used: set[int], tracer: Tracer) -> list[Finding]:
+def _idle_patches(run: Run, stations: list[Station], used: set[PatchName], tracer: Tracer) -> list[Finding]:
     """Patches that mean no job in any environment that has them."""
-    patches = [patch for station in stations for patch in station.expander.environment.patches]
-    idle = [patch for patch in patches if id(patch.node) not in used]
-    if idle:
+    patches = {(patch.overlay, patch.place) for station in stations for patch in station.expander.environment.patches}
+    if patches - used:
         others = [Station(run.shelf, name) for name in run.shelf.overlays if name not in run.environments]
         for job in jobs_in(repo.jobs(run.shelf.root), []):
-            used |= {id(patch.node) for station in others for patch in station.patches_for(job) or ()}
-    dead = {(patch.overlay, patch.place) for patch in idle if id(patch.node) not in used}
+            used |= {(patch.overlay, patch.place) for station in others for patch in station.patches_for(job) or ()}
+    dead = patches - used
     marked = {
         (patch.overlay, patch.place): patch.node
         for overlay, _ in dead

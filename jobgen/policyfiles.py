@@ -42,5 +42,5 @@ def _documents(files: list[repo.File], findings: list[Finding], *, marked: bool 
     return [
         (file.path, document.data)
         for file in files
-        for document in catalogue.read_source(file, findings, marked=marked).documents
+        for document in catalogue.read_layer(file, findings, marked=marked).documents
     ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.lock import KUSTOMIZATION, LOCK
 from jobgen.model import Finding, Mark, Severity
 from jobgen.source.limits import MAX_BYTES
 
@@ -54,6 +55,22 @@ def shipped(name: str) -> Path:
     return inside if inside.is_dir() else Path(__file__).parent.parent / name
 
 
+def fingerprint() -> str:
+    """What tells this jobgen from another: the names, sizes and times of its own files."""
+    home = os.path.dirname(__file__)
+    files = []
+    pending = [home]
+    while pending:
+        with os.scandir(pending.pop()) as found:
+            for entry in found:
+                if entry.is_dir():
+                    pending.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    files.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(sorted(files))
+
+
 def jobs(root: Path) -> Iterator[Entry]:
     """All files under jobs/, in the order of their paths."""
     return _walk(root, "jobs", _ENDINGS)
@@ -67,7 +84,14 @@ def loose(folder: Path, path: str) -> Iterator[Entry]:
         return
     inside = os.path.realpath(full) + os.sep
     for entry in _below(full, path, _ENDINGS, inside):
-        yield entry._replace(path=os.path.normpath(entry.path).replace(os.sep, "/"))
+        if not _is_of_a_tree(entry.full):
+            yield entry._replace(path=os.path.normpath(entry.path).replace(os.sep, "/"))
+
+
+def _is_of_a_tree(full: str) -> bool:
+    """Whether a file is what jobgen writes beside the objects of a rendered tree."""
+    folder, name = os.path.split(full)
+    return name == LOCK or (name == KUSTOMIZATION and os.path.exists(os.path.join(folder, LOCK)))
 
 
 def overlays(root: Path) -> Iterator[tuple[str, File]]:
@@ -100,6 +124,25 @@ def layers(root: Path) -> Iterator[File]:
     found = settings(root)
     if found:
         yield found
+
+
+def inputs(root: Path) -> Iterator[File]:
+    """Everything but jobs that a lint depends on: what a repository says, and what travels with jobgen."""
+    yield from layers(root)
+    for home in dict.fromkeys((root, shipped("schemas").parent)):
+        for top, endings in (("schemas", (".json",)), ("policies", (".yaml", ".yml")), ("schemas", (".yaml",))):
+            # Shipped files change with jobgen alone, and their times tell it.
+            for entry in _walk(home, top, endings):
+                yield read(entry) if home == root else _stamped(entry)
+
+
+def _stamped(entry: Entry) -> File:
+    """A file with its size and time in the place of its content."""
+    try:
+        status = os.stat(entry.full)
+    except OSError:
+        return File(entry.path)
+    return File(entry.path, f"{status.st_size} {status.st_mtime_ns}".encode())
 
 
 def schema(root: Path, name: str) -> bytes | None:

@@ -33,10 +33,14 @@ class Rendered(NamedTuple):
     item: int = -1
 
 
+PatchName = tuple[str, int]
+"""A patch, by its overlay and its place there."""
+
+
 class Used(NamedTuple):
     """What the overlays did while jobs went by: it is the same for forked children, who share the overlays."""
 
-    patches: set[int]
+    patches: set[PatchName]
     hits: dict[Marker, Job]
     misses: list[tuple[Marker, Job]]
     own_misses: list[Job]

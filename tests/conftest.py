@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
+
+# What another run has worked out must not decide whether a test passes.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from jobgen import memory
 from jobgen.cel import engine
 from jobgen.cel.values import Failed, Fault
 from jobgen.model import Data
@@ -66,8 +67,22 @@ def compile_cel(
 ) -> Expression | Fault:
     """The expression, or why the API server would refuse it; `absent` are names that are optional, and not there."""
     # Late, because a run without CEL need not pay for it.
-    from jobgen.cel import checks, rewrite, tree
     from jobgen.cel.functions import TABLE
+
+    key = memory.key_of("cel", text, ",".join(names), returns, ",".join(absent))
+    known = memory.recall(key)
+    if known is None:
+        checked = _checked(text, names, returns, absent)
+        if isinstance(checked, Fault):
+            return checked
+        known = checked
+        memory.keep(key, known)
+    return Expression(text, engine.program(known, TABLE))
+
+
+def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | Fault:
+    """The tree of an expression as it is run, serialized; or why there is none."""
+    from jobgen.cel import checks, rewrite, tree
 
     fault = checks.refused(text)
     if fault is not None:
@@ -80,4 +95,4 @@ def compile_cel(
     fault = checks.fault(checked, text, returns)
     if fault is not None:
         return fault
-    return Expression(text, engine.program(tree.write(rewrite.rewrite(checked, absent)), TABLE))
+    return tree.write(rewrite.rewrite(checked, absent))

@@ -3,68 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from jobgen.cel import formats, lists, networks, patterns, quantities, urls, versions
 from jobgen.cel.values import tag_of
 
 
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function whose module is imported when it is first called: most runs call few of them, or none."""
+    function: Callable[..., Any] | None = None
+
+    def call(*values: Any) -> Any:
+        nonlocal function
+        if function is None:
+            function = getattr(import_module(f"jobgen.cel.{module}"), name)
+        return function(*values)
+
+    return call
+
+
 def _compare(one: object, other: object) -> int:
+    from jobgen.cel import quantities, versions
+
     return versions.compare(one, other) if tag_of(one) == versions.TAG else quantities.compare(one, other)
 
 
 TABLE: dict[str, Callable[..., Any]] = {
-    "quantity": quantities.quantity,
-    "isQuantity": quantities.is_quantity,
-    "sign": quantities.sign,
-    "isInteger": quantities.is_integer,
-    "asInteger": quantities.as_integer,
-    "asApproximateFloat": quantities.as_float,
-    "add": quantities.add,
-    "sub": quantities.sub,
+    "quantity": _late("quantities", "quantity"),
+    "isQuantity": _late("quantities", "is_quantity"),
+    "sign": _late("quantities", "sign"),
+    "isInteger": _late("quantities", "is_integer"),
+    "asInteger": _late("quantities", "as_integer"),
+    "asApproximateFloat": _late("quantities", "as_float"),
+    "add": _late("quantities", "add"),
+    "sub": _late("quantities", "sub"),
     "compareTo": _compare,
     "isLessThan": lambda one, other: _compare(one, other) < 0,
     "isGreaterThan": lambda one, other: _compare(one, other) > 0,
-    "isSorted": lists.is_sorted,
-    "sum": lists.total,
-    "min": lists.least,
-    "max": lists.most,
-    "indexOf": lists.index_of,
-    "lastIndexOf": lists.last_index_of,
-    "lists.range": lists.count_up,
-    "cel.@mapInsert": lists.insert,
-    "matches": patterns.matches,
-    "find": patterns.find,
-    "findAll": patterns.find_all,
-    "url": urls.url,
-    "isURL": urls.is_url,
-    "getScheme": urls.scheme,
-    "getHost": urls.host,
-    "getHostname": urls.hostname,
-    "getPort": urls.port,
-    "getEscapedPath": urls.path,
-    "getQuery": urls.query,
-    "ip": networks.ip,
-    "isIP": networks.is_ip,
-    "ip.isCanonical": networks.is_canonical,
-    "family": networks.family,
-    "isUnspecified": networks.is_unspecified,
-    "isLoopback": networks.is_loopback,
-    "isLinkLocalMulticast": networks.is_link_local_multicast,
-    "isLinkLocalUnicast": networks.is_link_local_unicast,
-    "isGlobalUnicast": networks.is_global_unicast,
-    "cidr": networks.cidr,
-    "isCIDR": networks.is_cidr,
-    "containsIP": networks.contains_ip,
-    "containsCIDR": networks.contains_cidr,
-    "prefixLength": networks.prefix_length,
-    "masked": networks.masked,
-    "string": networks.shown,
-    "semver": versions.semver,
-    "isSemver": versions.is_semver,
-    "major": versions.major,
-    "minor": versions.minor,
-    "patch": versions.patch,
-    "format.named": formats.named,
-    "validate": formats.validate,
+    "isSorted": _late("lists", "is_sorted"),
+    "sum": _late("lists", "total"),
+    "min": _late("lists", "least"),
+    "max": _late("lists", "most"),
+    "indexOf": _late("lists", "index_of"),
+    "lastIndexOf": _late("lists", "last_index_of"),
+    "lists.range": _late("lists", "count_up"),
+    "cel.@mapInsert": _late("lists", "insert"),
+    "matches": _late("patterns", "matches"),
+    "find": _late("patterns", "find"),
+    "findAll": _late("patterns", "find_all"),
+    "url": _late("urls", "url"),
+    "isURL": _late("urls", "is_url"),
+    "getScheme": _late("urls", "scheme"),
+    "getHost": _late("urls", "host"),
+    "getHostname": _late("urls", "hostname"),
+    "getPort": _late("urls", "port"),
+    "getEscapedPath": _late("urls", "path"),
+    "getQuery": _late("urls", "query"),
+    "ip": _late("networks", "ip"),
+    "isIP": _late("networks", "is_ip"),
+    "ip.isCanonical": _late("networks", "is_canonical"),
+    "family": _late("networks", "family"),
+    "isUnspecified": _late("networks", "is_unspecified"),
+    "isLoopback": _late("networks", "is_loopback"),
+    "isLinkLocalMulticast": _late("networks", "is_link_local_multicast"),
+    "isLinkLocalUnicast": _late("networks", "is_link_local_unicast"),
+    "isGlobalUnicast": _late("networks", "is_global_unicast"),
+    "cidr": _late("networks", "cidr"),
+    "isCIDR": _late("networks", "is_cidr"),
+    "containsIP": _late("networks", "contains_ip"),
+    "containsCIDR": _late("networks", "contains_cidr"),
+    "prefixLength": _late("networks", "prefix_length"),
+    "masked": _late("networks", "masked"),
+    "string": _late("networks", "shown"),
+    "semver": _late("versions", "semver"),
+    "isSemver": _late("versions", "is_semver"),
+    "major": _late("versions", "major"),
+    "minor": _late("versions", "minor"),
+    "patch": _late("versions", "patch"),
+    "format.named": _late("formats", "named"),
+    "validate": _late("formats", "validate"),
 }

@@ -1,0 +1,187 @@
+"""What a lint said of each file, kept for the next one: a file that is what it was need not be looked at again.
+
+A file is what it was if its size, times and number on the disk are; where they are not, or are too young to be trusted,
+its content decides. Everything else that a lint depends on is in the name of the ledger.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import time
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from jobgen import memory, repo
+from jobgen.model import Edit, Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.rules import Row
+from jobgen.station import Rendered, Used
+from jobgen.suppress import Suppression
+from jobgen.trace import Where
+
+Plain = tuple[Any, ...]
+Stamp = tuple[int, int, int, int]
+"""Size, the times of its content and of its entry, and the number of a file on its disk."""
+
+# A file that is written twice within what a disk calls one moment has one time for both.
+_YOUNG = 2_000_000_000
+_MOST = 300_000
+
+
+class Part(NamedTuple):
+    """What was made of some files, and what was found in them."""
+
+    made: list[Rendered]
+    findings: list[Finding]
+    names: set[str]
+    used: Used
+    rows: list[tuple[str, Row]]
+    comments: list[Suppression]
+
+
+Record = tuple[Stamp, bytes, Plain]
+"""A file as it was, the digest of its content, and what was said of it."""
+
+
+class Ledger:
+    """What is known of the files of one lint; asked before the work, told after it."""
+
+    def __init__(self, *base: bytes | str) -> None:
+        self._key = memory.key_of("ledger", *base)
+        self._known: dict[str, Record] = {}
+        self._saved = 0
+        self._new: dict[str, Record] = {}
+        found = memory.recall(self._key)
+        if found is not None:
+            self._saved, self._known = marshal.loads(found)  # noqa: S302 -- only our own words come back
+
+    def part(self, entry: repo.Entry) -> Part | None:
+        """What is known of a file; None if it must be looked at."""
+        known = self._known.get(entry.full) if entry.content is None and entry.finding is None else None
+        stamp = _stamp(entry.full) if known else None
+        if known is None or stamp is None:
+            return None
+        if stamp != known[0] or max(stamp[1:3]) > self._saved - _YOUNG:
+            file = repo.read(entry)
+            if file.finding or _digest(file.content) != known[1]:
+                return None
+            self._new[entry.full] = (stamp, *known[1:])
+        return part_of(known[2], entry.path)
+
+    def note(self, entry: repo.Entry, record: Record) -> None:
+        """Keep what was said of a file."""
+        self._new[entry.full] = record
+
+    def save(self) -> None:
+        """Write down what is new."""
+        if self._new:
+            kept = {**self._known, **self._new} if len(self._known) < _MOST else self._new
+            memory.keep(self._key, marshal.dumps((time.time_ns(), kept)))
+
+
+def looked_at(entry: repo.Entry, look: Callable[[repo.Entry], Part]) -> Record | Part:
+    """Look at a file: what was said of it, as a record if it can be kept."""
+    # The stamp is older than what is read, so a change in between is seen the next time.
+    stamp = _stamp(entry.full) if entry.content is None and entry.finding is None else None
+    file = repo.read(entry)
+    if stamp is None or file.finding:
+        return look(entry)
+    part = look(entry._replace(content=file.content))
+    plain = _plain_of(part, entry.path)
+    return part if plain is None else (stamp, _digest(file.content), plain)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
+
+
+def _plain_of(part: Part, path: str) -> Plain | None:
+    """A part as plain data; None if it speaks of the layers in a way that only this process understands."""
+    used = part.used
+    if used.hits or used.misses or used.own_misses:
+        return None
+    made = tuple((each.env, tuple(each.identity), tuple(each.mark), each.position, each.item) for each in part.made)
+    rows = tuple((rule, row.fact, row.path, tuple(row.job)) for rule, row in part.rows)
+    if rows:
+        try:
+            marshal.dumps(rows)
+        except ValueError:
+            # Facts that only their rule understands.
+            return None
+    return (
+        made,
+        tuple(map(_of_finding, part.findings)),
+        tuple(part.names),
+        tuple(used.patches),
+        rows,
+        tuple((tuple(comment.mark), *comment[1:]) for comment in part.comments),
+        path,
+    )
+
+
+def part_of(plain: Plain, path: str) -> Part | None:
+    """What a record says; None if the file had another name then, by which all its places are called."""
+    made, findings, names, patches, rows, comments, known_path = plain
+    if known_path != path:
+        return None
+    return Part(
+        [Rendered(env, None, Identity(*who), Mark(*mark), *where) for env, who, mark, *where in made],
+        [_finding_of(each) for each in findings],
+        set(names),
+        Used(set(patches), {}, [], []),
+        [(rule, Row(fact, path_, Where(*job))) for rule, fact, path_, job in rows],
+        [Suppression(Mark(*mark), *rest) for mark, *rest in comments],
+    )
+
+
+def _of_finding(found: Finding) -> Plain:
+    fix: Plain | None = None
+    if found.fix:
+        edits: list[Plain] = [(edit.op, tuple(edit.mark), *edit[2:]) for edit in found.fix.edits]
+        fix = (tuple(edits), found.fix.safe)
+    return (
+        found.rule,
+        found.category,
+        found.severity.value,
+        found.message,
+        tuple(found.mark),
+        found.object and tuple(found.object),
+        found.env,
+        found.pointer,
+        tuple((tuple(related.mark), related.message) for related in found.related),
+        fix,
+    )
+
+
+def _finding_of(plain: Plain) -> Finding:
+    rule, category, severity, message, mark, who, env, pointer, related, fix = plain
+    return Finding(
+        rule,
+        category,
+        Severity(severity),
+        message,
+        Mark(*mark),
+        Identity(*who) if who else None,
+        env,
+        pointer,
+        tuple(Related(Mark(*place), words) for place, words in related),
+        Fix(tuple(Edit(op, Mark(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
+    )
+
+
+def layers_of(files: Iterable[repo.File]) -> bytes:
+    """What names the layers that a lint depends on: the paths and contents of their files."""
+    digest = blake2b(digest_size=16)
+    for file in files:
+        digest.update(f"{file.path} {len(file.content)}\n".encode())
+        digest.update(file.content)
+    return digest.digest()

@@ -1,0 +1,85 @@
+"""What was worked out before: bytes by the content they were made of, on disk; off until somebody switches it on.
+
+A memory can only save time. What is damaged, unreadable or from another jobgen is made anew, and a folder that cannot
+be written is no fault. Entries appear whole or not at all, so any number of runs can share one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from hashlib import blake2b
+from pathlib import Path
+
+_DIGEST = 16
+_folder: str = ""
+_salt: bytes = b""
+
+
+def default_folder() -> Path:
+    """Where programs of this machine keep what they can make again."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "jobgen/cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/jobgen"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobgen"
+
+
+def switch_on(folder: Path, salt: str) -> None:
+    """Remember from now on; what another jobgen or another Python has made is told apart by the salt."""
+    global _folder, _salt  # noqa: PLW0603 -- one for the process: it changes how fast things are, never what they are
+    _folder = str(folder)
+    _salt = f"{salt} {sys.version}".encode()
+
+
+def switch_off() -> None:
+    """Remember nothing, and look nothing up."""
+    global _folder  # noqa: PLW0603
+    _folder = ""
+
+
+def is_on() -> bool:
+    """Whether anything is remembered."""
+    return bool(_folder)
+
+
+def key_of(*parts: bytes | str) -> str:
+    """A name for what is made of these parts."""
+    digest = blake2b(_salt, digest_size=_DIGEST)
+    for part in parts:
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def recall(key: str) -> bytes | None:
+    """What was kept under a key, if it is still what it was."""
+    if not _folder:
+        return None
+    try:
+        with open(_path(key), "rb", buffering=0) as stream:
+            found = stream.read()
+    except OSError:
+        return None
+    digest, content = found[:_DIGEST], found[_DIGEST:]
+    return content if blake2b(content, digest_size=_DIGEST).digest() == digest else None
+
+
+def keep(key: str, content: bytes) -> None:
+    """Keep something under a key; where that cannot be done, it is made again next time."""
+    if not _folder:
+        return
+    path = _path(key)
+    draft = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(draft, "wb") as stream:
+            stream.write(blake2b(content, digest_size=_DIGEST).digest() + content)
+        os.replace(draft, path)
+    except OSError:
+        pass
+
+
+def _path(key: str) -> str:
+    return os.path.join(_folder, key[:2], key[2:])

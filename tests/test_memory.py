@@ -1,0 +1,172 @@
+"""What was worked out before can only save time: with it or without it, findings are the same."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobgen import memory
+from jobgen.commands.lint import lint_paths
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{image}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml
+  defaults: {labels: {team: nlp}}
+  patches:
+    - match: {names: [b*]}
+      merge: {env: {LOG: debug}}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "repository"
+    for number, image in enumerate(["a:1", "b:latest", "c", "d:main", "e:2"]):
+        write(folder, f"jobs/{number}.yaml", JOB.format(name=f"b{number}", image=image))
+    write(folder, "jobs/same.yaml", JOB.format(name="b1", image="x:1"))
+    write(folder, "jobs/broken.yaml", "a: [\n")
+    write(folder, "jobs/silent.yaml", JOB.format(name="s", image="s:latest # jobgen: ignore[moving-tag] -- a demo"))
+    write(folder, "overlays/prod/o.yaml", OVERLAY)
+    return folder
+
+
+@pytest.fixture
+def remembering(tmp_path):
+    memory.switch_on(tmp_path / "memory", "test")
+    yield tmp_path / "memory"
+    memory.switch_off()
+
+
+def write(folder, path, text):
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+
+
+def told(folder, *paths):
+    return lint_paths(folder, paths, (), format_="json").out
+
+
+def forgetting(folder, *paths):
+    on = memory._folder
+    memory.switch_off()
+    said = told(folder, *paths)
+    memory._folder = on
+    return said
+
+
+def age(folder):
+    """Let files be as old as most are; what is young is looked at again."""
+    for path in folder.rglob("*.yaml"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+def test_a_lint_says_the_same_with_it_and_without(repository, remembering):
+    age(repository)
+    without = forgetting(repository)
+
+    assert [told(repository) for _ in range(3)] == [without] * 3
+    assert told(repository, "jobs") == forgetting(repository, "jobs")
+    assert json.loads(without)["summary"]["errors"] > 0
+
+
+def test_files_that_stand_for_themselves_are_remembered_alike(repository, remembering):
+    age(repository)
+    loose = repository / "loose"
+    for number in range(3):
+        write(loose, f"{number}.yaml", "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: A}\n")
+
+    assert told(loose, ".") == told(loose, ".") == forgetting(loose, ".")
+    assert told(repository, "loose/1.yaml") == forgetting(repository, "loose/1.yaml")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_changes_is_seen(seed, repository, remembering):
+    chance = random.Random(seed)
+    for _ in range(6):
+        told(repository)
+        change = chance.choice(["job", "gone", "overlay", "settings", "policy", "same size"])
+        number = chance.randint(0, 4)
+        if change == "job":
+            image = chance.choice(["a:1", "b:latest", "c"])
+            write(repository, f"jobs/{number}.yaml", JOB.format(name=f"b{number}", image=image))
+        elif change == "gone":
+            (repository / f"jobs/{number}.yaml").unlink(missing_ok=True)
+        elif change == "overlay":
+            write(repository, "overlays/prod/o.yaml", OVERLAY.replace("LOG", chance.choice(["LOG", "RANK"])))
+        elif change == "settings":
+            write(repository, "jobgen.yaml", chance.choice(["", "rules: {moving-tag: off}\n"]))
+        elif change == "policy":
+            policy = (Path(__file__).parent.parent / "policies/replica-totals.yaml").read_text()
+            write(repository, "policies/own.yaml", policy.replace("replica-totals", chance.choice(["one", "two"])))
+        else:
+            path = repository / f"jobs/{number}.yaml"
+            if path.exists():
+                before = path.stat()
+                path.write_text(path.read_text().replace("latest", "1.2.34"))
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+        assert told(repository) == forgetting(repository)
+
+
+def test_what_is_damaged_is_made_anew(repository, remembering):
+    age(repository)
+    without = told(repository)
+    entries = [path for path in remembering.rglob("*") if path.is_file()]
+
+    assert entries
+    for damage in (
+        lambda old: b"",
+        lambda old: old[:-1],
+        lambda old: os.urandom(len(old)),
+        lambda old: old[:20] + b"x" + old[21:],
+    ):
+        for path in entries:
+            path.write_bytes(damage(path.read_bytes()))
+        assert told(repository) == without
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault(repository, tmp_path):
+    (tmp_path / "file").write_text("")
+    memory.switch_on(tmp_path / "file/below", "test")
+    try:
+        assert told(repository) == forgetting(repository)
+    finally:
+        memory.switch_off()
+
+
+def test_another_jobgen_looks_for_itself(remembering):
+    memory.keep(memory.key_of("x"), b"y")
+    memory.switch_on(remembering, "another")
+
+    assert memory.recall(memory.key_of("x")) is None
+
+
+def test_runs_at_the_same_time_do_no_harm(repository):
+    command = [sys.executable, "-m", "jobgen", "-C", str(repository), "lint", "--format", "json"]
+    runs = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
+    said = {run.communicate()[0] for run in runs}
+
+    assert len(said) == 1
+    assert json.loads(said.pop()) == json.loads(told(repository))
+
+
+def test_it_can_be_switched_off(repository, tmp_path):
+    command = [sys.executable, "-m", "jobgen", "--no-cache", "-C", str(repository), "lint"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
+    subprocess.run(command, check=False, capture_output=True, env=environment)
+
+    assert not (tmp_path / "cache").exists()
