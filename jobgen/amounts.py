@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 from functools import lru_cache
 
 from jobgen.model import Data, bare
 from jobgen.quantity import canonical
 
 _PARTS = re.compile(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
-_SCALES = {
-    suffix: Fraction(10) ** power for power, suffix in zip(range(-9, 21, 3), [*"num", "", *"kMGTPE"], strict=True)
-}
-_SCALES |= {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
+_POWERS = {suffix: power for power, suffix in zip(range(-9, 21, 3), [*"num", "", *"kMGTPE"], strict=True)}
+_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
 
 
 def amount(value: Data) -> int | None:
@@ -28,8 +25,10 @@ def _milli(found: str | int) -> int | None:
     match = _PARTS.fullmatch(spelt) if spelt is not None else None
     if match is None:
         return None
-    scale = Fraction(10) ** int(match[2]) if match[2] else _SCALES[match[3]]
-    steps = int(match[1]) * scale * 1000
+    steps = int(match[1]) * _BINARY.get(match[3] or "", 1)
+    power = 3 + (int(match[2]) if match[2] else _POWERS.get(match[3], 0))
+    if power >= 0:
+        return int(steps * 10**power)
     # Away from zero, as Kubernetes rounds.
-    rounded = -(-abs(steps).numerator // abs(steps).denominator)
+    rounded = -int(-abs(steps) // 10**-power)
     return rounded if steps > 0 else -rounded

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +10,10 @@ from pathlib import Path
 def replace_file(path: Path, content: bytes) -> None:
     """Put new content in the place of a file, which keeps its rights; whoever reads it meanwhile sees old or new."""
     # A link stays a link: what it leads to is what changes.
+    from tempfile import mkstemp
+
     target = os.path.realpath(path)
-    descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
+    descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)

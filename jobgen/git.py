@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 # Settings of the machine must not change what a repository means.
 _QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -43,13 +46,18 @@ def resolve(folder: Path, revision: str) -> str:
         return done.stdout.decode().strip()
     if top_of(folder) is None:
         raise GitError("this is not a Git repository, so it has no revisions")
-    shallow = _run(folder, "rev-parse", "--is-shallow-repository")
-    if shallow and shallow.stdout.strip() == b"true":
+    if is_shallow(folder):
         raise GitError(
             f"`{revision}` is not in this shallow clone; fetch it first: `git fetch --depth=1 origin {revision}`, "
             "or `fetch-depth: 0` in CI"
         )
     raise GitError(f"there is no revision `{revision}`")
+
+
+def is_shallow(folder: Path) -> bool:
+    """Whether a clone has only the latest commits."""
+    done = _run(folder, "rev-parse", "--is-shallow-repository")
+    return done is not None and done.stdout.strip() == b"true"
 
 
 def merge_base(folder: Path, one: str, other: str) -> str:
@@ -101,6 +109,8 @@ def _contents(top: Path, names: list[bytes]) -> Iterator[bytes]:
 
 
 def _run(folder: Path, *words: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+    import subprocess
+
     try:
         return subprocess.run(  # noqa: S603 -- our own words, and a revision that was checked
             ["git", "-C", str(folder), *words],  # noqa: S607 -- whose git it is, is the user's business

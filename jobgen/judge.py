@@ -10,7 +10,7 @@ from jobgen import repo
 from jobgen.admission import pod_problems
 from jobgen.admission.objects import metadata_problems
 from jobgen.kinds import Kind
-from jobgen.model import Data, Problem, Severity, bare, derive
+from jobgen.model import Change, Data, Problem, Severity, bare, derive
 from jobgen.overlay import Cluster
 from jobgen.policy import Guard
 from jobgen.rulebook import Rulebook
@@ -45,6 +45,8 @@ class Judge:
         self.rulebook = Rulebook(rules)
         self.guard = guard
         self._schemas: Schemas = {}
+        # An object is asked about several times before the next one comes.
+        self._last: Manifest | None = None
 
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -62,8 +64,10 @@ class Judge:
 
     def manifest(self, made: Data) -> Manifest:
         """The object as rules look at it."""
-        api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
-        return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
+        if self._last is None or self._last.object is not made:
+            api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
+            self._last = Manifest(made, self.kinds.get((api_version, name)), self.cluster)
+        return self._last
 
     def _admission(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator makes of it."""
@@ -106,7 +110,9 @@ class Judge:
         for (known, kind), described in self.kinds.items():
             if kind == name and known.rpartition("/")[0] == group:
                 message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
-                return Problem("old-api-version", message, made.get("apiVersion"), category="schema")
+                node = made.get("apiVersion")
+                newer = (Change("set", node, known),)
+                return Problem("old-api-version", message, node, category="schema", mend=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -10,18 +11,27 @@ from jobgen.rules import Row, Rule
 from jobgen.view import Container, Manifest, Pod
 
 _ByField = dict[str, list[Rule]]
+_REMEMBERED = 4096
+
+
+class _Asked(NamedTuple):
+    """Rules about one sort of part: those that look at every such part, and those that look at one of its fields."""
+
+    always: list[Rule]
+    some: _ByField
 
 
 class _Table(NamedTuple):
-    """The rules that concern one kind, by what they look at."""
+    """The rules that concern one kind, by what they look at; and templates that some of them have found to be fine."""
 
     manifest: list[Rule]
     role: list[Rule]
-    pod: list[Rule]
-    pod_fields: _ByField
-    container: list[Rule]
-    container_fields: _ByField
+    pod: _Asked
+    container: _Asked
+    pod_beyond: _Asked
+    container_beyond: _Asked
     fleet: list[Rule]
+    fine: set[bytes]
 
 
 class Rulebook:
@@ -40,10 +50,8 @@ class Rulebook:
         for role in manifest.roles:
             for rule in table.role:
                 _ask(rule, role, problems)
-            pod = role.pod
-            _look(pod, pod.spec, table.pod, table.pod_fields, problems)
-            for container in (*pod.containers, *pod.init_containers):
-                _look(container, container.data, table.container, table.container_fields, problems)
+            _look_at_pod(role.pod, table.pod_beyond, table.container_beyond, problems)
+            _look_once(role.pod, table, problems)
         return problems
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
@@ -70,31 +78,56 @@ def _table(rules: list[Rule], *, known: bool) -> _Table:
     return _Table(
         manifest=on("manifest", "job") if known else on("manifest"),
         role=on("role"),
-        pod=[rule for rule in on("pod") if not rule.fields],
-        pod_fields=_by_field(on("pod")),
-        container=[rule for rule in on("container") if not rule.fields],
-        container_fields=_by_field(on("container")),
+        pod=_asked(rule for rule in on("pod") if not rule.beyond),
+        container=_asked(rule for rule in on("container") if not rule.beyond),
+        pod_beyond=_asked(rule for rule in on("pod") if rule.beyond),
+        container_beyond=_asked(rule for rule in on("container") if rule.beyond),
         fleet=on("fleet"),
+        fine=set(),
     )
 
 
-def _by_field(rules: list[Rule]) -> _ByField:
-    found: _ByField = {}
+def _asked(rules: Iterable[Rule]) -> _Asked:
+    found = _Asked([], {})
     for rule in rules:
         for field in rule.fields:
-            found.setdefault(field, []).append(rule)
+            found.some.setdefault(field, []).append(rule)
+        if not rule.fields:
+            found.always.append(rule)
     return found
 
 
-def _look(
-    part: Pod | Container, fields: Iterable[str], always: list[Rule], some: _ByField, problems: list[Problem]
-) -> None:
+def _look_once(pod: Pod, table: _Table, problems: list[Problem]) -> None:
+    """Ask the rules that look at the template alone; roles and jobs say the same again and again."""
+    try:
+        key = marshal.dumps(pod.template)
+    except ValueError:
+        # A traced template: it is looked at because something is wrong with it.
+        _look_at_pod(pod, table.pod, table.container, problems)
+        return
+    if key in table.fine:
+        return
+    before = len(problems)
+    _look_at_pod(pod, table.pod, table.container, problems)
+    if len(problems) == before:
+        if len(table.fine) >= _REMEMBERED:
+            table.fine.clear()
+        table.fine.add(key)
+
+
+def _look_at_pod(pod: Pod, on_pod: _Asked, on_container: _Asked, problems: list[Problem]) -> None:
+    _look(pod, pod.spec, on_pod, problems)
+    for container in (*pod.containers, *pod.init_containers):
+        _look(container, container.data, on_container, problems)
+
+
+def _look(part: Pod | Container, fields: Iterable[str], rules: _Asked, problems: list[Problem]) -> None:
     """Ask the rules that are about every such part, and those about a field that it has; each once."""
-    for rule in always:
+    for rule in rules.always:
         _ask(rule, part, problems)
     asked: set[str] = set()
     for field in fields:
-        for rule in some.get(field, ()):
+        for rule in rules.some.get(field, ()):
             if rule.name not in asked:
                 asked.add(rule.name)
                 _ask(rule, part, problems)

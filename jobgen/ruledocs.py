@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from inspect import cleandoc
+from textwrap import dedent
 from typing import NamedTuple
 
 from jobgen import repo
@@ -27,6 +27,11 @@ class RuleDoc(NamedTuple):
     text: str = ""
 
 
+def names() -> frozenset[str]:
+    """The name of every rule."""
+    return frozenset((*(said[0] for said in ROAD_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
+
+
 @cache
 def documented() -> dict[str, RuleDoc]:
     """Every rule, in the order of categories and names."""
@@ -39,8 +44,8 @@ def documented() -> dict[str, RuleDoc]:
 
 
 def _doc(rule: Rule) -> RuleDoc:
-    summary, _, text = cleandoc(rule.check.__doc__ or "").partition("\n")
-    return RuleDoc(rule.name, rule.category, rule.severity, summary, text.strip())
+    summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
+    return RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip())
 
 
 def example(name: str) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Document, Expander, dead_deletions
-from jobgen.make import facets_of, identity_of, items_of, make
+from jobgen.make import facets_of, identity_of, is_spec, items_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Mark, Problem, mark_of
 from jobgen.path import Step, pointer
@@ -92,6 +92,7 @@ class Tracer:
         self.shelf = shelf
         self._marked: Catalogue | None = None
         self._expanders: dict[str, Expander] = {}
+        self._bare: dict[str, Expander] = {}
 
     def catalogue(self) -> Catalogue:
         """The catalogue, with places."""
@@ -106,13 +107,24 @@ class Tracer:
             self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds))
         return self._expanders[env]
 
+    def _layers_of(self, job: Job, env: str) -> Expander:
+        """The layers of a job: with places, unless nothing of them reaches it, as with most manifests."""
+        if env not in self._bare:
+            self._bare[env] = Expander(self.shelf.environment(env, []), list(self.shelf.kinds))
+        expander = self._bare[env]
+        environment = expander.environment
+        untouched = not is_spec(job.document.data) and environment.namespace is None
+        if untouched and not environment.patches_for(facets_of(job.document, expander)):
+            return expander
+        return self.expander(env)
+
     def _takes(self, job: Job, env: str) -> bool:
         expander = self.expander(env)
         return expander.environment.takes(facets_of(job.document, expander))
 
     def trace(self, job: Job, env: str) -> Traced:
         """The job walked again in an environment."""
-        expander, document = self.expander(env), job.marked()
+        expander, document = self._layers_of(job, env), job.marked()
         traced = Traced(None, [], [])
         patches = expander.environment.patches_for(facets_of(document, expander))
         made = make(document, expander, patches, traced.problems, traced.deletions)

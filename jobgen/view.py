@@ -6,7 +6,6 @@ Whatever is missing, or of another type than its schema says, is empty here: the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 from jobgen import kinds
@@ -48,24 +47,23 @@ def at(node: Data, *steps: str) -> Data:
     return node
 
 
-def devices(resources: Data) -> int:
-    """How many accelerators a container gets: its limits count, requests only where there is no limit."""
-    wanted = {**mapping(at(resources, "requests")), **mapping(at(resources, "limits"))}
-    return sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(str(name)))
-
-
 class Container:
     """A container of a pod, or what a kind without templates says of its main one."""
+
+    __slots__ = ("_gpus", "_wording", "data", "init", "limits", "name", "pod", "requests", "words")
 
     def __init__(self, data: dict[str, Data], pod: Pod, *, init: bool) -> None:
         self.data = data
         self.pod = pod
         self.init = init
-
-    @property
-    def name(self) -> str:
-        """Its name; empty where there is none."""
-        return text(self.data.get("name"))
+        self.name = text(data.get("name"))
+        self.words: list[Data] = [*items(data.get("command")), *items(data.get("args"))]
+        """Command and arguments, one after the other."""
+        resources = mapping(data.get("resources"))
+        self.limits = mapping(resources.get("limits"))
+        self.requests = mapping(resources.get("requests"))
+        self._gpus: int | None = None
+        self._wording: str | None = None
 
     @property
     def variables(self) -> Iterator[tuple[str, dict[str, Data]]]:
@@ -75,35 +73,27 @@ class Container:
                 yield text(entry.get("name")), entry
 
     @property
-    def words(self) -> list[Data]:
-        """Command and arguments, one after the other."""
-        return [*items(self.data.get("command")), *items(self.data.get("args"))]
-
-    @cached_property
     def wording(self) -> str:
         """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
-        lines = [text(self.data.get("image")), *map(text, self.words)]
-        lines += [f"{name}={text(entry.get('value'))}" for name, entry in self.variables]
-        return "\n".join(lines)
+        if self._wording is None:
+            lines = [text(self.data.get("image")), *map(text, self.words)]
+            lines += [f"{name}={text(entry.get('value'))}" for name, entry in self.variables]
+            self._wording = "\n".join(lines)
+        return self._wording
 
     @property
-    def limits(self) -> dict[str, Data]:
-        """Its limits, by resource."""
-        return mapping(at(self.data, "resources", "limits"))
-
-    @property
-    def requests(self) -> dict[str, Data]:
-        """Its requests, by resource."""
-        return mapping(at(self.data, "resources", "requests"))
-
-    @cached_property
     def gpus(self) -> int:
-        """How many accelerators it gets."""
-        return devices(self.data.get("resources")) if "resources" in self.data else 0
+        """How many accelerators it gets: its limits count, requests only where there is no limit."""
+        if self._gpus is None:
+            wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
+            self._gpus = sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
+        return self._gpus
 
 
 class Pod:
     """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
+
+    __slots__ = ("containers", "gpus", "init_containers", "main", "metadata", "partial", "role", "spec", "template")
 
     def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
         self.template = template
@@ -111,40 +101,32 @@ class Pod:
         self.partial = partial
         self.metadata = mapping(template.get("metadata"))
         self.spec = mapping(template.get("spec"))
-
-    @cached_property
-    def containers(self) -> list[Container]:
-        """Its containers, without those that only prepare."""
-        found = items(self.spec.get("containers"))
-        return [Container(data, self, init=False) for data in found if isinstance(data, dict)]
-
-    @cached_property
-    def init_containers(self) -> list[Container]:
-        """The containers that run before the others."""
-        found = items(self.spec.get("initContainers"))
-        return [Container(data, self, init=True) for data in found if isinstance(data, dict)]
-
-    @property
-    def main(self) -> Container | None:
+        found, preparing = items(self.spec.get("containers")), items(self.spec.get("initContainers"))
+        self.containers = [Container(data, self, init=False) for data in found if isinstance(data, dict)]
+        self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
+        self.main = _main(self.containers, role.manifest.kind)
         """The container that trains: the one its operator looks for, or the first."""
-        wanted = bare(self.role.manifest.kind.container) if self.role.manifest.kind else ""
-        named = (container for container in self.containers if container.name == wanted)
-        return next(named, self.containers[0] if self.containers else None)
+        held = sum(container.gpus for container in self.containers)
+        self.gpus = max([held, *(container.gpus for container in self.init_containers)])
+        """How many accelerators one such pod holds."""
 
     @property
     def volumes(self) -> Iterator[dict[str, Data]]:
         """Its volumes."""
         return (volume for volume in items(self.spec.get("volumes")) if isinstance(volume, dict))
 
-    @cached_property
-    def gpus(self) -> int:
-        """How many accelerators one such pod holds."""
-        preparing = [container.gpus for container in self.init_containers]
-        return max([sum(container.gpus for container in self.containers), *preparing])
+
+def _main(containers: list[Container], kind: Kind | None) -> Container | None:
+    wanted = bare(kind.container) if kind else ""
+    return next(
+        (container for container in containers if container.name == wanted), containers[0] if containers else None
+    )
 
 
 class Role:
     """A role of a job: `key` is its name as it was written, `described` what its kind says of it, if anything."""
+
+    __slots__ = ("count", "described", "key", "manifest", "name", "pod", "replica", "spelling")
 
     def __init__(self, key: Data, replica: dict[str, Data], manifest: Manifest) -> None:
         self.key = key
@@ -152,20 +134,12 @@ class Role:
         self.manifest = manifest
         self.spelling = str(bare(key))
         self.described = _described(self.spelling, manifest.kind)
-
-    @property
-    def name(self) -> str:
+        self.name = self.described.name if self.described else self.spelling.lower()
         """The role as jobgen calls it, whatever the kind's spelling."""
-        return self.described.name if self.described else self.spelling.lower()
-
-    @property
-    def count(self) -> int:
+        self.count = _count(replica, self.described, manifest.kind)
         """How many pods it has: what is written, or what the operator takes where nothing is."""
-        kind = self.manifest.kind
-        written = whole(self.replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
-        if written is not None:
-            return max(written, 0)
-        return self.described.omitted if self.described else 1
+        self.pod = Pod(mapping(replica.get("template")), self)
+        """Its pods, all alike."""
 
     @property
     def restart_policy(self) -> str:
@@ -174,31 +148,36 @@ class Role:
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
         return text(self.replica.get("restartPolicy")) or own or default
 
-    @cached_property
-    def pod(self) -> Pod:
-        """Its pods, all alike."""
-        return Pod(mapping(self.replica.get("template")), self)
-
     @property
     def gpus(self) -> int:
         """How many accelerators all its pods hold."""
         return self.count * self.pod.gpus
 
 
+def _count(replica: dict[str, Data], described: kinds.Role | None, kind: Kind | None) -> int:
+    written = whole(replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
+    if written is not None:
+        return max(written, 0)
+    return described.omitted if described else 1
+
+
 class Manifest:
     """A whole object, in the cluster of its environment."""
+
+    __slots__ = ("annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "roles", "spec")
 
     def __init__(self, made: Data, kind: Kind | None, cluster: Cluster) -> None:
         self.object: dict[str, Data] = made
         self.kind = kind
         self.cluster = cluster
+        self.kind_name = text(made.get("kind"))
+        """The kind as it is written."""
         self.metadata = mapping(made.get("metadata"))
         self.spec = mapping(made.get("spec"))
-
-    @property
-    def kind_name(self) -> str:
-        """The kind as it is written."""
-        return text(self.object.get("kind"))
+        self.labels = mapping(self.metadata.get("labels"))
+        self.annotations = mapping(self.metadata.get("annotations"))
+        self.roles = list(_roles(self)) if kind else []
+        """Its roles, in the order they were written."""
 
     @property
     def name(self) -> str:
@@ -211,16 +190,6 @@ class Manifest:
         return text(self.metadata.get("namespace"))
 
     @property
-    def labels(self) -> dict[str, Data]:
-        """Its labels."""
-        return mapping(self.metadata.get("labels"))
-
-    @property
-    def annotations(self) -> dict[str, Data]:
-        """Its annotations."""
-        return mapping(self.metadata.get("annotations"))
-
-    @property
     def run_policy(self) -> dict[str, Data]:
         """What the operator does with the whole job."""
         return mapping(self.spec.get("runPolicy"))
@@ -229,11 +198,6 @@ class Manifest:
     def operator_version(self) -> str:
         """The declared version of its operator; empty where none is declared: then the newest that has the kind."""
         return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
-
-    @cached_property
-    def roles(self) -> list[Role]:
-        """Its roles, in the order they were written."""
-        return list(_roles(self)) if self.kind else []
 
     def role(self, name: str) -> Role | None:
         """The role that jobgen calls so, if the job has it."""

@@ -4,6 +4,7 @@
 """
 
 import json
+import random
 from collections import Counter
 from copy import deepcopy
 from importlib import resources
@@ -19,6 +20,7 @@ from jobgen.blame import culprit, culprits, node_at, without
 from jobgen.commands.policy import list_policies, run_cases
 from jobgen.model import Severity, bare, mark_of, plain
 from jobgen.policy import Facts, Guard, Policies, compile_policies
+from jobgen.policy.glimpse import seen
 from jobgen.policyfiles import load_policies
 from jobgen.source import read
 
@@ -389,3 +391,41 @@ def test_null_is_as_good_as_left_out():
 
 def test_nothing_is_known_to_an_empty_guard():
     assert list(Policies().problems({"apiVersion": "v1", "kind": "Pod"}, Facts())) == []
+
+
+OURS = load_policies(ROOT).policies
+CASES_OF_POLICIES = [
+    document.data
+    for path in sorted((ROOT / "policies/tests").rglob("*.yaml"))
+    for document in read(path.read_bytes(), path.name).documents
+    if document.data.get("apiVersion") != "jobgen.dev/v1"
+]
+
+
+def _mutated(tree, chance):
+    """The tree with some parts left out, and some words swapped."""
+    if isinstance(tree, dict):
+        return {key: _mutated(value, chance) for key, value in tree.items() if chance.random() > 0.03}
+    if isinstance(tree, list):
+        return [_mutated(value, chance) for value in tree if chance.random() > 0.03]
+    return chance.choice(["Always", "Never", "1", 2, "8", 8]) if chance.random() < 0.05 else tree
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_shipped_policy_looks_at_nothing_but_what_it_says(seed):
+    chance = random.Random(seed)
+    for original in CASES_OF_POLICIES:
+        made = _mutated(original, chance)
+        for policy, bindings in OURS.policies:
+            if policy.sight is None or "apiVersion" not in made or "kind" not in made:
+                continue
+            alone = OURS._replace(policies=((policy, bindings),))
+            glimpse = {**seen(made, policy.sight), "apiVersion": made["apiVersion"], "kind": made["kind"]}
+
+            assert bool(list(alone.problems(made, Facts()))) == bool(list(alone.problems(glimpse, Facts()))), (
+                policy.name
+            )
+
+
+def test_every_shipped_policy_without_params_says_what_it_looks_at():
+    assert {policy.name for policy, _ in OURS.policies if policy.sight is None} == {"mxjob-deprecated"}

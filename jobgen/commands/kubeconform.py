@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jobgen import repo
-from jobgen.emit import to_json
 from jobgen.model import Finding, Identity, Severity
 from jobgen.station import Rendered
 
@@ -35,7 +30,9 @@ class FailedError(Exception):
 
 def installed() -> str | None:
     """Where the binary is, if it is there."""
-    return shutil.which("kubeconform")
+    from shutil import which
+
+    return which("kubeconform")
 
 
 def disagreements(root: Path, objects: Iterable[Opinion], findings: Sequence[Finding]) -> list[Finding]:
@@ -71,8 +68,12 @@ def _said(verdict: dict[str, Any]) -> str:
 
 def _verdicts(root: Path, objects: list[Opinion]) -> list[tuple[Rendered, dict[str, Any]]]:
     """What kubeconform says of each object that it has a schema for."""
+    from tempfile import TemporaryDirectory
+
+    from jobgen.emit import to_json
+
     found: list[tuple[Rendered, dict[str, Any]]] = []
-    with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
+    with TemporaryDirectory(prefix="jobgen-") as folder:
         # Operators of different ages have different schemas for one kind: each gets a run of its own.
         shapes = sorted({_shape(schema) for _, schema in objects})
         for number, shape in enumerate(shapes):
@@ -94,6 +95,9 @@ def _shape(schema: str) -> str:
 
 
 def _run(root: Path, home: Path, shape: str) -> list[dict[str, Any]]:
+    import json
+    import subprocess
+
     folders = dict.fromkeys((root / "schemas", repo.shipped("schemas")))
     command = [str(installed()), "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
     for folder in folders:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import marshal
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.cel import Bound, Failed, bind
+from jobgen.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.model import Data, Leaf, Problem, Severity, bare, plain
+from jobgen.policy.code import NAMES
+from jobgen.policy.glimpse import Sight, joined, seen
 from jobgen.policy.match import Match, Request, plural
 from jobgen.policy.params import Missing, Shelf
 from jobgen.policy.parse import Binding, Policy, Validation
@@ -23,6 +26,7 @@ _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SOMEBODY = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
 _CONDITIONS, _PARAMS = -1, -2
 _OBJECT = frozenset(("object", "oldObject"))
+_REMEMBERED = 4096
 
 
 class Facts(NamedTuple):
@@ -59,6 +63,19 @@ class _Concern(NamedTuple):
     policy: Policy
     bindings: tuple[tuple[Binding, bool], ...]
     takes_all: bool
+    plain: bool
+    """Whether it reads the object alone, so that it can be asked together with others."""
+
+
+class _Concerned(NamedTuple):
+    """The policies that mean a kind, and one expression that holds if an object passes all the plain ones."""
+
+    policies: tuple[_Concern, ...]
+    together: Expression | None
+    sight: Sight | None
+    """All that they look at, if they say so and mean every object of the kind."""
+    fine: set[bytes]
+    """What was seen of objects that passed."""
 
 
 class Guard:
@@ -67,7 +84,7 @@ class Guard:
     def __init__(self, policies: Policies, facts: Facts) -> None:
         self.policies = policies
         self.facts = facts
-        self._by_kind: dict[tuple[str, str], tuple[_Concern, ...]] = {}
+        self._by_kind: dict[tuple[str, str], _Concerned] = {}
 
     def problems(self, made: Data) -> Iterator[Problem]:
         """Everything that the policies have against the creation of an object."""
@@ -76,42 +93,57 @@ class Guard:
         concerned = self._by_kind.get(key)
         if concerned is None:
             concerned = self._by_kind[key] = self._concerned(*key)
-        if not concerned:
+        if not concerned.policies:
             return
-        subject = self._subject(made, *key, traced=type(kind) is Leaf or type(api_version) is Leaf)
+        traced = type(kind) is Leaf or type(api_version) is Leaf
+        glimpse = marshal.dumps(seen(made, concerned.sight)) if concerned.sight and not traced else b""
+        if glimpse and glimpse in concerned.fine:
+            return
+        found = list(self._found(made, key, concerned, traced=traced))
+        if glimpse and not found:
+            if len(concerned.fine) >= _REMEMBERED:
+                concerned.fine.clear()
+            concerned.fine.add(glimpse)
+        yield from found
+
+    def _found(self, made: Data, key: tuple[str, str], concerned: _Concerned, *, traced: bool) -> Iterator[Problem]:
+        subject = self._subject(made, *key, traced=traced)
         # An object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_seen(subject))
-        for concern in concerned:
-            if _passes(concern.policy, bound):
+        together = concerned.together is not None and concerned.together(bound) is True
+        for concern in concerned.policies:
+            if (together and concern.plain) or _passes(concern.policy, bound):
                 continue
             if concern.takes_all or concern.policy.match.takes(subject.request):
                 for violation in self._violations(concern, subject, bound):
                     yield from _told(violation, subject)
 
-    def _concerned(self, api_version: str, kind: str) -> tuple[_Concern, ...]:
+    def _concerned(self, api_version: str, kind: str) -> _Concerned:
         group, _, version = api_version.rpartition("/")
         resource = self._resource(group, kind)
-        return tuple(
+        found = tuple(
             _Concern(
                 policy=policy,
                 bindings=tuple((binding, binding.match == Match()) for binding in bindings),
                 takes_all=policy.match.takes_all,
+                plain=_is_plain(policy),
             )
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.means(group, version, resource)
         )
+        return _Concerned(found, _together(concern.policy for concern in found if concern.plain), _sight(found), set())
 
     def _resource(self, group: str, kind: str) -> str:
         return self.facts.plurals.get((group, kind)) or plural(kind)
 
     def _subject(self, made: Data, api_version: str, kind: str, *, traced: bool) -> Subject:
         group, _, version = api_version.rpartition("/")
-        seen = plain(made) if traced else made
-        metadata = seen.get("metadata")
+        shown = plain(made) if traced else made
+        metadata = shown.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         namespace = "" if kind in _WITHOUT_NAMESPACE else str(metadata.get("namespace") or "default")
         if namespace and metadata.get("namespace") != namespace:
-            seen = {**seen, "metadata": {**metadata, "namespace": namespace}}
+            shown = {**shown, "metadata": {**metadata, "namespace": namespace}}
         labels = metadata.get("labels")
         request = Request(
             group=group,
@@ -123,7 +155,7 @@ class Guard:
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.shelf.labels(namespace),
         )
-        return Subject(made, seen, request, traced)
+        return Subject(made, shown, request, traced)
 
     def _violations(self, concern: _Concern, subject: Subject, bound: Bound) -> list[_Violation]:
         """What a policy has against an object, the gravest word of its bindings for each validation."""
@@ -153,7 +185,7 @@ class Guard:
 
     def _scene(self, policy: Policy, subject: Subject, param: Data, bound: Bound) -> Scene:
         """What a policy's expressions see; what costs something is made where it is read."""
-        seen = _seen(subject)
+        known = _seen(subject)
         more: dict[str, Data] = {}
         if "params" in policy.reads:
             more["params"] = param
@@ -162,7 +194,38 @@ class Guard:
         if "namespaceObject" in policy.reads:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.shelf.namespace(name) if name else None
-        return Scene(policy, {**seen, **more}) if more else Scene(policy, seen, bound)
+        return Scene(policy, {**known, **more}) if more else Scene(policy, known, bound)
+
+
+def _sight(concerned: Iterable[_Concern]) -> Sight | None:
+    """What policies look at, all together; None if one of them may look anywhere, or at more than the object."""
+    sight: Sight = {}
+    for policy, bindings, takes_all, _ in concerned:
+        selects = not takes_all or not all(takes for _, takes in bindings)
+        if policy.sight is None or policy.param_kind or selects or not policy.reads <= _OBJECT | {"variables"}:
+            return None
+        sight = joined(sight, policy.sight)
+    return sight
+
+
+def _is_plain(policy: Policy) -> bool:
+    codes = [*policy.conditions, *(validation.code for validation in policy.validations)]
+    return policy.param_kind is None and all(code.names <= _OBJECT and not code.variables for code in codes)
+
+
+def _together(policies: Iterable[Policy]) -> Expression | None:
+    """All policies as one expression: an object that passes is handed over and walked once."""
+    parts = [_as_one(policy) for policy in policies]
+    if len(parts) < 2:
+        return None
+    compiled = compile_cel(" && ".join(parts), NAMES)
+    return compiled if isinstance(compiled, Expression) else None
+
+
+def _as_one(policy: Policy) -> str:
+    """A policy as one expression, which holds or not; where it fails, the long way tells what of it."""
+    unmet = "".join(f"!({code.whole}\n) || " for code in policy.conditions)
+    return f"({unmet}({' && '.join(f'({item.code.whole}{chr(10)})' for item in policy.validations)}))"
 
 
 def _seen(subject: Subject) -> dict[str, Data]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jobgen.model import Data, Problem, Severity, bare, plain
 from jobgen.policy.code import IDENTIFIER, RESERVED, Code, names_in, refusal
 from jobgen.policy.format import format_faults
+from jobgen.policy.glimpse import LOOKS_AT, Sight, sight_of
 from jobgen.policy.match import Match, Selector, parse_match, parse_selector
 
 GROUP = "admissionregistration.k8s.io"
@@ -35,6 +36,8 @@ class Policy(NamedTuple):
     ignores_errors: bool
     param_kind: tuple[str, str] | None
     reads: frozenset[str]
+    sight: Sight | None
+    """What of an object it says that it looks at; None if it says nothing."""
 
 
 class _Terms(NamedTuple):
@@ -114,7 +117,13 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
         ignores_errors=raw.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
         reads=frozenset(name for code in codes if code for name in code.names),
+        sight=_sight(plain(document["metadata"])),
     )
+
+
+def _sight(metadata: dict[str, Data]) -> Sight | None:
+    said = (metadata.get("annotations") or {}).get(LOOKS_AT)
+    return sight_of(said) if isinstance(said, str) and said.split() else None
 
 
 def _validation(

@@ -54,6 +54,7 @@ class Rule(NamedTuple):
     fields: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     gather: Callable[..., Iterable[Row]] | None = None
+    beyond: bool = False
 
     @property
     def summary(self) -> str:
@@ -68,17 +69,20 @@ def rule(
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
     gather: Callable[..., Iterable[Row]] | None = None,
+    beyond: bool = False,
 ) -> Callable[[Callable[..., Iterable[Fault]]], Rule]:
     """Make a rule of a generator function.
 
     `fields`: look only at containers or pods that have one of these. `kinds`: look only at objects of these kinds.
     `gather`: of a fleet rule, what it keeps of each object; the rule itself is then given all that was kept, and the
-    cluster.
+    cluster. `beyond`: that a rule on containers or pods looks beyond their template, at the role or the job: what it
+    says of one is not true of all that are alike.
     """
 
     def made(check: Callable[..., Iterable[Fault]]) -> Rule:
         category = check.__module__.split(".")[-2]
-        return Rule(check.__name__.replace("_", "-"), category, severity, on, check, fields, kinds, gather)
+        name = check.__name__.replace("_", "-")
+        return Rule(name, category, severity, on, check, fields, kinds, gather, beyond)
 
     return made
 

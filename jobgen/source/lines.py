@@ -7,14 +7,14 @@ keys), and then the exact reader is asked. A property test holds the two against
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.model import Data
 from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import resolve, through_json
 
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
-_LINE = re.compile(r"^( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))$", re.MULTILINE)
+_LINE = re.compile(r"( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))\Z")
 _REST = re.compile(
     r"""(\[[^\n#]{0,1000}\]|\{[^\n#]{0,1000}\})\ *(?:\ \#.*)?\Z
     |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
@@ -42,7 +42,20 @@ _DOUBTFUL_KEYS = frozenset(
     "y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF null Null NULL".split()
 )
 
+
+class _Row(NamedTuple):
+    """A line: its column, that of what follows a dash, its key, its value; and whether the value is still to come."""
+
+    column: int
+    inner: int
+    key: str
+    value: Data
+    waits: bool
+
+
 _known: dict[str, Any] = {}
+# Manifests say the same lines again and again: what a line is need be found out once.
+_rows: dict[str, _Row] = {}
 _KNOWN_LIMIT = 50_000
 _FLOW_LIMIT = 400
 # Block and flow share one bound on depth; a value in brackets is at most as deep as it has of them.
@@ -58,50 +71,60 @@ def read_lines(text: str) -> tuple[bool, Data]:
     """Whether the document is of the plain sort, and if so its data."""
     if not text.replace("\n", " ").isprintable():
         return False, None
-    rows = _LINE.findall(text)
-    if len(rows) != text.count("\n") + 1:
-        return False, None
     try:
-        return True, _build(rows)
+        return True, _build(text.split("\n"))
     except _NotSureError:
         return False, None
 
 
-def _build(rows: list[tuple[str, str, str, str, str]]) -> Data:
+def _row(line: str) -> _Row:
+    """What a line is, remembered."""
+    match = _LINE.match(line)
+    if match is None:
+        raise _NotSureError
+    indent, dash, key, rest, item = match.groups("")
+    column = len(indent)
+    inner = column + len(dash) if dash else -1
+    if key in _DOUBTFUL_KEYS or (not key and not dash and item and item[0] != "#"):
+        raise _NotSureError
+    waits = bool(key) and (not rest or rest[0] == "#")
+    value = None if waits or not (key or dash) else _scalar(rest if key else item)
+    row = _Row(column, inner, key, value, waits)
+    if len(_rows) > _KNOWN_LIMIT:
+        _rows.clear()
+    _rows[line] = row
+    return row
+
+
+def _build(lines: list[str]) -> Data:
     root: Data = None
     # The open containers with their columns; `waiting` is the key whose value the next line may open.
     columns: list[int] = [-1]
     open_nodes: list[Any] = [None]
     waiting: tuple[Any, str, int] | None = None
-    for indent, dash, key, rest, item in rows:
-        column = len(indent)
-        if dash:
+    for line in lines:
+        column, inner, key, value, waits = _rows.get(line) or _row(line)
+        if inner >= 0:
             node = _to_list(column, columns, open_nodes, waiting)
             waiting = None
             if not key:
-                node.append(_scalar(item))
+                node.append(value)
                 continue
-            column += len(dash)
+            column = inner
             mapping: dict[str, Any] = {}
             node.append(mapping)
             columns.append(column)
             open_nodes.append(mapping)
         elif not key:
-            if item and item[0] != "#":
-                raise _NotSureError
             continue
         else:
             if columns[-1] != column or type(open_nodes[-1]) is list:
                 root = _to_map(column, columns, open_nodes, waiting, root)
             mapping = open_nodes[-1]
-        if key in mapping or key in _DOUBTFUL_KEYS:
+        if key in mapping:
             raise _NotSureError
-        if rest and rest[0] != "#":
-            mapping[key] = _known[rest] if rest in _known else _scalar(rest)
-            waiting = None
-        else:
-            mapping[key] = None
-            waiting = (mapping, key, column)
+        mapping[key] = value
+        waiting = (mapping, key, column) if waits else None
     return root
 
 

@@ -1,0 +1,58 @@
+"""The part of an object that policies say they look at: what is alike there was judged before.
+
+A policy may say so in its annotation `jobgen.dev/looks-at`: one path a line, `*` for any key or item. It is a promise
+of whoever wrote the policy, and only saves time: an object that does not pass is always judged whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.model import Data
+
+LOOKS_AT = "jobgen.dev/looks-at"
+_WHOLE: dict[str, Any] = {}
+
+Sight = dict[str, Any]
+"""Steps to look along, each with those behind it; nothing behind a step means all that is there."""
+
+
+def sight_of(paths: str) -> Sight:
+    """The paths of an annotation as a tree of steps."""
+    tree: Sight = {}
+    for path in paths.split():
+        node = tree
+        for step in path.split("."):
+            node = node.setdefault(step, {})
+    return tree
+
+
+def joined(one: Sight, other: Sight) -> Sight:
+    """All that either of two looks at."""
+    both = {step: joined(below, other[step]) if step in other else below for step, below in one.items()}
+    merged = {**both, **{step: below for step, below in other.items() if step not in one}}
+    # Whoever looks at all of a thing sees more than whoever looks at parts of it.
+    return {step: _WHOLE if _is_whole(step, one, other) else below for step, below in merged.items()}
+
+
+def _is_whole(step: str, *trees: Sight) -> bool:
+    return any(step in tree and not tree[step] for tree in trees)
+
+
+def seen(value: Data, sight: Sight) -> Data:
+    """What of a value is seen."""
+    if not sight:
+        return value
+    if isinstance(value, dict):
+        found = {}
+        for step, below in sight.items():
+            if step[0] != "*":
+                if step in value:
+                    found[step] = seen(value[step], below)
+            else:
+                ending = step[1:]
+                found.update((key, seen(child, below)) for key, child in value.items() if key.endswith(ending))
+        return found
+    if isinstance(value, list) and "*" in sight:
+        return [seen(child, sight["*"]) for child in value]
+    return value
