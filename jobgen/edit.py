@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jobgen.emit import inline
 from jobgen.model import Data, Edit, Key, Leaf, Mark, plain
@@ -32,8 +32,9 @@ def edited(content: bytes, file: str, edits: Sequence[Edit]) -> bytes:
     for edit in ordered:
         if edit.op != "comment":
             _change(edit, wanted)
+    carried = dict(_Page(text, file).remarks(edit) for edit in ordered if edit.op == "remove")
     for edit in ordered:
-        text = _Page(text, file).change(edit)
+        text = _Page(text, file).change(edit, carried)
     new = text.encode("utf-8")
     if [plain(document) for document in documents(new, file)] != [plain(document) for document in wanted]:
         raise RefusedError("the change would touch more than it should")
@@ -121,7 +122,15 @@ class _Page:
     def span(self, mark: Mark) -> tuple[int, int]:
         return self.offset(mark.line, mark.column), self.offset(mark.end_line, mark.end_column)
 
-    def change(self, edit: Edit) -> str:
+    def remarks(self, edit: Edit) -> tuple[str, str]:
+        """The name of an entry that is taken out, in small letters, and the comment behind it on its line."""
+        line = self.starts[edit.mark.line - 1]
+        said, written = self._line(self.masked, edit.mark.line).rstrip(), self._line(self.text, edit.mark.line)
+        place = place_of(edit._replace(was=None), self.documents)
+        alone = self._flow(line + len(said)) is None and isinstance(place.holder[place.step], Leaf)
+        return str(place.step).lower(), written[len(said) :].rstrip() if alone else ""
+
+    def change(self, edit: Edit, carried: Mapping[str, str]) -> str:
         if edit.op == "comment":
             return self._commented(*self.span(edit.mark), str(edit.value))
         place = place_of(edit._replace(was=None), self.documents)
@@ -135,7 +144,9 @@ class _Page:
                 *rest, (holder, step) = place.above
                 place = Place(holder, step, tuple(rest))
             return self._without(place)
-        return self._with(place, edit)
+        moved = next(iter(edit.value)) if isinstance(edit.value, dict) and edit.value else edit.key
+        # Who moves an entry means what is said of it, too.
+        return self._with(place, edit, carried.get(edit.key.lower()) or carried.get(moved.lower(), ""))
 
     def _spliced(self, begin: int, end: int, new: str) -> str:
         return self.text[:begin] + new + self.text[end:]
@@ -203,7 +214,7 @@ class _Page:
             return self._spliced(begin, self.offset(behind.mark.line, behind.mark.column), "")
         return self._spliced(line_start, self._end_of(key, place.holder[key]), "")
 
-    def _with(self, place: Place, edit: Edit) -> str:
+    def _with(self, place: Place, edit: Edit, remark: str) -> str:
         key, _, behind = self._siblings(place)
         entry = f"{self._written(edit.key)}: {self._written(edit.value)}"
         begin = self.offset(key.mark.line, key.mark.column)
@@ -217,7 +228,7 @@ class _Page:
         at = self._end_of(key, place.holder[key])
         newline = "\r\n" if "\r\n" in self.text else "\n"
         missing = "" if self.text[:at].endswith("\n") else newline
-        return self._spliced(at, at, f"{missing}{' ' * (key.mark.column - 1)}{entry}{newline}")
+        return self._spliced(at, at, f"{missing}{' ' * (key.mark.column - 1)}{entry}{remark}{newline}")
 
     def _end_of(self, key: Key, value: Data) -> int:
         """The beginning of the line behind a block entry; comments above what follows belong to what follows."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobgen.mends import NOTHING, Mend, moved
+from jobgen.model import Data, Key
+
+_PATH = re.compile(r"[A-Za-z.]+")
 _LEVELS = 7
 """Deep enough for the fields of a container."""
 
@@ -44,3 +49,32 @@ def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[
             node, place = node["items"], f"{place}[]"
         else:
             return node, place
+
+
+def homeward(key: Key, made: Data, known: Mapping[str, list[str]]) -> Mend:
+    """A misplaced field of an object moved to its home, if that is no role's and no list's; safe if it has no other."""
+    holder = _holder(made, key)
+    places = known.get(key, [])
+    if holder is None or not places or not _PATH.fullmatch(places[0]):
+        return NOTHING
+    *steps, name = places[0].split(".")
+    for step in steps:
+        made = made.get(step) if isinstance(made, dict) else None
+    # Down into what its holder has, or up to what has its holder: in another branch it might mean something else.
+    if not isinstance(made, dict) or (made is not holder and _holder(made.get(name), key) is None):
+        return NOTHING
+    mend, safe = moved(key, holder[key], holder, name, made)
+    return mend, safe and len(places) == 1
+
+
+def _holder(tree: Data, key: Key) -> Data:
+    """The mapping that has this very key."""
+    if isinstance(tree, dict):
+        if any(own is key for own in tree):
+            return tree
+        tree = list(tree.values())
+    for child in tree if isinstance(tree, list) else ():
+        holder = _holder(child, key)
+        if holder is not None:
+            return holder
+    return None

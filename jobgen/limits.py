@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from jobgen.mends import NOTHING, as_quantity, spelt
 from jobgen.model import Data, Problem, plain
 from jobgen.schema import nearest, shown, to_blame
 
@@ -61,7 +62,10 @@ def _pattern(pattern: str, *, is_quantity: bool) -> Check:
             return
         rule, must = ("invalid-quantity", "be a quantity like `500m` or `4Gi`") if is_quantity else ("", "")
         message = f"`{name}` is {shown(value)}, and must {must or f'match `{pattern}`'}"
-        problems.append(Problem(rule or "invalid-value", message, to_blame(value, blame), category="schema"))
+        mend, safe = as_quantity(value) if is_quantity else NOTHING
+        problems.append(
+            Problem(rule or "invalid-value", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)
+        )
 
     return check
 
@@ -75,6 +79,9 @@ def _enum(allowed: list[Any]) -> Check:
             hint = nearest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = " or ".join(f"`{word}`" for word in words)
             message = f"`{name}` is {shown(value)}, and must be {expected}{hint}"
-            problems.append(Problem("invalid-value", message, to_blame(value, blame), category="schema"))
+            mend, safe = spelt(value, words)
+            problems.append(
+                Problem("invalid-value", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)
+            )
 
     return check

@@ -172,7 +172,10 @@ Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment"]
 
 
 class Change(NamedTuple):
-    """What would mend a fault: a leaf set or put in quotes, a key renamed or taken out, an entry put behind a key."""
+    """What would mend a fault: a leaf set or put in quotes, a key renamed or taken out, an entry put behind a key.
+
+    `key` is the name of the entry that is put in, or of the one that is taken out where the node is its value.
+    """
 
     op: Op
     node: Data

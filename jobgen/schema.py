@@ -187,10 +187,12 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
 def _enum(allowed: list[Any]) -> Check:
     # What YAML makes of a bare `off` is taken, and not what anybody would be told to write.
     words = [str(word) for word in allowed if word is not None and word is not False]
+    # To Python, zero and false are the same.
+    known = {(type(word), word) for word in allowed}
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = value.value if type(value) is Leaf else value
-        if found.__class__ is dict or found.__class__ is list or found not in allowed:
+        if found.__class__ is dict or found.__class__ is list or (type(found), found) not in known:
             hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
             mend, safe = spelt(value, words)

@@ -6,12 +6,14 @@ Each schema node becomes one closure. A property whose value has just the right 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from jobgen.homes import homes
+from jobgen.homes import homes, homeward
 from jobgen.limits import limits
-from jobgen.model import Data, Leaf, Problem, bare
+from jobgen.listkeys import repeated
+from jobgen.mends import NOTHING, renamed, retyped
+from jobgen.model import Data, Key, Leaf, Problem, bare
 from jobgen.schema import TYPES, WORDS, nearest, shown, to_blame
 from jobgen.source.limits import MAX_FAULTS
 
@@ -27,7 +29,6 @@ _REMEMBERED = 4096
 _REPEATED = ("/PodTemplate", "/ResourceRequirements")
 # A field that says no more than this needs no look beyond its type.
 _NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
-_KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 def compile_structural(schema: dict[str, Any]) -> Callable[[Data], list[Problem]]:
@@ -38,7 +39,7 @@ def compile_structural(schema: dict[str, Any]) -> Callable[[Data], list[Problem]
     def check(value: Data) -> list[Problem]:
         problems: list[Problem] = []
         judge(value, schema.get("title", ""), value, problems)
-        return problems
+        return [compiler.mended(problem, value) for problem in problems] if problems else problems
 
     return check
 
@@ -113,6 +114,14 @@ class _Compiler:
         check = _list(items, unique, nullable=nullable)
         return _remembering(check) if "$ref" in schema.get("items", {}) else check
 
+    def mended(self, problem: Problem, made: Data) -> Problem:
+        """The problem with what would mend it: a field in the wrong place is moved to the only one that it has."""
+        if problem.rule != "unknown-field" or problem.mend or type(problem.node) is not Key:
+            return problem
+        self._homes = self._homes or homes(self.root)
+        mend, safe = homeward(problem.node, made, self._homes)
+        return problem._replace(mend=mend, safe=safe)
+
     def _hint(self, field: str, known: list[str]) -> str:
         """The nearest right name beside an unknown field, or the place where a field of that name lives."""
         self._homes = self._homes or homes(self.root)
@@ -139,7 +148,7 @@ def _mapping(
         for key, child in value.items():
             field = fields.get(key, other)
             if field is None:
-                _unknown(key, name, list(fields), hint, problems)
+                _unknown(key, value, name, list(fields), hint, problems)
             elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and child.value is None)):
                 # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)
@@ -152,11 +161,19 @@ def _mapping(
 
 
 def _unknown(
-    key: str, name: str, known: list[str], hint: Callable[[str, list[str]], str], problems: list[Problem]
+    key: str,
+    holder: dict[str, Data],
+    name: str,
+    known: list[str],
+    hint: Callable[[str, list[str]], str],
+    problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FAULTS:
-        message = f"`{key}` is not a field of `{name}`{hint(str(key), known)}"
-        problems.append(Problem("unknown-field", message, key, category="schema"))
+        near = hint(str(key), known)
+        message = f"`{key}` is not a field of `{name}`{near}"
+        # A field that has its home elsewhere is not renamed to what happens to be near.
+        mend, safe = renamed(key, known, holder) if "did you mean" in near else NOTHING
+        problems.append(Problem("unknown-field", message, key, category="schema", mend=mend, safe=safe))
 
 
 def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:
@@ -174,30 +191,9 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
                 else:
                     judge(item, f"{name}[{index}]", blame, problems)
         if unique is not None and len(value) > 1:
-            problems.extend(_repeated(value, unique, name))
+            problems.extend(repeated(value, unique, name))
 
     return check
-
-
-def _repeated(items: list[Data], keys: tuple[str, ...], name: str) -> Iterator[Problem]:
-    """Items of a list that Kubernetes cannot tell apart."""
-    seen: set[Any] = set()
-    for item in items:
-        identity = _identity(item, keys)
-        if identity is not None and identity in seen:
-            repeated = "/".join(str(part) for part in identity or ())
-            node = item.get(keys[0], item) if isinstance(item, dict) and keys else item
-            message = (
-                f"`{repeated}` stands twice in `{name}`, whose items are told apart by `{'`, `'.join(keys) or 'value'}`"
-            )
-            yield Problem("duplicate-item", message, node, category="schema")
-        if identity is not None:
-            seen.add(identity)
-
-
-def _identity(item: Data, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
-    parts = [bare(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys] if isinstance(item, dict) else [bare(item)]
-    return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)
 
 
 def _scalar(kinds: list[str], form: str) -> Check:
@@ -291,4 +287,5 @@ def _anything(value: Data, name: str, blame: Data, problems: list[Problem]) -> N
 def _wrong_type(value: Data, name: str, blame: Data, expected: str) -> Problem:
     quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
     message = f"`{name}` is {shown(value)}, and must be {expected}{quote}"
-    return Problem("wrong-type", message, to_blame(value, blame), category="schema")
+    mend, safe = retyped(value, expected)
+    return Problem("wrong-type", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)

@@ -182,3 +182,54 @@ def test_any_change_of_any_text_is_that_change_or_none(data, draw):
     # `edited` has compared what it reads now with what it should; the lines that do not matter are the same.
     assert read(new.encode(), "a.yaml").findings == ()
     assert plain(read(new.encode(), "a.yaml").documents[0].data) != data or edit.op == "rename"
+
+
+@pytest.mark.parametrize("word", ["1.10", "yes", "0o7", "1_000", "2026-01-31", "~"])
+def test_a_word_is_put_in_quotes_as_it_is_written(word):
+    text = f"a: {word}   # so\nb: {{c: {word}, d: 1}}\n"
+    edits = [Edit("quote", mark) for mark in spans(read(text.encode(), "a.yaml", marked=True).documents[0].data)]
+    quoted = [edit for edit in edits if text.splitlines()[edit.mark.line - 1][edit.mark.column - 1 :].startswith(word)]
+
+    assert change(*quoted, text=text) == text.replace(word, f'"{word}"')
+
+
+@pytest.mark.parametrize("text", ["a: 'x'\n", "a: !!int 5\n", "a: &x 5\n", "a: |\n  x\n", "a: x\n  y\n"])
+def test_what_is_not_a_plain_word_is_not_quoted(text):
+    tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
+    try:
+        assert change(Edit("quote", tree["a"].mark), text=text) == text.replace("5", '"5"')
+    except RefusedError:
+        return
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit("set", at("nlp"), "cv", was="nlq"),
+        Edit("rename", at("team"), "group", was="teem"),
+        Edit("remove", at("nlp"), key="group"),
+        Edit("set", at("team"), "group"),
+        Edit("rename", at("nlp"), "group"),
+    ],
+    ids=str,
+)
+def test_another_thing_than_was_meant_is_not_changed(edit):
+    with pytest.raises(RefusedError):
+        change(placed(edit))
+
+
+@pytest.mark.parametrize("text", ["a: &x {b: 1}\nc: *x\n", "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n"])
+@pytest.mark.parametrize("op", ["set", "rename", "remove", "add"])
+def test_what_an_alias_uses_elsewhere_is_not_changed(text, op):
+    tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
+    node = tree["a"]["b"] if op == "set" else next(iter(tree["a"]))
+    with pytest.raises(RefusedError, match="by an alias"):
+        change(Edit(op, node.mark, "new", "new" if op == "add" else ""), text=text)
+
+
+def test_a_comment_follows_what_is_moved():
+    edits = [placed(Edit("remove", at("third"))), placed(Edit("add", at("name"), 3, "third"))]
+    text = TEXT.replace("third: 3\n", "third: 3  # of them\n")
+    wanted = swapped("    third: 3  # of them\n", "", text)
+
+    assert change(*edits, text=text) == swapped("# a name\n", "# a name\n  third: 3  # of them\n", wanted)

@@ -23,7 +23,7 @@ from jobgen.admission.ports import host_ports, ports, same_on_host
 from jobgen.admission.probes import NO_PROBES, PROBES
 from jobgen.admission.resources import resources
 from jobgen.admission.security import container_security
-from jobgen.model import Data, bare
+from jobgen.model import Change, Data, bare
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _POLICY = "invalid-container-policy"
@@ -90,7 +90,9 @@ def _container(container: dict[str, Data], names: set[str], around: str, pod: Po
     if image is None or image == "":
         missing(f"container `{name}`" if name else "a container", container, "image", around, pod)
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
-        pod.report("padded-image", f"`{image}` has space around the image's name", container["image"])
+        node = container["image"]
+        bare_name = (Change("set", node, image.strip(_SPACE)),)
+        pod.report("padded-image", f"`{image}` has space around the image's name", node, (bare_name, True))
 
 
 def _resize(key: str, value: Data, owner: Data, pod: Pod) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from marshal import dumps
 from typing import NamedTuple, TypeAlias
 
+from jobgen.mends import NOTHING, Mend, spelt
 from jobgen.model import Data, Leaf, Problem, bare
 from jobgen.schema import nearest
 
@@ -20,9 +21,9 @@ class Pod(NamedTuple):
     name: str
     problems: list[Problem]
 
-    def report(self, rule: str, message: str, node: Data) -> None:
-        """Note a fault that the API server will refuse the pod for."""
-        self.problems.append(Problem(rule, message, node, category="pod"))
+    def report(self, rule: str, message: str, node: Data, mend: Mend = NOTHING) -> None:
+        """Note a fault that the API server will refuse the pod for, and what would mend it."""
+        self.problems.append(Problem(rule, message, node, category="pod", mend=mend[0], safe=mend[1]))
 
     def says(self, field: str) -> bool:
         """Whether a flag of the pod is true."""
@@ -130,7 +131,8 @@ def unsupported(key: str, value: Data, words: tuple[str, ...], pod: Pod) -> None
     found = bare(value)
     known = [one for one in words if one]
     listed = ", ".join(f"`{one}`" for one in known)
-    pod.report("unsupported-value", f"`{key}` is `{found}`, not one of {listed}{nearest(found, known)}", value)
+    message = f"`{key}` is `{found}`, not one of {listed}{nearest(found, known)}"
+    pod.report("unsupported-value", message, value, spelt(value, known))
 
 
 def text(rule: str, noun: str, fits: Callable[[str], bool], hint: str, *, empty: bool = False) -> Check:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from jobgen.admission.fields import Pod, is_set, mappings, missing, string
 from jobgen.admission.names import DNS_LABEL, is_dns_label, is_label_key
 from jobgen.amounts import amount
-from jobgen.model import Data, bare
+from jobgen.mends import added, as_quantity, renamed
+from jobgen.model import Change, Data, bare
 from jobgen.schema import nearest
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
@@ -61,7 +62,7 @@ def requirements(key: str, value: Data, owner: Data, pod: Pod) -> None:
     requests = requests if isinstance(requests, dict) else _NOTHING
     huge = _amounts(limits, pod) | _amounts(requests, pod)
     for name, asked in requests.items():
-        _request(name, asked, limits.get(name), pod)
+        _request(name, asked, limits.get(name), value, pod)
     if huge and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
         pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
 
@@ -79,7 +80,7 @@ def quantity(key: str, value: Data, owner: Data, pod: Pod) -> None:
     if milli is None:
         if type(found) is str:
             message = f"`{key}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
-            pod.report("invalid-quantity", message, value)
+            pod.report("invalid-quantity", message, value, as_quantity(value))
     elif milli < 0:
         pod.report("negative-quantity", f"`{key}` is `{found}`, which is less than nothing", value)
 
@@ -95,7 +96,7 @@ def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
         if milli is None or milli < 0:
             quantity(name, value, amounts, pod)
         if sort is _UNKNOWN:
-            _unknown(name, pod)
+            _unknown(name, amounts, pod)
         elif sort is _DEVICE and milli is not None and milli % 1000:
             message = f"`{name}` is `{bare(value)}`; it is counted in whole ones"
             pod.report("fractional-device", message, value)
@@ -105,10 +106,10 @@ def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
     return huge
 
 
-def _unknown(name: str, pod: Pod) -> None:
+def _unknown(name: str, amounts: dict[str, Data], pod: Pod) -> None:
     known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
     message = f"`{name}` is not a resource of containers{nearest(name, known)}"
-    pod.report("unknown-resource", message, name)
+    pod.report("unknown-resource", message, name, renamed(name, known, amounts))
 
 
 def _pages(name: str, value: Data, milli: int | None, pod: Pod) -> None:
@@ -120,7 +121,7 @@ def _pages(name: str, value: Data, milli: int | None, pod: Pod) -> None:
         pod.report("invalid-hugepages", f"`{name}` is `{bare(value)}`, which is not a whole number of pages", value)
 
 
-def _request(name: str, asked: Data, limit: Data, pod: Pod) -> None:
+def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: Pod) -> None:
     sort = sort_of(name)
     shared = sort is _SHARED
     if sort is _UNKNOWN or not is_set(asked):
@@ -128,18 +129,27 @@ def _request(name: str, asked: Data, limit: Data, pod: Pod) -> None:
     if not is_set(limit):
         if not shared:
             message = f"`{name}` is requested without a limit; it cannot be overcommitted, so set the same limit"
-            pod.report("missing-resource-limit", message, name)
+            limits = owner.get("limits")
+            same = (
+                added(name, asked, limits)
+                if isinstance(limits, dict) and limits
+                else added("limits", {name: asked}, owner)
+            )
+            pod.report("missing-resource-limit", message, name, (same, True))
         return
     wanted, allowed = amount(asked), amount(limit)
     if wanted is None or allowed is None or wanted == allowed:
         return
     if not shared:
         message = f"`{name}` requests `{bare(asked)}` and is limited to `{bare(limit)}`; they must be equal"
-        rule = "invalid-hugepages" if sort is _PAGED else "gpu-request-limit-mismatch"
-        pod.report(rule, message, asked)
+        if sort is _PAGED:
+            pod.report("invalid-hugepages", message, asked)
+        else:
+            # No pod of the job runs today, so nothing that runs is changed.
+            pod.report("gpu-request-limit-mismatch", message, asked, ((Change("set", asked, limit),), True))
     elif wanted > allowed:
         message = f"`{name}` requests `{bare(asked)}`, more than its limit of `{bare(limit)}`"
-        pod.report("request-exceeds-limit", message, asked)
+        pod.report("request-exceeds-limit", message, asked, ((Change("set", asked, limit),), False))
 
 
 def claims(value: Data, around: str, pod: Pod) -> None:

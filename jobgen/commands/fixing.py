@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen import repo
+from jobgen import git, repo
 from jobgen.commands import Code, Result, stopped
 from jobgen.commands.linting import Asked, Linted, lint
 from jobgen.edit import RefusedError, edited
 from jobgen.files import replace_file
-from jobgen.model import Edit, Finding, Severity
+from jobgen.model import Edit, Severity
 
 _ROUNDS = 10
+_WRITABLE = 0o222
+_SAFE, _ALL = 1, 2
+_OVERLAYS = "overlays/"
 _SOURCES = ("jobs", "overlays", "policies", "schemas", repo.SETTINGS)
 
 
@@ -30,18 +34,34 @@ class Mended(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What can be mended, file by file, how many findings that makes, and what a lint says afterwards."""
+    """What can be mended, file by file, how many findings that makes, what a lint says afterwards, and what is left.
+
+    A file is left as it is, or as it is without unsafe changes, where these would bring more errors to light.
+    """
 
     files: list[Mended]
     findings: int
     linted: Linted
+    left: tuple[str, ...] = ()
+
+
+class Trust(NamedTuple):
+    """Which changes are made: none, safe ones, or all; fewer in files that these would spoil."""
+
+    most: int
+    files: dict[str, int]
+
+    def of(self, path: str) -> int:
+        """The changes that are made in a file."""
+        return self.files.get(path, self.most)
 
 
 def fixed(asked: Asked, *, unsafe: bool) -> Fixed | Result:
     """Mend what can be mended in a copy, over and over, for one change may make room for the next."""
     if asked.stdin is not None:
         return stopped(Code.USAGE, "standard input cannot be mended; leave out `-` or `--fix`")
-    base = (repo.find_root(asked.directory.resolve()) or asked.directory).resolve()
+    root = repo.find_root(asked.directory.resolve())
+    base = (root or asked.directory).resolve()
     outside = [path for path in asked.paths if not (asked.directory / path).resolve().is_relative_to(base)]
     if outside:
         return stopped(Code.USAGE, f"`{outside[0]}` lies outside {base}; run `--fix` in the folder that it is in")
@@ -49,9 +69,12 @@ def fixed(asked: Asked, *, unsafe: bool) -> Fixed | Result:
         copy = Path(folder).resolve()
         here = Path(os.path.relpath(asked.directory.resolve(), base))
         paths = [os.path.relpath(asked.directory / path, asked.directory) for path in asked.paths]
-        _copy(base, copy, [*_SOURCES, *((here / path).as_posix() for path in paths)])
-        inside = asked._replace(directory=copy / here, paths=paths)
-        return _mended(inside, base, copy, unsafe=unsafe)
+        loose = [entry.path for path in paths for entry in repo.loose(asked.directory, path)]
+        loose += [entry.path for entry in repo.loose(base, ".")] if root is None and not paths else []
+        _copy(base, copy, [*_SOURCES, *((here / path).as_posix() for path in loose)])
+        # The copy has no history to take the day from.
+        today = asked.today or git.commit_date(asked.directory)
+        return _mended(asked._replace(directory=copy / here, paths=paths, today=today), base, copy, unsafe=unsafe)
 
 
 def _copy(base: Path, copy: Path, paths: Iterable[str]) -> None:
@@ -59,19 +82,49 @@ def _copy(base: Path, copy: Path, paths: Iterable[str]) -> None:
         source, target = base / path, copy / path
         if source.is_dir() and not source.is_symlink():
             shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        elif source.is_file():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+        elif source.is_file() and source.resolve().is_relative_to(base):
+            real = copy / source.resolve().relative_to(base)
+            for parent in (real.parent, target.parent):
+                parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, real)
+            if not target.exists():
+                # A link stays one: what it leads to is what is mended.
+                target.symlink_to(os.path.relpath(real, target.parent))
 
 
 def _mended(asked: Asked, base: Path, copy: Path, *, unsafe: bool) -> Fixed | Result:
     linted = lint(asked)
     if isinstance(linted, Result):
         return linted
-    before = _errors(linted)
+    before = _errors(linted, copy)
+    trust = Trust(_ALL if unsafe else _SAFE, {})
     touched: dict[str, int] = {}
+    while True:
+        again = _rounds(linted, asked, copy, touched, trust)
+        if isinstance(again, Result):
+            return again
+        worse = {path for path, _ in _errors(again, copy) - before}
+        if not worse:
+            break
+        spoilt = worse & touched.keys() or {path for path in touched if path.startswith(_OVERLAYS)}
+        if not spoilt:
+            return stopped(Code.BROKEN, "the changes would make new errors; nothing was changed")
+        for path in spoilt:
+            shutil.copyfile(base / path, copy / path)
+            del touched[path]
+            trust.files[path] = trust.of(path) - 1
+        restored = lint(asked)
+        assert isinstance(restored, Linted), "the files are as they were"
+        linted = restored
+    files = [Mended(path, (base / path).read_bytes(), (copy / path).read_bytes()) for path in sorted(touched)]
+    changed = [file for file in files if file.old != file.new]
+    return Fixed(changed, sum(touched.values()), again, tuple(sorted(trust.files)))
+
+
+def _rounds(linted: Linted, asked: Asked, copy: Path, touched: dict[str, int], trust: Trust) -> Linted | Result:
+    """Change the files until nothing changes any more; what a lint says then."""
     for _ in range(_ROUNDS):
-        changed = dict(_round(linted, copy, unsafe=unsafe))
+        changed = dict(_round(linted, copy, trust))
         if not changed:
             break
         for path, count in changed.items():
@@ -80,40 +133,40 @@ def _mended(asked: Asked, base: Path, copy: Path, *, unsafe: bool) -> Fixed | Re
         if isinstance(again, Result):
             return stopped(Code.BROKEN, "a change would break the settings; nothing was changed")
         linted = again
-    if _errors(linted) > before:
-        return stopped(Code.BROKEN, "the changes would make new errors; nothing was changed")
-    files = [Mended(path, (base / path).read_bytes(), (copy / path).read_bytes()) for path in sorted(touched)]
-    return Fixed([file for file in files if file.old != file.new], sum(touched.values()), linted)
+    return linted
 
 
-def _errors(linted: Linted) -> int:
-    return sum(finding.severity is Severity.ERROR for finding in linted.findings)
+def _errors(linted: Linted, copy: Path) -> Counter[tuple[str, str]]:
+    """How many errors stand in each file; in overlays, which speak of many jobs, one may not even become another."""
+    errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR]
+    paths = [_path_in(copy, linted.root / finding.mark.file) for finding in errors]
+    return Counter(
+        (path, finding.rule if path.startswith(_OVERLAYS) else "") for path, finding in zip(paths, errors, strict=True)
+    )
 
 
-def _round(linted: Linted, copy: Path, *, unsafe: bool) -> Iterator[tuple[str, int]]:
+def _round(linted: Linted, copy: Path, trust: Trust) -> Iterator[tuple[str, int]]:
     """Change every file that can be, once: its path, and how many findings that mends."""
     wanted: dict[str, list[tuple[Edit, ...]]] = {}
     for finding in linted.findings:
-        for file, edits in _by_file(finding, unsafe=unsafe).items():
-            if edits not in wanted.setdefault(file, []):
-                wanted[file].append(edits)
-    for file, fixes in wanted.items():
-        path = (linted.root / file).resolve()
-        if not path.is_relative_to(copy) or not path.is_file():
+        if finding.fix:
+            # The changes of one fix stand in one file.
+            path = _path_in(copy, linted.root / finding.fix.edits[0].mark.file)
+            if trust.of(path) >= (_SAFE if finding.fix.safe else _ALL):
+                wanted.setdefault(path, [])
+                wanted[path] += [finding.fix.edits] if finding.fix.edits not in wanted[path] else []
+    for path, fixes in wanted.items():
+        if path.startswith("..") or not (copy / path).is_file():
             continue
-        content = path.read_bytes()
-        new, count = _changed(content, file, fixes)
+        content = (copy / path).read_bytes()
+        new, count = _changed(content, path, fixes)
         if new != content:
-            path.write_bytes(new)
-            yield path.relative_to(copy).as_posix(), count
+            (copy / path).write_bytes(new)
+            yield path, count
 
 
-def _by_file(finding: Finding, *, unsafe: bool) -> dict[str, tuple[Edit, ...]]:
-    fix = finding.fix
-    if fix is None or not (fix.safe or unsafe):
-        return {}
-    files = dict.fromkeys(edit.mark.file for edit in fix.edits)
-    return {file: tuple(edit for edit in fix.edits if edit.mark.file == file) for file in files}
+def _path_in(copy: Path, file: Path) -> str:
+    return Path(os.path.relpath(file.resolve(), copy)).as_posix()
 
 
 def _changed(content: bytes, file: str, fixes: Sequence[tuple[Edit, ...]]) -> tuple[bytes, int]:
@@ -134,15 +187,20 @@ def _changed(content: bytes, file: str, fixes: Sequence[tuple[Edit, ...]]) -> tu
     return new, count
 
 
-def put_in_place(base: Path, files: Iterable[Mended]) -> list[str]:
-    """Write the files that nobody has changed meanwhile; the others are named."""
-    late: list[str] = []
+def put_in_place(base: Path, files: Iterable[Mended]) -> dict[str, str]:
+    """Write the files that may be written and that nobody has changed meanwhile; of the others, why not."""
+    late: dict[str, str] = {}
     for file in files:
         path = base / file.path
-        if path.read_bytes() == file.old:
-            replace_file(path, file.new)
-        else:
-            late.append(file.path)
+        try:
+            if not path.stat().st_mode & _WRITABLE:
+                late[file.path] = "may not be written"
+            elif path.read_bytes() != file.old:
+                late[file.path] = "was changed by somebody else meanwhile"
+            else:
+                replace_file(path, file.new)
+        except OSError as fault:
+            late[file.path] = f"cannot be written: {fault.strerror}"
     return late
 
 

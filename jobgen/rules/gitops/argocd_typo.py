@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from jobgen.argocd import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, words
+from jobgen.mends import closest, is_same_word
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
-from jobgen.schema import nearest
-from jobgen.view import Manifest
+from jobgen.view import Manifest, text
 
 _KNOWN = {
     HOOK: ["PreSync", "Sync", "Skip", "PostSync", "SyncFail", "PreDelete", "PostDelete"],
@@ -35,6 +36,9 @@ def argocd_typo(manifest: Manifest) -> Iterator[Fault]:
         if not key.startswith(DOMAIN) or key not in _KNOWN:
             continue
         for word in words(manifest, key):
-            hint = nearest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _IDLE else ""
-            if hint:
-                yield Fault(annotations[key], f"Argo CD does not know `{word}`, and passes over it{hint}")
+            meant = closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _IDLE else ""
+            if meant:
+                node = annotations[key]
+                message = f"Argo CD does not know `{word}`, and passes over it; did you mean `{meant}`?"
+                mend = (Change("set", node, text(node).replace(word, meant, 1)),)
+                yield Fault(node, message, mend=mend, safe=is_same_word(word, meant))

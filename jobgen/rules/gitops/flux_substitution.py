@@ -10,7 +10,7 @@ _SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
 
 
-@rule("container", WARNING, fields=("command", "args"))
+@rule("container", WARNING, beyond=True, fields=("command", "args"))
 def flux_substitution(container: Container) -> Iterator[Fault]:
     """A `${NAME}` in a command of a job that Flux applies: Flux puts in its own variables first.
 

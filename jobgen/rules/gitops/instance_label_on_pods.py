@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Role
 
@@ -20,4 +21,5 @@ def instance_label_on_pods(role: Role) -> Iterator[Fault]:
     labels = role.pod.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
         if key == _INSTANCE:
-            yield Fault(key, f"Argo CD may take pods with `{key}` for its own, and prune them; leave it off")
+            message = f"Argo CD may take pods with `{key}` for its own, and prune them; leave it off"
+            yield Fault(key, message, mend=(Change("remove", key),), safe=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, items
 
@@ -15,4 +16,5 @@ def owner_in_git(manifest: Manifest) -> Iterator[Fault]:
     """
     if items(manifest.metadata.get("ownerReferences")):
         key = next(key for key in manifest.metadata if key == "ownerReferences")
-        yield Fault(key, "the object is deleted at once where its owner does not live; take the owners out")
+        message = "the object is deleted at once where its owner does not live; take the owners out"
+        yield Fault(key, message, mend=(Change("remove", key),), safe=False)

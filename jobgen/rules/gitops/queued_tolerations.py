@@ -7,7 +7,7 @@ from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Pod, items
 
 
-@rule("pod", INFO, fields=("tolerations",))
+@rule("pod", INFO, beyond=True, fields=("tolerations",))
 def queued_tolerations(pod: Pod) -> Iterator[Fault]:
     """Tolerations of a queued job that Argo CD keeps in step with Git.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, items, mapping
 
@@ -16,4 +17,5 @@ def runtime_patch_time(manifest: Manifest) -> Iterator[Fault]:
     for patch in items(manifest.spec.get("runtimePatches")):
         for key in mapping(patch):
             if key == "time":
-                yield Fault(key, "Trainer writes the time of a patch itself; leave it out")
+                message = "Trainer writes the time of a patch itself; leave it out"
+                yield Fault(key, message, mend=(Change("remove", key),))

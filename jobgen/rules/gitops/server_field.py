@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
 
@@ -29,4 +30,5 @@ def server_field(manifest: Manifest) -> Iterator[Fault]:
 
 
 def _written(key: str) -> Fault:
-    return Fault(key, f"`{key}` is written by the cluster; take it out of the manifest")
+    message = f"`{key}` is written by the cluster; take it out of the manifest"
+    return Fault(key, message, mend=(Change("remove", key),))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.model import bare
+from jobgen.model import Change, bare
 from jobgen.queues import kueue_queue, suspend_of
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
@@ -23,4 +23,5 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Fault]:
     suspend = suspend_of(manifest)
     if bare(suspend) is not None:
         does = "stops the job that Kueue has admitted" if bare(suspend) else "starts the job before Kueue admits it"
-        yield Fault(suspend, f"{engine} sets `suspend` back and {does}; leave it out")
+        message = f"{engine} sets `suspend` back and {does}; leave it out"
+        yield Fault(suspend, message, mend=(Change("remove", suspend, key="suspend"),), safe=False)

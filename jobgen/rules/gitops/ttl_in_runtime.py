@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, at, items, mapping
 
@@ -20,4 +21,5 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Fault]:
     for holder in (jobset, *jobs):
         for key in holder:
             if key == _FIELD:
-                yield Fault(key, "what a TrainJob has made is deleted, and may be made and run again; leave it out")
+                message = "what a TrainJob has made is deleted, and may be made and run again; leave it out"
+                yield Fault(key, message, mend=(Change("remove", key),), safe=False)

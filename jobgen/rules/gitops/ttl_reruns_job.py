@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.argocd import is_hook
-from jobgen.model import Data, bare
+from jobgen.model import Change, Data, bare
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, at, text
 
@@ -24,7 +24,8 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Fault]:
         return
     holder = _holder(manifest)
     if isinstance(holder, dict) and bare(holder.get(_FIELD)) is not None:
-        yield Fault(holder[_FIELD], f"the finished job is deleted, and {engine} makes it again and trains anew")
+        message = f"the finished job is deleted, and {engine} makes it again and trains anew"
+        yield Fault(holder[_FIELD], message, mend=(Change("remove", holder[_FIELD], key=_FIELD),), safe=False)
 
 
 def _holder(manifest: Manifest) -> Data:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from jobgen.model import Data
+from jobgen.model import Change, Data
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container, items, text
 
@@ -36,4 +36,6 @@ def unexpanded_variable(container: Container) -> Iterator[Fault]:
 def _found(leaf: Data, where: str) -> Iterator[Fault]:
     if "${" in text(leaf) and (found := _VARIABLE.search(text(leaf))):
         name = found[1]
-        yield Fault(leaf, f"Kubernetes does not put a value in for `${{{name}}}` {where}; write `$({name})`")
+        message = f"Kubernetes does not put a value in for `${{{name}}}` {where}; write `$({name})`"
+        meant = _VARIABLE.sub(r"$(\1)", text(leaf))
+        yield Fault(leaf, message, mend=(Change("set", leaf, meant),), safe=False)

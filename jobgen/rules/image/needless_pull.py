@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Container, text
 
@@ -15,4 +16,5 @@ def needless_pull(container: Container) -> Iterator[Fault]:
     """
     if text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in text(container.data.get("image")):
         message = "a digest always means the same image; `IfNotPresent` is enough"
-        yield Fault(container.data["imagePullPolicy"], message)
+        node = container.data["imagePullPolicy"]
+        yield Fault(node, message, mend=(Change("set", node, "IfNotPresent"),), safe=False)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from jobgen.model import bare
+from jobgen.mends import added
+from jobgen.model import Change, bare
 from jobgen.operators import has_come
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, mapping
@@ -17,6 +18,10 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Fault]:
     policy = mapping(manifest.spec.get("elasticPolicy"))
     if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not has_come(manifest, "1.7.0"):
         return
-    number = bare(policy["nProcPerNode"])
+    node = policy["nProcPerNode"]
+    number = bare(node)
     if number is not None:
-        yield Fault(policy["nProcPerNode"], f'it is deprecated here; write `nprocPerNode: "{number}"` under `spec`')
+        mend = (Change("remove", node, key="nProcPerNode"), *added("nprocPerNode", str(number), manifest.spec))
+        message = f'it is deprecated here; write `nprocPerNode: "{number}"` under `spec`'
+        # Without another entry the whole policy would go, and with it the job's elasticity.
+        yield Fault(node, message, mend=mend if len(policy) > 1 else ())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, at, whole
 
@@ -18,4 +19,5 @@ def gang_beyond_job(manifest: Manifest) -> Iterator[Fault]:
     least = at(manifest.run_policy, "schedulingPolicy", "minAvailable")
     number = whole(least)
     if number is not None and manifest.roles and number > manifest.total:
-        yield Fault(least, f"the job has {manifest.total} pods, so {number} never run at once and it never starts")
+        message = f"the job has {manifest.total} pods, so {number} never run at once and it never starts"
+        yield Fault(least, message, mend=(Change("remove", least, key="minAvailable"),), safe=False)

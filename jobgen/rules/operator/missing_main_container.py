@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.model import bare
+from jobgen.model import Change, bare
 from jobgen.operators import refusal, severity
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Pod
 
 
-@rule("pod", ERROR, fields=("containers",))
+@rule("pod", ERROR, beyond=True, fields=("containers",))
 def missing_main_container(pod: Pod) -> Iterator[Fault]:
     """A pod without a container of the name that the operator looks for, such as `pytorch`.
 
@@ -26,4 +26,7 @@ def missing_main_container(pod: Pod) -> Iterator[Fault]:
     blame = names[0]
     hint = f"rename `{bare(blame)}`" if len(names) == 1 else "rename the one that trains"
     message = f"no container is called `{wanted}`; {refusal(pod.role.manifest)}, so {hint}"
-    yield Fault(blame, message, severity=severity(pod.role.manifest))
+    told = severity(pod.role.manifest)
+    mend = (Change("set", blame, wanted),) if len(names) == 1 else ()
+    # A job that is refused today cannot be meant as it is.
+    yield Fault(blame, message, severity=told, mend=mend, safe=told is None)

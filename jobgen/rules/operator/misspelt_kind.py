@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
 
@@ -15,4 +16,6 @@ def misspelt_kind(manifest: Manifest) -> Iterator[Fault]:
     """
     kind = manifest.kind
     if kind and manifest.kind_name in kind.spellings:
-        yield Fault(manifest.object["kind"], f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`")
+        node = manifest.object["kind"]
+        message = f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`"
+        yield Fault(node, message, mend=(Change("set", node, kind.name),), safe=False)

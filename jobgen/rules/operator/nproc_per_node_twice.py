@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.model import bare
+from jobgen.model import Change, bare
 from jobgen.operators import refusal
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, mapping
@@ -19,4 +19,6 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Fault]:
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and bare(policy["nProcPerNode"]) is not None and bare(own) is not None:
         message = f"`nprocPerNode` says it already; {refusal(manifest)}"
-        yield Fault(policy["nProcPerNode"], message, related=((own, "here"),))
+        old = policy["nProcPerNode"]
+        mend = (Change("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
+        yield Fault(old, message, related=((own, "here"),), mend=mend, safe=str(bare(old)) == str(bare(own)))

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Pod, text
 
 
-@rule("pod", WARNING, fields=("restartPolicy",))
+@rule("pod", WARNING, beyond=True, fields=("restartPolicy",))
 def overwritten_restart_policy(pod: Pod) -> Iterator[Fault]:
     """A restart policy in a pod template, where the operator overwrites it with another.
 
@@ -19,4 +20,7 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Fault]:
         return
     if said != ("Never" if real == "ExitCode" else real):
         whose = "the role says" if text(pod.role.replica.get("restartPolicy")) else "the role says nothing, which means"
-        yield Fault(pod.spec["restartPolicy"], f"`{said}` is overwritten: {whose} `{real}`")
+        node = pod.spec["restartPolicy"]
+        yield Fault(
+            node, f"`{said}` is overwritten: {whose} `{real}`", mend=(Change("remove", node, key="restartPolicy"),)
+        )

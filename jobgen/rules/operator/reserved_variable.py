@@ -7,7 +7,7 @@ from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Container, at, text
 
 
-@rule("container", ERROR, fields=("env",), kinds=("TrainJob",))
+@rule("container", ERROR, beyond=True, fields=("env",), kinds=("TrainJob",))
 def reserved_variable(container: Container) -> Iterator[Fault]:
     """A variable of a TrainJob that its runtime sets itself, such as `PET_NNODES`.
 

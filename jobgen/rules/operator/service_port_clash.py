@@ -7,7 +7,7 @@ from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Container, items, text, whole
 
 
-@rule("container", ERROR, fields=("ports",))
+@rule("container", ERROR, beyond=True, fields=("ports",))
 def service_port_clash(container: Container) -> Iterator[Fault]:
     """A port of the main container that has no name, or the number of another: no Service can be made of them.
 

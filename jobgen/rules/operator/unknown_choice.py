@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.demands import Choice
+from jobgen.mends import spelt
 from jobgen.model import Data, bare
 from jobgen.operators import has_come, refusal, severity
 from jobgen.rules import ERROR, WARNING, Fault, rule
@@ -39,4 +40,5 @@ def _told(manifest: Manifest, key: Data, node: Data, choice: Choice) -> Iterator
     mild = choice.warning or (choice.otherwise and said.lower() in ("all", "always"))
     consequence = choice.otherwise or refusal(manifest)
     message = f"`{key}` is `{said}`; {consequence}; {words}"
-    yield Fault(node, message, severity=WARNING if mild else severity(manifest))
+    mend, safe = spelt(node, known)
+    yield Fault(node, message, severity=WARNING if mild else severity(manifest), mend=mend, safe=safe)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.mends import renamed, spelt
 from jobgen.model import Severity, bare
 from jobgen.operators import refusal, severity
 from jobgen.rules import ERROR, Fault, rule
@@ -28,6 +29,12 @@ def unknown_role(role: Role) -> Iterator[Fault]:
     else:
         consequence = refusal(role.manifest)
     message = f"{kind.name} has no role `{role.spelling}`{nearest(role.spelling, known)}"
+    taken = dict.fromkeys(other.spelling for other in role.manifest.roles)
+    mend, safe = renamed(role.key, known, taken) if kind.shape == "map" else spelt(role.key, known)
     yield Fault(
-        role.key, f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}", severity=told
+        role.key,
+        f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
+        severity=told,
+        mend=mend,
+        safe=safe,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.operators import refusal, severity
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Role, text
@@ -22,4 +23,7 @@ def unsupported_restart_policy(role: Role) -> Iterator[Fault]:
     if kind and policy in _KNOWN and kind.restart_policies and policy not in kind.restart_policies:
         words = " or ".join(f"`{word}`" for word in kind.restart_policies)
         message = f"`{policy}` is no restart policy of {kind.name}; {refusal(role.manifest)}; use {words}"
-        yield Fault(role.replica["restartPolicy"], message, severity=severity(role.manifest))
+        node = role.replica["restartPolicy"]
+        # All three mean that a pod which failed is started again.
+        mend = (Change("set", node, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
+        yield Fault(node, message, severity=severity(role.manifest), mend=mend, safe=False)

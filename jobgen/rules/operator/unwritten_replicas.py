@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.mends import added
 from jobgen.operators import has_come, refusal
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Role, whole
@@ -19,7 +20,9 @@ def unwritten_replicas(role: Role) -> Iterator[Fault]:
         return
     since = kind.demands.written.get(described.name)
     if since and has_come(role.manifest, since):
-        yield Fault(role.key, f"`{role.spelling}` must say `replicas: 1`; {refusal(role.manifest)}")
+        message = f"`{role.spelling}` must say `replicas: 1`; {refusal(role.manifest)}"
+        yield Fault(role.key, message, mend=added("replicas", 1, role.replica))
     elif not described.omitted:
         consequence = f"; {refusal(role.manifest)}" if described.least else ""
-        yield Fault(role.key, f"`{role.spelling}` does not say `replicas`, and so has no pods{consequence}")
+        message = f"`{role.spelling}` does not say `replicas`, and so has no pods{consequence}"
+        yield Fault(role.key, message, mend=added("replicas", 1, role.replica), safe=False)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from jobgen.accelerators import WELL_KNOWN, is_device, is_share
-from jobgen.model import Data
+from jobgen.mends import is_same_word
+from jobgen.model import Change, Data
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container
 
@@ -24,7 +25,9 @@ def gpu_typo(container: Container) -> Iterator[Fault]:
         for key in amounts:
             meant = _meant(str(key)) if "/" in key else ""
             if meant and not _own(container, key):
-                yield Fault(key, f"no device plugin offers `{key}`; did you mean `{meant}`?")
+                message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
+                mend = (Change("rename", key, meant),) if meant not in amounts else ()
+                yield Fault(key, message, mend=mend, safe=is_same_word(key, meant))
 
 
 def _own(container: Container, key: Data) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.commandline import spoken, values
 from jobgen.rules import WARNING, Fault, rule
-from jobgen.view import Manifest, text
+from jobgen.view import Manifest
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
@@ -20,7 +20,7 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Fault]:
         return  # the runtime knows
     for role in manifest.roles:
         main = role.pod.main
-        if main is None or not any("nnodes" in text(word) for word in main.words):
+        if main is None or "nnodes" not in main.wording:
             continue
         for word in values(spoken(main.words), "nnodes"):
             if word.text.isdigit() and int(word.text) != manifest.total:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.commandline import spoken, values
 from jobgen.model import Data, bare
 from jobgen.rules import WARNING, Fault, rule
-from jobgen.view import Container, Manifest, at, text
+from jobgen.view import Container, Manifest, at
 
 # Where the kinds say it themselves.
 _SAID = (
@@ -40,7 +40,7 @@ def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
 
 
 def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
-    if any("nproc" in text(word) for word in main.words):
+    if "nproc" in main.wording:
         for word in values(spoken(main.words), "nproc-per-node"):
             if word.text.isdigit():
                 yield word.node, int(word.text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.amounts import amount
-from jobgen.model import bare
+from jobgen.model import Change, bare
 from jobgen.rules import ERROR, WARNING, Fault, rule
 from jobgen.view import Container
 
@@ -21,7 +21,9 @@ def tiny_memory(container: Container) -> Iterator[Fault]:
         node = amounts.get("memory")
         size = amount(node) if node is not None else None
         if size is not None and 0 < size < _MEBIBYTE:
-            yield Fault(node, _told(str(bare(node))), severity=severity)
+            said = str(bare(node))
+            mend = (Change("set", node, _meant(said)),)
+            yield Fault(node, _told(said), severity=severity, mend=mend, safe=False)
             return
 
 

@@ -18,13 +18,17 @@ def uneven_gpus(manifest: Manifest) -> Iterator[Fault]:
     processes; the others wait for it. Ask for the same devices in both roles.
     """
     master, worker = manifest.role("master"), manifest.role("worker")
-    if not master or not worker or not worker.count:
+    if not master or not worker or not worker.count or _resources(master) == _resources(worker):
         return
     ours, theirs = _devices(master), _devices(worker)
     if ours != theirs:
         shown = f"the master holds {_shown(ours)}, a worker {_shown(theirs)}; they train together"
         one, other = (worker, master) if theirs else (master, worker)
         yield Fault(_asked(one), shown, ((_asked(other), f"the {other.name}"),))
+
+
+def _resources(role: Role) -> list[Data]:
+    return [(container.limits, container.requests) for container in role.pod.containers]
 
 
 def _asked(role: Role) -> Data:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.queues import DOMAIN
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, text
@@ -20,4 +21,6 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Fault]:
         return
     group = text(manifest.object.get("apiVersion")).partition("/")[0]
     if group == "kubeflow.org" and text(annotations[_ELASTIC]) == "true":
-        yield Fault(annotations[_ELASTIC], f"Kueue does not resize a {manifest.kind_name}, and refuses it")
+        node = annotations[_ELASTIC]
+        message = f"Kueue does not resize a {manifest.kind_name}, and refuses it"
+        yield Fault(node, message, mend=(Change("remove", node, key=_ELASTIC),))

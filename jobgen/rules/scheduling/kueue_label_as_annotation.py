@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.mends import moved
 from jobgen.queues import DOMAIN
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
@@ -15,7 +16,9 @@ def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Fault]:
 
     Kueue passes over it: the job has no queue, no priority or no time limit there. Move it to `metadata.labels`.
     """
-    annotations = manifest.metadata.get("annotations")
-    for key in annotations if isinstance(annotations, dict) else ():
+    annotations = manifest.annotations
+    for key in annotations:
         if key in _LABELS and key not in manifest.labels:
-            yield Fault(key, f"Kueue reads `{key}` from the labels, not from the annotations; move it there")
+            message = f"Kueue reads `{key}` from the labels, not from the annotations; move it there"
+            mend, safe = moved(key, annotations[key], annotations, "labels", manifest.metadata)
+            yield Fault(key, message, mend=mend, safe=safe)

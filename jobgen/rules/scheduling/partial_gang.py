@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, at, whole
 
@@ -19,4 +20,5 @@ def partial_gang(manifest: Manifest) -> Iterator[Fault]:
         return
     total = manifest.total
     if 0 < number < total:
-        yield Fault(least, f"{number} of {total} pods may start and wait for the rest; leave it out, or say {total}")
+        message = f"{number} of {total} pods may start and wait for the rest; leave it out, or say {total}"
+        yield Fault(least, message, mend=(Change("remove", least, key="minAvailable"),), safe=False)

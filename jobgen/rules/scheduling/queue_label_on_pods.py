@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.queues import QUEUE, kueue_queue
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Role, mapping
@@ -19,4 +20,5 @@ def queue_label_on_pods(role: Role) -> Iterator[Fault]:
         if key == QUEUE:
             also = kueue_queue(role.manifest) is not None
             what = "take it off the pods: the job has it" if also else "put it on the job"
-            yield Fault(key, f"`{key}` on pods makes Kueue admit them one by one; {what}")
+            message = f"`{key}` on pods makes Kueue admit them one by one; {what}"
+            yield Fault(key, message, mend=(Change("remove", key),) if also else (), safe=False)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from jobgen.model import Change
 from jobgen.queues import QUEUE, kueue_queue
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
@@ -25,4 +26,5 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Fault]:
     labels = manifest.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
         if "queue" in key.lower() and key not in _OTHERS and _NEARLY.match(key) and kueue_queue(manifest) is None:
-            yield Fault(key, f"Kueue does not read the label `{key}`; write `{QUEUE}`")
+            message = f"Kueue does not read the label `{key}`; write `{QUEUE}`"
+            yield Fault(key, message, mend=(Change("rename", key, QUEUE),))

@@ -2,18 +2,25 @@
 
 from collections.abc import Iterator
 
-from jobgen.queues import kueue_queue
-from jobgen.rules import INFO, Fault, rule
+from jobgen.overlay import Cluster
+from jobgen.queues import QUEUE, kueue_queue
+from jobgen.rules import INFO, Fault, Row, rule
 from jobgen.view import Manifest
 
 
-@rule("job", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"))
-def queue_support_ending(manifest: Manifest) -> Iterator[Fault]:
-    """A queued job of a kind that Kueue gives up.
+def _queued(manifest: Manifest) -> Iterator[Row]:
+    if kueue_queue(manifest) is not None and manifest.kind is not None:
+        yield Row(manifest.kind_name, ("metadata", "labels", QUEUE))
+
+
+@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), gather=_queued)
+def queue_support_ending(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+    """Queued jobs of a kind that Kueue gives up; told once for each kind.
 
     Kueue calls its support for these kinds of `kubeflow.org/v1` deprecated and means to drop it with 0.20; without it
     the jobs start at once. Plan to move to TrainJobs, and look at this before Kueue is updated.
     """
-    queue = kueue_queue(manifest)
-    if queue is not None and manifest.kind is not None and manifest.kind.operator == "training-operator":
-        yield Fault(queue, f"Kueue means to drop {manifest.kind_name} with 0.20; a TrainJob will still be queued")
+    for kind in sorted({row.fact for row in rows}):
+        queued = [row for row in rows if row.fact == kind]
+        more = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
+        yield Fault(queued[0], f"Kueue means to drop {kind} with 0.20; a TrainJob will still be queued{more}")

@@ -14,7 +14,7 @@ _SO = {
 _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 
 
-@rule("pod", WARNING, fields=tuple(_SO))
+@rule("pod", WARNING, beyond=True, fields=tuple(_SO))
 def host_namespaces(pod: Pod) -> Iterator[Fault]:
     """A pod in the network, process or IPC namespace of its node.
 

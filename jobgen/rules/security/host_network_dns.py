@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.model import bare
+from jobgen.model import Change, bare
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Pod, text
 
+_POLICY = "ClusterFirstWithHostNet"
 _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 
 
-@rule("pod", WARNING, fields=("hostNetwork",), kinds=_BY_NAME)
+@rule("pod", WARNING, beyond=True, fields=("hostNetwork",), kinds=_BY_NAME)
 def host_network_dns(pod: Pod) -> Iterator[Fault]:
     """`hostNetwork` without `dnsPolicy: ClusterFirstWithHostNet` in a job of several pods.
 
@@ -24,5 +25,8 @@ def host_network_dns(pod: Pod) -> Iterator[Fault]:
     if manifest.kind_name == "MPIJob" and manifest.kind and bare(manifest.kind.api_version) == "kubeflow.org/v1":
         return
     if text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
-        message = "on the node's network Services do not resolve without `dnsPolicy: ClusterFirstWithHostNet`"
-        yield Fault(pod.spec.get("dnsPolicy", node), message)
+        key = next(key for key in pod.spec if key == "hostNetwork")
+        message = f"on the node's network Services do not resolve without `dnsPolicy: {_POLICY}`"
+        policy = pod.spec.get("dnsPolicy")
+        mend = (Change("set", policy, _POLICY),) if policy is not None else (Change("add", key, _POLICY, "dnsPolicy"),)
+        yield Fault(node if policy is None else policy, message, mend=mend, safe=False)
