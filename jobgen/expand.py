@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kinds import Framework, Kind
+from jobgen.mends import renamed
 from jobgen.merge import Deletion, is_deletion, merge
 from jobgen.model import Data, Key, Problem, bare, in_layer, plain
 from jobgen.normal import JOB_FIELDS, Layer, Words, normalise
@@ -240,7 +241,9 @@ def _role_names(
             hint = (
                 nearest(name, list(framework.roles)) or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
             )
-            problems.append(Problem("unknown-role", f"{kind.name} has no role `{name}`{hint}", node))
+            mend, safe = renamed(node, list(framework.roles), named)
+            message = f"{kind.name} has no role `{name}`{hint}"
+            problems.append(Problem("unknown-role", message, node, mend=mend, safe=safe))
     if not named:
         named[framework.single] = None
     return [name for name in framework.roles if name in named or kind.roles[name].required]

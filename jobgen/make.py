@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from jobgen import jsonpatch
 from jobgen.expand import Document, Expander
 from jobgen.kinds import Kind
+from jobgen.mends import retyped
 from jobgen.merge import Deletion, merge
 from jobgen.model import API_VERSION, Data, Identity, Problem, bare, in_layer, plain
 from jobgen.overlay import Facets, Patch
@@ -148,5 +149,6 @@ def _text_fault(holder: dict[str, Data], key: str, path: str) -> Problem | None:
     if bare(value) is None:
         return Problem("missing-field", f"the object has no `{path}`", holder, category="schema")
     if not isinstance(bare(value), str):
-        return Problem("wrong-type", f"`{path}` must be a string", value, category="schema")
+        mend, safe = retyped(value, "a string")
+        return Problem("wrong-type", f"`{path}` must be a string", value, category="schema", mend=mend, safe=safe)
     return None

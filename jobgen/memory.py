@@ -16,19 +16,23 @@ _folder: str = ""
 _salt: bytes = b""
 
 
-def default_folder() -> Path:
-    """Where programs of this machine keep what they can make again."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "jobgen/cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/jobgen"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobgen"
+def default_folder() -> Path | None:
+    """Where programs of this machine keep what they can make again; None for somebody without a home."""
+    named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    if named:
+        return Path(named) / "jobgen"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    inside = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+    return home / inside / "jobgen"
 
 
-def switch_on(folder: Path, salt: str) -> None:
+def switch_on(folder: Path | None, salt: str) -> None:
     """Remember from now on; what another jobgen or another Python has made is told apart by the salt."""
     global _folder, _salt  # noqa: PLW0603 -- one for the process: it changes how fast things are, never what they are
-    _folder = str(folder)
+    _folder = str(folder or "")
     _salt = f"{salt} {sys.version}".encode()
 
 

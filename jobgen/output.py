@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-LOCK = "jobgen.lock.json"
-"""Names the files of an environment that are ours; everything else in its folder is somebody else's."""
+from jobgen.lock import LOCK, Lock, Origin, digest, is_object, parse
 
 _STAGE = ".jobgen-stage"
-# What we write is a file in the folder of a namespace; a lock that lists anything else was not written by us.
-_OURS = re.compile(r"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z")
-_ENTRY = re.compile(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
 
 Files = Mapping[str, str]
 """The text of every file of an environment, by `<namespace>/<file>`."""
+
+
+class Beside(NamedTuple):
+    """What stands in an environment's folder beside its objects: files made from the paths of objects, and origins."""
+
+    files: Callable[[str, Sequence[str]], Files] = lambda _, __: {}
+    origins: Mapping[str, Origin] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,20 @@ class Drift:
     changed: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
     foreign: tuple[tuple[str, str], ...] = ()
+    edited: frozenset[str] = field(default=frozenset(), compare=False)
+    """Those of the changed files that are not as we left them."""
+    standing: int = field(default=0, compare=False)
+    """The number of our objects on disk."""
+    left: int = field(default=0, compare=False)
+    """The number of objects that there should be."""
+    tool: str = ""
+    """The version that wrote the tree, if nothing else is different."""
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.changed or self.stale or self.foreign)
+        return bool(self.missing or self.changed or self.stale or self.foreign or self.tool)
+
+
+_NOTHING_BESIDE = Beside()
 
 
 class UnfinishedError(Exception):
@@ -55,47 +68,88 @@ def environments(folder: Path) -> list[str]:
     return sorted([*names, ""] if os.path.lexists(folder / LOCK) else names)
 
 
-def compare(folder: Path, wanted: Files, *, partial: bool = False) -> Drift:
+def compare(
+    folder: Path, wanted: Files, *, partial: bool = False, env: str = "", beside: Beside = _NOTHING_BESIDE
+) -> Drift:
     """How an environment's folder differs from the files that belong in it; with `partial`, there may be others."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         return Drift(foreign=(("", _not_a_folder(folder)),))
     try:
-        ours = _locked(folder)
+        lock = _locked(folder)
     except _NoLockError as bad:
         return Drift(foreign=((LOCK, str(bad)),))
-    namespaces = {path.partition("/")[0] for path in wanted}
+    plan = _plan(lock, wanted, env, beside, partial=partial)
+    namespaces = {path.partition("/")[0] for path in plan.texts if is_object(path)}
     blocked = {name: why for name in sorted(namespaces) if (why := _not_a_folder(folder / name))}
     found: dict[str, list[str]] = {"missing": [], "changed": []}
     foreign = list(blocked.items())
-    for path, text in sorted(wanted.items()):
-        state = "" if path.partition("/")[0] in blocked else _state(folder / path, text.encode(), ours=path in ours)
+    for path, text in sorted(plan.texts.items()):
+        ours = path in lock.files
+        state = "" if path.partition("/")[0] in blocked else _state(folder / path, text.encode(), ours=ours)
         if state in found:
             found[state].append(path)
         elif state:
             foreign.append((path, state))
-    stale = [] if partial else [path for path in sorted(ours) if path not in wanted and _stands(folder, path)]
-    if not (foreign or stale or any(found.values())) and _text_on_disk(folder) != _final(ours, wanted, partial=partial):
-        found["changed"].append(LOCK)
-    return Drift(tuple(found["missing"]), tuple(found["changed"]), tuple(stale), tuple(foreign))
+    stale = [path for path in sorted(lock.files) if path not in plan.lock.files and _stands(folder, path)]
+    same = not (foreign or stale or any(found.values()))
+    tool = ""
+    if same and _text_on_disk(folder) != plan.lock.text():
+        renamed = plan.lock._replace(origin=plan.lock.origin._replace(tool=lock.origin.tool))
+        if lock.origin.tool and _text_on_disk(folder) == renamed.text():
+            tool = lock.origin.tool
+        else:
+            found["changed"].append(LOCK)
+    edited = frozenset(path for path in found["changed"] if path != LOCK and _is_edited(folder / path, lock, path))
+    standing = sum(1 for path in lock.files if is_object(path) and _stands(folder, path))
+    left = sum(map(is_object, plan.lock.files))
+    missing, changed = tuple(found["missing"]), tuple(found["changed"])
+    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, standing, left, tool)
 
 
-def write(folder: Path, wanted: Mapping[str, Files], *, partial: bool = False) -> dict[str, Drift]:
+class _Plan(NamedTuple):
+    """What a folder is to hold: the texts that have to be there, and the lock that names all files."""
+
+    texts: Files
+    lock: Lock
+
+
+def _plan(lock: Lock, wanted: Files, env: str, beside: Beside, *, partial: bool) -> _Plan:
+    kept = {path: known for path, known in lock.files.items() if is_object(path)} if partial else {}
+    objects = sorted({*kept, *wanted})
+    texts = {**wanted, **(beside.files(env, objects) if objects else {})}
+    origin = beside.origins.get(env, Origin())
+    jobs = {path: known for path, known in lock.origin.jobs.items() if path in kept}
+    files = {**kept, **{path: digest(text) for path, text in texts.items()}}
+    return _Plan(texts, Lock(files, origin._replace(jobs={**jobs, **origin.jobs})))
+
+
+def write(
+    folder: Path,
+    wanted: Mapping[str, Files],
+    *,
+    partial: bool = False,
+    beside: Beside = _NOTHING_BESIDE,
+    refused: Callable[[Mapping[str, Drift]], object] = lambda _: False,
+) -> dict[str, Drift]:
     """Bring environments up to date and say what was different; if anything is in the way, nothing is written.
 
     All files are staged before the first is replaced, so a full disk is noticed in time. A lock names old and new files
     while they are exchanged, so what a run leaves behind that dies in between is finished by the next. Runs that write
-    to one folder wait for each other.
+    to one folder wait for each other. What is `refused` is not written either.
     """
     with _alone(folder):
-        drifts = {env: compare(folder / env, files, partial=partial) for env, files in wanted.items()}
-        if any(drift.foreign for drift in drifts.values()):
+        drifts = {
+            env: compare(folder / env, files, partial=partial, env=env, beside=beside) for env, files in wanted.items()
+        }
+        if any(drift.foreign for drift in drifts.values()) or refused(drifts):
             return drifts
         try:
             for env in wanted:
                 _clear_stage(folder / env)
             work = {env: drift for env, drift in drifts.items() if drift}
             for env, drift in work.items():
-                _stage(folder / env, wanted[env], drift, partial=partial)
+                lock = _locked(folder / env)
+                _stage(folder / env, _plan(lock, wanted[env], env, beside, partial=partial), lock, drift)
             for env, drift in work.items():
                 _exchange(folder / env, drift)
         finally:
@@ -154,14 +208,14 @@ def _stands(folder: Path, path: str) -> bool:
     return not full.parent.is_symlink() and not full.is_symlink() and full.is_file()
 
 
-def _stage(folder: Path, wanted: Files, drift: Drift, *, partial: bool) -> None:
+def _stage(folder: Path, plan: _Plan, lock: Lock, drift: Drift) -> None:
     """Write everything that is new beside the tree, numbered in the order of the drift."""
-    stage, ours = folder / _STAGE, _locked(folder)
+    stage = folder / _STAGE
     stage.mkdir(parents=True)
     for number, path in enumerate(_renewed(drift)):
-        _write_new(stage / str(number), wanted[path])
-    _write_new(stage / "both", _lock_text({**ours, **_digests(wanted)}))
-    final = _final(ours, wanted, partial=partial)
+        _write_new(stage / str(number), plan.texts[path])
+    _write_new(stage / "both", Lock({**lock.files, **plan.lock.files}, plan.lock.origin).text() or "")
+    final = plan.lock.text()
     if final is not None:
         _write_new(stage / "lock", final)
 
@@ -213,32 +267,18 @@ def _prune(folder: Path, top: Path) -> None:
             folder = folder.parent
 
 
-def _locked(folder: Path) -> dict[str, str]:
-    """The files that an earlier run wrote, with their digests."""
+def _locked(folder: Path) -> Lock:
+    """The files that an earlier run wrote, with their digests and origins."""
     if os.path.lexists(folder / LOCK) and ((folder / LOCK).is_symlink() or not (folder / LOCK).is_file()):
         raise _NoLockError("is not a file of jobgen; remove it")
     text = _text_on_disk(folder)
     if text is None:
-        return {}
-    files = _conflicting(text) if "\n<<<<<<< " in f"\n{text}" else _listed(text)
-    if files is None:
+        return Lock()
+    lock = parse(text)
+    if lock is None:
         remedy = "restore it, or delete the folder and render it anew"
         raise _NoLockError(f"does not say which files are jobgen's; {remedy}")
-    return {path: digest for path, digest in files.items() if _OURS.match(path)}
-
-
-def _listed(text: str) -> dict[str, str] | None:
-    try:
-        lock = json.loads(text)
-        known = lock["version"] == 1 and all(isinstance(digest, str) for digest in lock["files"].values())
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-    return dict(lock["files"]) if known else None
-
-
-def _conflicting(text: str) -> dict[str, str]:
-    """The lock of a merge that Git could not finish: what either side lists is ours."""
-    return {str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}
+    return lock
 
 
 def _text_on_disk(folder: Path) -> str | None:
@@ -248,17 +288,6 @@ def _text_on_disk(folder: Path) -> str | None:
         return None
 
 
-def _final(ours: Mapping[str, str], wanted: Files, *, partial: bool) -> str | None:
-    """The lock once the folder is up to date; where nothing is left, there is none."""
-    files = {**ours, **_digests(wanted)} if partial else _digests(wanted)
-    return _lock_text(files) if files else None
-
-
-def _digests(wanted: Files) -> dict[str, str]:
-    import hashlib
-
-    return {path: hashlib.sha256(text.encode()).hexdigest() for path, text in wanted.items()}
-
-
-def _lock_text(files: Mapping[str, str]) -> str:
-    return json.dumps({"version": 1, "files": dict(sorted(files.items()))}, indent=2) + "\n"
+def _is_edited(full: Path, lock: Lock, path: str) -> bool:
+    """Whether a file of ours is not what the lock says we wrote."""
+    return digest(full.read_bytes().decode("utf-8", "surrogateescape")) != lock.files.get(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jobgen.mends import as_quantity
 from jobgen.model import Data, Problem, as_leaf, bare, derive, mark_of
 from jobgen.quantity import canonical
 
@@ -105,11 +106,9 @@ def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
         text = str(found)
         spelt = canonical(text)
         if spelt is None:
-            problems.append(
-                Problem(
-                    "invalid-quantity", f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`", value
-                )
-            )
+            message = f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`"
+            mend, safe = as_quantity(value)
+            problems.append(Problem("invalid-quantity", message, value, mend=mend, safe=safe))
             return value
         if len(_known) < _KNOWN_LIMIT:
             _known[found] = spelt

@@ -192,7 +192,7 @@ def _enum(allowed: list[Any]) -> Check:
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = value.value if type(value) is Leaf else value
-        if found.__class__ is dict or found.__class__ is list or (type(found), found) not in known:
+        if isinstance(found, (dict, list)) or (type(found), found) not in known:
             hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
             mend, safe = spelt(value, words)

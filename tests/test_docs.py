@@ -81,3 +81,19 @@ def test_every_page_is_reachable_from_the_readme():
     readme = (ROOT / "README.md").read_text()
 
     assert [page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in readme] == []
+
+
+def test_the_list_of_rules_is_what_the_rules_say():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs/build_rules.py", "--check"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_settings_that_are_shown_are_right(tmp_path):
+    for page, text in blocks("yaml"):
+        if text.startswith("rules:"):
+            (tmp_path / "jobgen.yaml").write_text(text)
+
+            assert catalogue.load(tmp_path).findings == (), page

@@ -37,6 +37,7 @@ def test_the_wheel_carries_schemas_and_policies_and_works_alone(tmp_path):
     )
 
     assert "jobgen/schemas/kubeflow.org/pytorchjob_v1.yaml" in names
+    assert "jobgen/starter/pre-commit-config.yaml" in names
     assert any(name.startswith("jobgen/policies/") for name in names)
     assert done.returncode == 0, done.stderr
     assert "kind: JAXJob" in done.stdout
@@ -46,7 +47,13 @@ def test_the_hooks_of_this_repository_are_valid():
     config = ROOT / ".pre-commit-config.yaml"
     subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", config], check=True)
 
-    assert set(re.findall(r"id: (\S+)", config.read_text())) == {"ruff-check", "ruff-format", "mypy", "jobgen-lint"}
+    assert set(re.findall(r"id: (\S+)", config.read_text())) == {
+        "ruff-check",
+        "ruff-format",
+        "mypy",
+        "jobgen-lint",
+        "jobgen-policy-test",
+    }
 
 
 def test_the_changelog_knows_the_version():
@@ -56,12 +63,12 @@ def test_the_changelog_knows_the_version():
 def test_every_dependency_is_imported_by_one_module():
     sources = {path: path.read_text() for path in (ROOT / "jobgen").rglob("*.py")}
     importers = {
-        library: [
+        library: sorted(
             path.name
             for path, text in sources.items()
             if re.search(rf"^\s*(?:import|from) {library}\b", text, re.MULTILINE)
-        ]
+        )
         for library in ("click", "yaml")
     }
 
-    assert importers == {"click": ["cli.py"], "yaml": ["events.py"]}
+    assert importers == {"click": ["cli.py", "doors.py", "moves.py"], "yaml": ["events.py"]}

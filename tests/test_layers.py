@@ -8,21 +8,36 @@ import pytest
 ROOT = Path(__file__).parent.parent / "jobgen"
 # From the ground up. A package stands in one row, and its modules know each other.
 ROWS = """
-    model fork output
-    path quantity emit source report
-    merge schema
-    jsonpatch kinds normal explain admission crd homes limits
-    structural
+    model fork lock git files memory
+    output path quantity emit source report accelerators demands commandline imagename secretshapes
+    mends
+    merge schema amounts baseline blame written
+    compare suppress edit jsonpatch kinds normal explain admission crd homes limits listkeys cel devices
+    crdvalues effects cmp krm
+    crdrules
+    structural policy refusals
     repo
-    overlay judge
+    overlay gitops
+    view severities roadrules
+    queues argocd footprint ways outputs operators
+    rules
+    rulebook ruledocs
+    policydocs
+    judge
     expand pod
     render
     make
     catalogue
-    trace
-    jobs station
+    trace policyfiles importing
+    jobs station migrate
+    fleet ledger
     pipeline
+    sides
+    pairing causes consequences
+    difference
+    diffreport transition
     commands
+    doors moves
     cli
     __main__
 """
@@ -36,7 +51,8 @@ TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
 # What only some modules may do, by the names they would have to use.
 RESERVED = {
     "yaml": {"source.events"},
-    "click": {"cli"},
+    "click": {"cli", "doors", "moves"},
+    "cel_expr_python": {"cel.engine"},
     "print": set(),
     "exit": set(),
     "SystemExit": {"cli"},

@@ -37,7 +37,7 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
     said = "".join(_shown(case) for case in cases)
     failed = sum(1 for case in cases if case.wrong)
     summary = f"{counted(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
-    told = _untested(book, entries) if folder is None else ""
+    told = _untested(book, root, entries) if folder is None else ""
     return Result(Code.ERRORS if failed else Code.FINE, said, told + summary)
 
 
@@ -116,13 +116,14 @@ def _shown(case: _Case) -> str:
     return f"{case.path}: FAILED\n" + "".join(f"  {text.visible(line)}\n" for line in case.wrong)
 
 
-def _untested(book: PolicyFiles, entries: Sequence[repo.Entry]) -> str:
-    """The repository's policies that have no cases."""
+def _untested(book: PolicyFiles, root: Path, entries: Sequence[repo.Entry]) -> str:
+    """The repository's own policies that have no cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
+    own = {file.path for file in repo.own_policies(root)}
     return "".join(
         f"{path}: policy `{name}` has no cases; put some into policies/tests/{name}/\n"
         for name, path in book.files.items()
-        if not folders & {name, PurePosixPath(path).stem}
+        if path in own and not folders & {name, PurePosixPath(path).stem}
     )
 
 

@@ -120,28 +120,36 @@ def _unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
 _FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": repo.SETTINGS}
 
 
+_SETTINGS = ".vscode/settings.json"
+
+
+def editor_files() -> dict[str, bytes]:
+    """The schemas of our own formats, and what tells editors which files they are for."""
+    names = [f"jobgen.dev/{name}_v1.json" for name in _FORMATS]
+    schemas = {f"schemas/{name}": (repo.shipped("schemas") / name).read_bytes() for name in names}
+    wanted = {f"./schemas/{name}": files for name, files in zip(names, _FORMATS.values(), strict=True)}
+    return {**schemas, _SETTINGS: (json.dumps({"yaml.schemas": wanted}, indent=2) + "\n").encode()}
+
+
 def write_editor_files(root: Path) -> Result:
     """Put the schemas of our own formats into the repository, and tell editors which files they are for."""
     said = ""
-    for name in _FORMATS:
-        file = f"jobgen.dev/{name}_v1.json"
-        target = root / "schemas" / file
-        body = (repo.shipped("schemas") / file).read_bytes()
+    files = editor_files()
+    shown = files.pop(_SETTINGS)
+    for name, body in files.items():
+        target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.is_file() or target.read_bytes() != body:
             target.write_bytes(body)
-            said += f"schemas/{file} written\n"
-    settings = root / ".vscode/settings.json"
-    wanted = {"yaml.schemas": {f"./schemas/jobgen.dev/{name}_v1.json": files for name, files in _FORMATS.items()}}
-    shown = json.dumps(wanted, indent=2) + "\n"
+            said += f"{name} written\n"
+    settings = root / _SETTINGS
     if settings.exists():
-        return Result(Code.FINE, shown, f"{said}{settings.name} exists; it should hold what is printed here\n")
+        told = f"{said}{settings.name} exists; it should hold what is printed here\n"
+        return Result(Code.FINE, shown.decode(), told)
     settings.parent.mkdir(exist_ok=True)
-    settings.write_text(shown, "utf-8", newline="\n")
+    settings.write_bytes(shown)
     modeline = "# yaml-language-server: $schema=../schemas/jobgen.dev/trainingjob_v1.json"
-    return Result(
-        Code.FINE, err=f"{said}.vscode/settings.json written; for other editors, begin a job with\n{modeline}\n"
-    )
+    return Result(Code.FINE, err=f"{said}{_SETTINGS} written; for other editors, begin a job with\n{modeline}\n")
 
 
 def list_kinds(shelf: Catalogue) -> Result:

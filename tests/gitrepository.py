@@ -1,0 +1,37 @@
+"""A scratch repository under the real Git, with jobgen and pre-commit on its path and no settings of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+class Repository:
+    """A folder under Git."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder = folder
+        binaries = str(Path(sys.executable).parent)
+        quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PRE_COMMIT_HOME": str(home)}
+        people = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT"))}
+        self.environ = {**kept, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", **quiet, **people}
+        self.run("git", "init", "--quiet", "--initial-branch=main")
+
+    def run(self, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def commit(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self.run("git", "add", "--all")
+        return self.run("git", "commit", "--quiet", "-m", "change", *words)

@@ -1,0 +1,296 @@
+"""The plugin of Argo CD, called as argocd-cmp-server calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cmpserver import ABSENT, Server
+
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+PATHS = "argocd.argoproj.io/manifest-generate-paths"
+PROD = [{"name": "env", "string": "prod"}]
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  framework: {framework}
+  image: registry.example.com/train:1.0
+"""
+SECRET = "hunter2-correct-horse"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Server:
+    return Server(tmp_path / "sidecar")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two teams, two environments."""
+    root = tmp_path / "repository"
+    for team, name, framework in (("a", "bert", "pytorch"), ("a", "gpt", "pytorch"), ("b", "resnet", "tensorflow")):
+        (root / f"jobs/team-{team}").mkdir(parents=True, exist_ok=True)
+        (root / f"jobs/team-{team}/{name}.yaml").write_text(JOB.format(name=name, framework=framework))
+    for env in ("dev", "prod"):
+        (root / f"overlays/{env}").mkdir(parents=True)
+        (root / f"overlays/{env}/overlay.yaml").write_text(
+            f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{namespace: ml-{env}}}\n"
+        )
+    (root / "jobgen.yaml").touch()
+    return root
+
+
+def rendered(repository: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "jobgen", "render", *words]
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout
+
+
+def names(stream: str) -> list[str]:
+    return [document.data["metadata"]["name"] for document in read(stream.encode(), "").documents]
+
+
+def test_an_application_gets_the_bytes_that_render_prints(server: Server, repository: Path) -> None:
+    answer = server.call(repository, ".", PROD)
+
+    assert answer == (0, rendered(repository, "-e", "prod"), "")
+
+
+def test_the_path_of_an_application_says_whose_jobs_it_wants(server: Server, repository: Path) -> None:
+    assert names(server.call(repository, "jobs/team-a", PROD).out) == ["bert", "gpt"]
+    assert names(server.call(repository, "jobs/team-b", PROD).out) == ["resnet"]
+    assert names(server.call(repository, "jobs", PROD).out) == ["bert", "gpt", "resnet"]
+
+
+def test_the_folder_of_an_environment_is_its_name(server: Server, repository: Path) -> None:
+    assert server.call(repository, "overlays/dev").out == rendered(repository, "-e", "dev")
+
+
+def test_jobs_can_be_chosen_by_pattern(server: Server, repository: Path) -> None:
+    chosen = [*PROD, {"name": "jobs", "array": ["b*", "resnet"]}]
+
+    assert names(server.call(repository, ".", chosen).out) == ["bert", "resnet"]
+
+
+@pytest.mark.parametrize("parameters", [None, ABSENT, [], [{"name": "env"}], [{"name": "env", "string": ""}]])
+def test_without_parameters_a_repository_with_one_environment_works(
+    server: Server, repository: Path, parameters: object
+) -> None:
+    several = server.call(repository, ".", parameters)
+    shutil.rmtree(repository / "overlays/dev")
+    one = server.call(repository, ".", parameters)
+    shutil.rmtree(repository / "overlays")
+    none = server.call(repository, ".", parameters)
+
+    assert (several.code, several.out) == (2, "")
+    assert several.err == "jobgen: the parameter `env` has to name one environment (known: dev, prod)\n"
+    assert (one.code, names(one.out), one.err) == (0, ["bert", "gpt", "resnet"], "")
+    assert (none.code, names(none.out), none.err) == (0, ["bert", "gpt", "resnet"], "")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ([{"name": "evn", "string": "prod"}], "there is no parameter `evn`; did you mean `env`? (known: env, jobs)"),
+        ([{"string": "prod"}], "there is no parameter `` (known: env, jobs)"),
+        ([{"name": "env", "array": [SECRET]}], "the parameter `env` has to be given as `string`"),
+        ([{"name": "jobs", "string": SECRET}], "the parameter `jobs` has to be given as `array`"),
+        ([{"name": "jobs", "array": [1]}], "the parameter `jobs` has to be given as `array`"),
+        ({"env": SECRET}, "ARGOCD_APP_PARAMETERS is not a list of parameters"),
+        ([SECRET], "ARGOCD_APP_PARAMETERS is not a list of parameters"),
+        ([{"name": "env", "string": "qa"}], "there is no environment `qa` (known: dev, prod)"),
+    ],
+)
+def test_wrong_parameters_are_told_in_a_line(
+    server: Server, repository: Path, parameters: object, message: str
+) -> None:
+    assert server.call(repository, ".", parameters) == (2, "", f"jobgen: {message}\n")
+
+
+def test_parameters_that_are_no_json_are_told_without_their_text(server: Server, repository: Path) -> None:
+    answer = server.call(repository, ".", ABSENT, ARGOCD_APP_PARAMETERS=f"[{SECRET}")
+
+    assert answer == (2, "", "jobgen: ARGOCD_APP_PARAMETERS is not JSON\n")
+
+
+def test_a_root_that_was_cut_off_is_told(server: Server, repository: Path) -> None:
+    (server.work / "jobgen.yaml").touch()
+    (server.work.parent / "jobgen.yaml").touch()
+    answer = server.call(repository, "jobs/team-a", PROD, common_root="jobs")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == (
+        "jobgen: there is no jobgen.yaml at or above `jobs/team-a`, as far as the repository was sent here; if "
+        "argocd.argoproj.io/manifest-generate-paths is set, it must name /jobgen.yaml, /jobs and /overlays\n"
+    )
+
+
+def test_a_repository_without_settings_is_not_mistaken_for_a_part_of_what_lies_around_it(
+    server: Server, repository: Path
+) -> None:
+    (repository / "jobgen.yaml").unlink()
+    (server.work / "jobgen.yaml").write_text("environments: [elsewhere]\n")
+
+    assert names(server.call(repository, ".", PROD).out) == ["bert", "gpt", "resnet"]
+
+
+def test_overlays_that_were_not_sent_are_told(server: Server, repository: Path) -> None:
+    shutil.rmtree(repository / "overlays")
+    answer = server.call(repository, "jobs/team-a", PROD)
+
+    assert answer == (
+        2,
+        "",
+        f"jobgen: there is no environment `prod`; does {PATHS} name /overlays? (known: none)\n",
+    )
+
+
+def test_a_folder_that_is_nobodys_is_told(server: Server, repository: Path) -> None:
+    (repository / "docs").mkdir()
+    answer = server.call(repository, "docs", PROD)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "`docs` is neither the root, nor in jobs/, nor an environment" in answer.err
+
+
+def test_nothing_is_never_an_answer(server: Server, repository: Path) -> None:
+    (repository / "jobs/team-c").mkdir()
+    empty = server.call(repository, "jobs/team-c", PROD)
+    unmatched = server.call(repository, ".", [*PROD, {"name": "jobs", "array": ["nobody"]}])
+
+    assert (empty.code, empty.out) == (3, "")
+    assert (
+        empty.err == "jobgen: there is no job below jobs/team-c/ in prod, and an empty answer would delete everything\n"
+    )
+    assert (unmatched.code, unmatched.out) == (3, "")
+
+
+def test_a_broken_job_of_another_team_is_not_in_the_way(server: Server, repository: Path) -> None:
+    (repository / "jobs/team-b/broken.yaml").write_text("kind: TrainingJob\n  bad: [\n")
+
+    assert server.call(repository, "jobs/team-a", PROD).code == 0
+    assert server.call(repository, "jobs/team-b", PROD).code == 1
+    assert server.call(repository, ".", PROD).code == 1
+
+
+def test_what_is_wrong_is_told_briefly_and_without_values(server: Server, repository: Path) -> None:
+    lines = "".join(f"    {SECRET}-{number}: {SECRET}\n" for number in range(20))
+    path = repository / "jobs/team-a/bert.yaml"
+    path.write_text(path.read_text() + f"  env:\n{lines}  password: {SECRET}\n  image2: {SECRET}\n")
+    answer = server.call(
+        repository, ".", PROD, ARGOCD_ENV_TOKEN=SECRET, PARAM_TOKEN=SECRET, ARGOCD_APP_SOURCE_REPO_URL=SECRET
+    )
+
+    assert (answer.code, answer.out) == (1, "")
+    assert SECRET not in answer.err
+    assert "jobs/team-a/bert.yaml:28:3: unknown-field" in answer.err
+    assert len(answer.err.splitlines()) <= 7
+    assert str(server.work) not in answer.err
+
+
+def test_a_kind_that_the_cluster_lacks_is_told_before_argo_tries(server: Server, repository: Path) -> None:
+    served = "v1,v1/Pod,apps/v1,apps/v1/Deployment,kubeflow.org/v1,kubeflow.org/v1/PyTorchJob"
+    answer = server.call(repository, ".", PROD, KUBE_API_VERSIONS=served)
+    team = server.call(repository, "jobs/team-a", PROD, KUBE_API_VERSIONS=served)
+
+    assert answer == (
+        1,
+        "",
+        "jobs/team-b/resnet.yaml:1:1: the cluster has no kubeflow.org/v1 TFJob\njobgen: nothing was generated\n",
+    )
+    assert team.code == 0
+
+
+@pytest.mark.parametrize("served", ["", "v1", "v1,kubeflow.org/v1", "v1,kubeflow.org/v1beta1"])
+def test_a_list_without_kinds_proves_nothing(server: Server, repository: Path, served: str) -> None:
+    assert server.call(repository, ".", PROD, KUBE_API_VERSIONS=served).code == 0
+
+
+def test_eight_calls_at_once_do_not_disturb_each_other(server: Server, repository: Path) -> None:
+    expected = {env: rendered(repository, "-e", env) for env in ("dev", "prod")}
+    envs = ["dev", "prod"] * 4
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda env: server.call(repository, ".", [{"name": "env", "string": env}]), envs))
+
+    assert answers == [(0, expected[env], "") for env in envs]
+
+
+@pytest.fixture
+def large(repository: Path) -> Path:
+    """So many jobs that a run takes a while, in several processes."""
+    for number in range(8000):
+        (repository / f"jobs/team-a/many-{number}.yaml").write_text(JOB.format(name=f"m-{number}", framework="pytorch"))
+    return repository
+
+
+def group_is_gone(group: int) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_run_ends_itself_before_argo_does_and_when_argo_says_so(server: Server, large: Path) -> None:
+    with server.start(large, ".", PROD, JOBGEN_CMP_TIMEOUT="0.3") as late:
+        out, err = late.communicate(timeout=20)
+    assert (late.returncode, out, err) == (4, "", "jobgen: not finished after 0.3 seconds; nothing was generated\n")
+    assert group_is_gone(late.pid)
+
+    with server.start(large, ".", PROD) as told:
+        time.sleep(0.8)
+        os.killpg(told.pid, signal.SIGTERM)
+        out, err = told.communicate(timeout=5)
+    assert out == ""
+    assert (told.returncode, err) in (
+        (4, "jobgen: told to end; nothing was generated\n"),
+        (-signal.SIGTERM, ""),  # it had not begun yet
+    )
+    assert group_is_gone(told.pid)
+
+
+def test_parameters_are_announced_with_the_environments(server: Server, repository: Path) -> None:
+    answer = server.call(repository, "jobs/team-a", None, command=("parameters",))
+    announced = json.loads(answer.out)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert [(one["name"], one["collectionType"], one["required"]) for one in announced] == [
+        ("env", "string", True),
+        ("jobs", "array", False),
+    ]
+    assert announced[0]["tooltip"] == "One of: dev, prod"
+
+
+def test_the_image_is_made_of_files_that_exist() -> None:
+    lines = (ROOT / "deploy/argocd/Dockerfile").read_text().splitlines()
+    sources = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
+
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    assert {"jobgen", "schemas", "policies", "pyproject.toml", "deploy/argocd/plugin.yaml"} <= set(sources)
+
+
+def test_the_plugin_file_is_what_argo_cd_reads() -> None:
+    plugin = read((ROOT / "deploy/argocd/plugin.yaml").read_bytes(), "plugin.yaml").documents[0].data
+
+    assert (plugin["apiVersion"], plugin["kind"]) == ("argoproj.io/v1alpha1", "ConfigManagementPlugin")
+    assert plugin["metadata"]["name"] == "jobgen"
+    assert plugin["spec"]["generate"] == {"command": ["jobgen", "cmp", "generate"]}
+    assert plugin["spec"]["parameters"]["dynamic"] == {"command": ["jobgen", "cmp", "parameters"]}
+    # Discovery would send every repository to every plugin.
+    assert "discover" not in plugin["spec"]

@@ -1,0 +1,167 @@
+"""What a rule means: told by name, in any folder, unless a job has that name."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobgen.commands.explain import explain_name
+from jobgen.policydocs import policy_docs, policy_example
+from jobgen.ruledocs import documented
+
+ROOT = Path(__file__).parent.parent
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: moving-tag}
+spec: {framework: pytorch, image: a:1}
+"""
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: our-own
+  annotations:
+    jobgen.dev/description: |
+      Every job has a team.
+
+      The bill goes to somebody.
+spec: {}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: our-own}
+spec: {policyName: our-own, validationActions: [Audit, Warn]}
+"""
+CASES = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: teams}
+---
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: a} # expect: our-own
+---
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: a, labels: {team: nlp}}
+"""
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def explained(root, name, field="", format_="text"):
+    return explain_name(root, name, field, (), format_)
+
+
+def test_a_rule_is_told_with_its_examples():
+    done = explained(ROOT, "moving-tag")
+    head, bad, good = (part.strip("\n") for part in done.out.replace("Good:", "Bad:").split("Bad:"))
+
+    assert (done.code, done.err) == (0, "")
+    assert head.startswith("moving-tag (image, warning)\n\nAn image under a tag that is moved")
+    assert bad.endswith("    image: registry.example.com/bert:latest")
+    assert good.endswith("    image: registry.example.com/bert:1.4.2")
+
+
+def test_a_rule_is_told_to_programs():
+    rule = json.loads(explained(ROOT, "moving-tag", format_="json").out)["rule"]
+
+    assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good"]
+    assert (rule["name"], rule["category"], rule["severity"]) == ("moving-tag", "image", "warning")
+    assert rule["bad"].endswith("  image: registry.example.com/bert:latest\n")
+
+
+@pytest.mark.parametrize("name", documented())
+def test_every_rule_can_be_explained_outside_of_a_repository(name):
+    done = explained(None, name)
+
+    assert done.code == 0
+    assert done.out.startswith(f"{name} ({documented()[name].category}, ")
+    assert done.out.endswith("\n")
+    assert not done.out.endswith("\n\n")
+
+
+def test_a_job_comes_before_a_rule_of_its_name(tmp_path):
+    write(tmp_path / "jobs/a.yaml", JOB)
+
+    assert explained(tmp_path, "moving-tag", "kind").out.startswith('kind = "PyTorchJob"\n')
+    assert explained(tmp_path, "padded-image").out.startswith("padded-image (pod, error)\n")
+
+
+def test_a_rule_is_explained_beside_broken_files_and_wrong_settings(tmp_path):
+    write(tmp_path / "jobgen.yaml", "rules: {moving-tags: off}\n")
+    write(tmp_path / "jobs/a.yaml", "a: b: c\n")
+
+    assert explained(tmp_path, "moving-tag").code == 0
+
+
+def test_a_rule_has_no_fields():
+    done = explained(ROOT, "moving-tag", "image")
+
+    assert (done.code, done.err) == (2, "jobgen: `moving-tag` is a rule, and a rule has no field `image`\n")
+
+
+@pytest.mark.parametrize(
+    ("root", "name", "message"),
+    [
+        (ROOT, "movin-tag", "there is no job or rule `movin-tag`; did you mean `moving-tag`?"),
+        (ROOT, "pytorch-simpel", "there is no job or rule `pytorch-simpel`; did you mean `pytorch-simple`?"),
+        (None, "movin-tag", "there is no rule `movin-tag`; did you mean `moving-tag`?"),
+        (None, "xyzzy", "there is no rule `xyzzy`, and no jobs repository here"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told_with_the_nearest(root, name, message):
+    done = explained(root, name)
+
+    assert (done.code, done.err.splitlines()[-1]) == (3, f"jobgen: {message}")
+
+
+def test_the_command_works_in_any_folder(tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "jobgen", "explain", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert run("moving-tag").stdout.startswith("moving-tag (image, warning)\n")
+    assert run("moving-tag", "spec").returncode == 2
+    assert run("xyzzy").returncode == 3
+
+
+def test_a_policy_says_what_it_is_for(tmp_path):
+    write(tmp_path / "policies/own.yaml", POLICY)
+    write(tmp_path / "policies/tests/our-own/jobs.yaml", CASES)
+    done = explained(tmp_path, "our-own")
+
+    assert done.out.startswith(
+        "our-own (policy, warning)\n\nEvery job has a team.\n\nThe bill goes to somebody.\n\nBad:"
+    )
+    assert policy_example(tmp_path, "our-own") == (
+        "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a}\n",
+        "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, labels: {team: nlp}}\n",
+    )
+
+
+def test_a_policy_without_a_description_tells_its_messages(tmp_path):
+    validations = "spec: {validations: [{expression: a, message: a job has a team}, {expression: b == c}]}"
+    write(tmp_path / "policies/own.yaml", POLICY.partition("  annotations")[0] + validations)
+    doc = policy_docs(tmp_path)["our-own"]
+
+    assert (doc.severity, doc.summary, doc.text) == ("info", "A job has a team.", "B == c.")
+
+
+@pytest.mark.parametrize("broken", ["metadata: a", "metadata: {name: [a]}", "spec: {validations: a}", "spec: [a]"])
+def test_a_broken_policy_breaks_nothing(broken, tmp_path):
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    write(tmp_path / "policies/own.yaml", "---\n".join(f"kind: {kind}\n{broken}\n" for kind in kinds))
+
+    assert explained(tmp_path, "moving-tag").code == 0
+
+
+def test_every_policy_that_is_shipped_is_explained():
+    for name in policy_docs(None):
+        assert explained(None, name).out.startswith(f"{name} (policy, ")

@@ -1,0 +1,136 @@
+"""`jobgen init`: what it writes works at once, and what was there stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gitrepository import Repository
+
+from jobgen.doors import _FRAMEWORKS
+
+REFUSED = "jobgen: nothing was written; move them, or overwrite them with --force\n"
+
+
+def jobgen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def asked(*frameworks: str) -> list[str]:
+    return [word for name in frameworks for word in ("--framework", name)]
+
+
+TOGETHER = [name for name in _FRAMEWORKS if name != "mxnet"]
+
+
+@pytest.mark.parametrize("frameworks", [*([name] for name in _FRAMEWORKS), TOGETHER], ids="+".join)
+def test_a_new_repository_is_clean(tmp_path: Path, frameworks: list[str]) -> None:
+    assert jobgen(tmp_path, "init", "new", *asked(*frameworks)).returncode == 0
+    linted = jobgen(tmp_path / "new", "lint", "--format", "concise")
+    rendered = jobgen(tmp_path / "new", "render", "-o", "rendered")
+
+    assert (linted.returncode, linted.stdout) == (0, "")
+    assert linted.stderr.endswith(("nothing found\n", "1 suppressed\n", "2 suppressed\n")), linted.stderr
+    assert rendered.stderr.startswith(f"{2 * len(frameworks)} objects: {2 * len(frameworks)} written")
+
+
+def test_its_policies_pass_their_cases_and_its_hooks_are_valid(tmp_path: Path) -> None:
+    jobgen(tmp_path, "init")
+    hooks = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "validate-config", ".pre-commit-config.yaml"], cwd=tmp_path, check=False
+    )
+
+    assert jobgen(tmp_path, "policy", "test").returncode == 0
+    assert hooks.returncode == 0
+
+
+def test_without_a_framework_there_is_one_for_pytorch(tmp_path: Path) -> None:
+    jobgen(tmp_path, "init")
+
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["pytorch.yaml"]
+
+
+@pytest.mark.parametrize(("ci", "file"), [("github", ".github/workflows/jobgen.yaml"), ("gitlab", ".gitlab-ci.yml")])
+def test_ci_is_that_of_the_place(tmp_path: Path, ci: str, file: str) -> None:
+    jobgen(tmp_path, "init", "--ci", ci)
+
+    assert (tmp_path / file).is_file()
+    assert "VERSION" not in (tmp_path / file).read_text()
+
+
+def test_what_is_there_is_named_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine\n")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/pytorch.yaml").write_text("mine: too\n")
+    before = contents(tmp_path)
+    refused = jobgen(tmp_path, "init")
+
+    assert (refused.returncode, refused.stdout, refused.stderr) == (
+        1,
+        "",
+        f"README.md: exists\njobs/pytorch.yaml: exists\n{REFUSED}",
+    )
+    assert contents(tmp_path) == before
+    assert jobgen(tmp_path, "init", "--force").returncode == 0
+    assert jobgen(tmp_path, "lint").returncode == 0
+
+
+def test_links_are_not_followed_even_by_force(tmp_path: Path) -> None:
+    new, outside = tmp_path / "new", tmp_path / "outside"
+    new.mkdir()
+    outside.mkdir()
+    (outside / "precious").write_text("mine\n")
+    (new / "README.md").symlink_to(outside / "precious")
+    (new / "jobs").symlink_to(outside)
+    refused = jobgen(tmp_path, "init", "new", "--force")
+
+    assert refused.returncode == 1
+    assert "new/README.md: is not a file\n" in refused.stderr
+    assert "new/jobs: is not a folder\n" in refused.stderr
+    assert contents(outside) == {"precious": b"mine\n"}
+
+
+def test_a_second_time_changes_nothing_and_another_framework_can_be_added(tmp_path: Path) -> None:
+    jobgen(tmp_path, "init")
+    before = contents(tmp_path)
+    again = jobgen(tmp_path, "init")
+    more = jobgen(tmp_path, "init", *asked("mpi"))
+
+    assert (again.returncode, again.stderr.splitlines()[-1]) == (
+        0,
+        "0 files; next: `jobgen lint`, `pre-commit install`",
+    )
+    assert more.stderr.startswith("jobs/mpi.yaml written\n1 file;")
+    assert contents(tmp_path) == {**before, "jobs/mpi.yaml": (tmp_path / "jobs/mpi.yaml").read_bytes()}
+
+
+def test_frameworks_that_no_operator_has_together_are_wrong_usage(tmp_path: Path) -> None:
+    refused = jobgen(tmp_path, "init", *asked("jax", "mxnet"))
+
+    assert (refused.returncode, list(tmp_path.iterdir())) == (2, [])
+
+
+def test_a_bad_job_cannot_be_committed(tmp_path: Path) -> None:
+    jobgen(tmp_path, "init", "new")
+    repository = Repository(tmp_path / "new", tmp_path / "home")
+    assert repository.run("pre-commit", "install").returncode == 0
+    first = repository.commit()
+    assert first.returncode == 0, first.stdout + first.stderr
+
+    good = (tmp_path / "new/jobs/pytorch.yaml").read_text()
+    bad = good.replace("pytorch-example", "second").replace("gpu: 1", "gpu: 500m")
+    line = next(number for number, text in enumerate(bad.splitlines(), 1) if "gpu: 500m" in text)
+    (tmp_path / "new/jobs/bad.yaml").write_text(bad)
+    refused = repository.commit()
+
+    assert refused.returncode == 1
+    assert f"jobs/bad.yaml:{line}:" in refused.stderr
+    assert "[fractional-device]" in refused.stderr
+    assert repository.run("git", "log", "--oneline").stdout.count("\n") == 1

@@ -1,0 +1,48 @@
+"""Laws of the lock, and of what Argo CD says: whatever comes in, what is not ours is never taken for ours."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobgen.cmp import Asked, ParametersError, asked_in
+from jobgen.lock import ATTRIBUTES, KUSTOMIZATION, Lock, Origin, digest, parse
+
+names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
+paths = st.one_of(st.builds("{}/{}.yaml".format, names, names), st.sampled_from([KUSTOMIZATION, ATTRIBUTES]))
+digests = st.text().map(digest)
+tables = st.dictionaries(paths, digests)
+locks = st.builds(Lock, tables.filter(bool), st.builds(Origin, names, digests, tables))
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["name", "string", "array", "map", "x"]), inner),
+)
+
+
+@given(locks)
+def test_a_lock_reads_as_it_was_written(lock: Lock) -> None:
+    assert parse(lock.text()) == lock
+
+
+@given(tables.filter(bool), tables.filter(bool))
+def test_a_lock_that_git_could_not_merge_is_that_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
+    text = f"<<<<<<< ours\n{Lock(ours).text()}=======\n{Lock(theirs).text()}>>>>>>> theirs\n"
+
+    assert parse(text).files.keys() == {*ours, *theirs}
+
+
+@given(st.dictionaries(st.text(), st.text()))
+def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> None:
+    lock = parse(json.dumps({"version": 1, "files": files}))
+
+    assert all(".." not in path.split("/") and not path.startswith("/") for path in lock.files)
+    assert all(path.count("/") == 1 or path in (KUSTOMIZATION, ATTRIBUTES) for path in lock.files)
+
+
+@given(st.one_of(documents.map(json.dumps), st.text()))
+def test_parameters_are_understood_or_refused_and_never_a_fault(text: str) -> None:
+    with suppress(ParametersError):
+        assert isinstance(asked_in({"ARGOCD_APP_PARAMETERS": text}), Asked)

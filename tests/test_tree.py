@@ -1,0 +1,278 @@
+"""The rendered tree as others read it: kustomize takes it as it is, Git knows it, and nothing is lost by accident."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import kubectl
+import pytest
+
+import jobgen
+from jobgen.source import read
+
+ROOT = Path(__file__).parent.parent
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}}}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:{tag}
+"""
+REFUSED = "jobgen: nothing was written\n"
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml}\n"
+
+
+def render(repo: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", "render", *words]
+    return subprocess.run(command, cwd=repo, capture_output=True, text=True, timeout=60, check=False)
+
+
+def add(repo: Path, *names: str, tag: str = "1.0") -> None:
+    for name in names:
+        (repo / f"jobs/{name}.yaml").write_text(JOB.format(name=name, tag=tag))
+
+
+def drop(repo: Path, *names: str) -> None:
+    for name in names:
+        (repo / f"jobs/{name}.yaml").unlink()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def objects(text: str) -> list[object]:
+    return [document.data for document in read(text.encode(), "").documents]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Eight jobs in one environment, and their tree."""
+    root = tmp_path / "repo"
+    (root / "jobs").mkdir(parents=True)
+    (root / "overlays/prod").mkdir(parents=True)
+    (root / "overlays/prod/overlay.yaml").write_text(OVERLAY)
+    (root / "jobgen.yaml").touch()
+    add(root, *"abcdefgh")
+    assert render(root, "-o", "rendered").returncode == 0
+    return root
+
+
+@pytest.mark.parametrize("env", ["dev", "prod", "t9k"])
+@pytest.mark.parametrize("format_", ["yaml", "json"])
+def test_kustomize_returns_exactly_the_rendered_objects(tmp_path: Path, env: str, format_: str) -> None:
+    stream = render(ROOT, "-e", env)
+    assert render(ROOT, "-e", env, "-o", str(tmp_path), "--format", format_).returncode == 0
+    built = kubectl.run(["kustomize", str(tmp_path / env)])
+
+    assert built.returncode == 0, built.stderr.decode()
+    assert objects(built.stdout.decode()) == objects(stream.stdout)
+
+
+def test_texts_that_yaml_reads_in_many_ways_survive_kustomize(repo: Path) -> None:
+    odd = ["no", "1e3", "0o17", "2026-01-02", "~", "", " x", "a: b", "# c", "line\nline\n", "\t", "é", "1_000", "0x1F"]
+    job = JOB.format(name="odd", tag="1") + f"  args: {json.dumps(odd)}\n"
+    (repo / "jobs/odd.yaml").write_text(job)
+    stream = render(repo)
+    render(repo, "-o", "rendered")
+    built = kubectl.run(["kustomize", str(repo / "rendered/prod")])
+
+    assert objects(built.stdout.decode()) == objects(stream.stdout)
+
+
+def test_a_tree_says_what_it_was_made_from(repo: Path) -> None:
+    lock = json.loads((repo / "rendered/prod/jobgen.lock.json").read_text())
+
+    assert lock["tool"] == jobgen.__version__
+    assert len(lock["layers"]) == 64
+    assert list(lock["jobs"]) == [f"ml/pytorchjob-{name}.yaml" for name in "abcdefgh"]
+    assert set(lock["files"]) == {*lock["jobs"], "kustomization.yaml", ".gitattributes"}
+
+
+def test_the_edit_of_a_job_touches_its_file_and_the_lock_alone(repo: Path) -> None:
+    before = contents(repo / "rendered")
+    add(repo, "c", tag="1.1")
+    render(repo, "-o", "rendered")
+    after = contents(repo / "rendered")
+
+    assert {path for path in after if after[path] != before.get(path)} == {
+        "prod/jobgen.lock.json",
+        "prod/ml/pytorchjob-c.yaml",
+    }
+
+
+def test_a_comment_or_another_file_changes_nothing(repo: Path) -> None:
+    before = contents(repo / "rendered")
+    text = (repo / "jobs/c.yaml").read_text()
+    drop(repo, "c")
+    (repo / "jobs/other.yaml").write_text("# moved\n" + text)
+    overlay = repo / "overlays/prod/overlay.yaml"
+    overlay.write_text("# noted\n" + overlay.read_text())
+
+    assert render(repo, "-o", "rendered", "--check").returncode == 0
+    render(repo, "-o", "rendered")
+    assert contents(repo / "rendered") == before
+
+
+def test_a_tree_of_another_version_that_is_the_same_passes_the_check_and_is_renewed(repo: Path) -> None:
+    lock = repo / "rendered/prod/jobgen.lock.json"
+    written = lock.read_text()
+    lock.write_text(written.replace(f'"tool": "{jobgen.__version__}"', '"tool": "0.0.1"'))
+    checked = render(repo, "-o", "rendered", "--check")
+
+    assert (checked.returncode, checked.stderr) == (
+        0,
+        f"the tree was written by jobgen 0.0.1; {jobgen.__version__} makes the same of it\n8 objects, all up to date\n",
+    )
+    render(repo, "-o", "rendered")
+    assert lock.read_text() == written
+
+
+def test_a_tree_of_the_first_jobgen_is_taken_over(repo: Path) -> None:
+    lock = repo / "rendered/prod/jobgen.lock.json"
+    files = {path: digest for path, digest in json.loads(lock.read_text())["files"].items() if "/" in path}
+    expected = contents(repo / "rendered")
+    lock.write_text(json.dumps({"version": 1, "files": files}))
+    (repo / "rendered/prod/kustomization.yaml").unlink()
+    (repo / "rendered/prod/.gitattributes").unlink()
+
+    assert render(repo, "-o", "rendered").returncode == 0
+    assert contents(repo / "rendered") == expected
+
+
+def test_a_strangers_kustomization_is_not_overwritten(repo: Path) -> None:
+    shutil.rmtree(repo / "rendered")
+    (repo / "rendered/prod").mkdir(parents=True)
+    (repo / "rendered/prod/kustomization.yaml").write_text("resources: []\n")
+    done = render(repo, "-o", "rendered")
+
+    assert done.returncode == 1
+    assert "rendered/prod/kustomization.yaml: was not written by jobgen; move it" in done.stderr
+    assert contents(repo / "rendered") == {"prod/kustomization.yaml": b"resources: []\n"}
+
+
+def test_git_knows_that_the_tree_is_generated(repo: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=repo, check=True)
+    paths = ["rendered/prod/ml/pytorchjob-a.yaml", "rendered/prod/jobgen.lock.json", "jobs/a.yaml"]
+    asked = subprocess.run(
+        ["git", "check-attr", "eol", "linguist-generated", "--", *paths],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert asked.stdout.splitlines() == [
+        f"{paths[0]}: eol: lf",
+        f"{paths[0]}: linguist-generated: set",
+        f"{paths[1]}: eol: lf",
+        f"{paths[1]}: linguist-generated: set",
+        f"{paths[2]}: eol: unspecified",
+        f"{paths[2]}: linguist-generated: unspecified",
+    ]
+
+
+def test_a_tree_checked_out_with_other_line_ends_elsewhere_is_still_up_to_date(repo: Path, tmp_path: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.autocrlf=true"]
+    subprocess.run(["git", "init", "--quiet"], cwd=repo, check=True)
+    subprocess.run([*git, "add", "."], cwd=repo, check=True, capture_output=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "all"], cwd=repo, check=True)
+    subprocess.run([*git, "clone", "--quiet", repo, tmp_path / "clone"], check=True)
+
+    assert b"\r\n" in (tmp_path / "clone/jobs/a.yaml").read_bytes()
+    assert render(tmp_path / "clone", "-o", "rendered", "--check").returncode == 0
+
+
+def test_deleting_half_is_fine_and_deleting_more_has_to_be_meant(repo: Path) -> None:
+    drop(repo, *"abcd")
+    assert render(repo, "-o", "rendered").stderr == "4 objects: 0 written, 4 unchanged, 4 removed\n"
+
+    add(repo, *"abcd")
+    render(repo, "-o", "rendered")
+    drop(repo, *"abcde")
+    before = contents(repo / "rendered")
+    refused = render(repo, "-o", "rendered")
+
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"rendered/prod: 5 of 8 files would be deleted; --allow-mass-delete says that this is meant\n{REFUSED}",
+    )
+    assert contents(repo / "rendered") == before
+    assert render(repo, "-o", "rendered", "--allow-mass-delete").returncode == 0
+    assert sorted(path.name for path in (repo / "rendered/prod/ml").iterdir()) == [
+        f"pytorchjob-{name}.yaml" for name in "fgh"
+    ]
+
+
+def test_renaming_everything_at_once_has_to_be_meant_too(repo: Path) -> None:
+    for name in "abcdefgh":
+        os.replace(repo / f"jobs/{name}.yaml", repo / f"jobs/{name}2.yaml")
+        (repo / f"jobs/{name}2.yaml").write_text(JOB.format(name=f"{name}2", tag="1.0"))
+
+    assert render(repo, "-o", "rendered").returncode == 1
+    assert render(repo, "-o", "rendered", "--allow-mass-delete").returncode == 0
+
+
+def test_three_of_three_may_be_renamed(repo: Path) -> None:
+    drop(repo, *"abcde")
+    render(repo, "-o", "rendered", "--allow-mass-delete")
+    drop(repo, *"fgh")
+    add(repo, *"uvw")
+
+    assert render(repo, "-o", "rendered").stderr == "3 objects: 3 written, 0 unchanged, 3 removed\n"
+
+
+def test_an_environment_that_ends_up_empty_has_to_be_meant(repo: Path) -> None:
+    shutil.copytree(repo / "overlays/prod", repo / "overlays/qa")
+    render(repo, "-o", "rendered")
+    (repo / "overlays/qa/overlay.yaml").write_text(OVERLAY.replace("spec: {", "spec: {jobs: {names: [none]}, "))
+    before = contents(repo / "rendered")
+    refused = render(repo, "-o", "rendered")
+
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        f"rendered/qa: all 8 files would be deleted; --allow-empty says that this is meant\n{REFUSED}",
+    )
+    assert contents(repo / "rendered") == before
+    assert render(repo, "-o", "rendered", "--allow-empty").returncode == 0
+    assert [path.name for path in (repo / "rendered").iterdir()] == ["prod"]
+
+
+def test_a_repository_without_jobs_is_nothing_to_render_unless_that_is_meant(repo: Path) -> None:
+    drop(repo, *"abcdefgh")
+
+    assert render(repo).returncode == 3
+    assert render(repo, "-o", "rendered").returncode == 3
+    emptied = render(repo, "--allow-empty")
+    assert (emptied.returncode, emptied.stdout) == (0, "")
+    assert render(repo, "-o", "rendered", "--allow-empty").returncode == 0
+    assert list((repo / "rendered").iterdir()) == []
+
+
+def test_the_check_shows_the_first_lines_of_what_is_out_of_date(repo: Path) -> None:
+    add(repo, "c", tag="1.1")
+    checked = render(repo, "-o", "rendered", "--check")
+
+    assert checked.returncode == 1
+    assert checked.stderr.splitlines() == [
+        "rendered/prod/ml/pytorchjob-c.yaml: out of date",
+        "    @@ -15 +15 @@",
+        "    -            image: registry.example.com/train:1.0",
+        "    +            image: registry.example.com/train:1.1",
+        "jobgen: the tree is not up to date; run `jobgen render -o rendered`",
+    ]
+
+
+def test_lint_passes_over_what_stands_beside_the_objects(repo: Path) -> None:
+    command = [sys.executable, "-m", "jobgen", "lint", "rendered"]
+    done = subprocess.run(command, cwd=repo, capture_output=True, text=True, timeout=60, check=False)
+
+    assert "jobgen.lock.json" not in done.stdout
+    assert "kustomization.yaml" not in done.stdout
+    assert done.stderr.startswith("8 objects checked")
