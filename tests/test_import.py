@@ -1,0 +1,285 @@
+"""`jobgen import`: a spec for every manifest, proven to render to it.
+
+A case is a folder under import/: a `manifest.yaml`, the specs that come of it in `spec.yaml`, and what is told of it in
+`told`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_cli import jobgen
+from test_seeds import SEEDS, typed
+
+from jobgen import catalogue
+from jobgen.importing import Imported, imported
+from jobgen.importing.patching import patch_between
+from jobgen.importing.proving import bench_for, rendered
+from jobgen.importing.sameness import same
+from jobgen.merge import merge
+from jobgen.pipeline import Run
+from jobgen.quantity import canonical
+from jobgen.source import read
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+CASES = sorted(path for path in (HERE / "import").iterdir() if path.is_dir())
+SHELF = catalogue.load(ROOT)
+
+
+def kind_of(manifest):
+    return next(kind for kind in SHELF.kinds if kind.describes(manifest["apiVersion"], manifest["kind"]))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_manifest_becomes_the_spec_that_its_case_shows(case, accept, tmp_path):
+    shutil.copy(case / "manifest.yaml", tmp_path)
+    done = jobgen(tmp_path, "import", "manifest.yaml")
+    came = {"spec.yaml": done.stdout, "told": done.stderr + f"exit {done.returncode}\n".encode()}
+    if accept:
+        for name, content in came.items():
+            (case / name).write_bytes(content)
+
+    assert {name: (case / name).read_bytes() for name in came} == came
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_seed_is_imported_as_a_spec_that_says_what_the_hand_written_one_says(name, tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name], sort_keys=False))
+    done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
+    run = Run(catalogue.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
+
+    assert done.returncode == 0, done.stderr
+    assert [typed(rendered.object) for rendered in run] == [typed(SEEDS[name])]
+    assert run.findings == []
+
+
+def test_a_folder_is_imported_whole_and_what_all_jobs_share_is_said_once(tmp_path):
+    (tmp_path / "old").mkdir()
+    for name in ("pytorch-simple", "paddle-simple-cpu", "paddle-distributed-job"):
+        manifest = SEEDS[name]
+        for role in next(iter(manifest["spec"].values())).values():
+            role = role["template"]["spec"]  # noqa: PLW2901
+            role["nodeSelector"] = {"pool": "gpu", "own": name}
+        (tmp_path / f"old/{name}.yaml").write_text(yaml.safe_dump(manifest))
+    done = jobgen(tmp_path, "import", "old", "-o", "jobs", "--factor")
+    overlay = yaml.safe_load((tmp_path / "overlays/imported/overlay.yaml").read_text())
+    made = {each.identity.name: each.object for each in Run(catalogue.load(tmp_path), ["imported"])}
+
+    assert done.returncode == 0, done.stderr
+    assert overlay["spec"]["namespace"] == "kubeflow"
+    assert overlay["spec"]["defaults"] == {"nodeSelector": {"pool": "gpu"}}
+    assert {name: typed(each) for name, each in made.items()} == {name: typed(SEEDS[name]) for name in made}
+    assert len(made) == 3
+
+
+def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/pytorch-simple.yaml").write_text("mine\n")
+    refused = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
+    kept = (tmp_path / "jobs/pytorch-simple.yaml").read_text()
+    forced = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs", "--force")
+
+    assert (refused.returncode, kept) == (1, "mine\n")
+    assert b"is there already" in refused.stderr
+    assert forced.returncode == 0
+    assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() != "mine\n"
+
+
+def test_a_job_of_another_platform_comes_with_an_overlay_for_it(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["mnist"]))
+    told = jobgen(tmp_path, "import", "seed.yaml")
+    jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
+    overlay = yaml.safe_load((tmp_path / "overlays/tensorstack/overlay.yaml").read_text())
+
+    assert b"jobs of platform `tensorstack` need `cluster: {platform: tensorstack}` in an overlay" in told.stderr
+    assert overlay["spec"] == {"cluster": {"platform": "tensorstack"}, "jobs": {"names": ["mnist"]}}
+
+
+def test_where_there_is_nothing_to_import_that_is_said(tmp_path):
+    (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    done = jobgen(tmp_path, "import", "a.yaml")
+    missing = jobgen(tmp_path, "import", "b.yaml")
+
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert missing.returncode == 2
+
+
+words = st.sampled_from(["a", "b", "c", "1", "true", "null", "x: y", "# no", "${A}", "", "é", "two\nlines\n", " s "])
+names = st.sampled_from(["main", "data", "shm", "logs", "pytorch", "side"])
+amounts = st.sampled_from([1, "1", "500m", "0.5", "1Gi", "1024Mi", 2, "2k"])
+trees = st.recursive(
+    words | st.integers(-9, 9) | st.booleans(),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.sampled_from("abcdef"), below, max_size=3),
+    max_leaves=6,
+)
+
+
+def maps(values):
+    return st.dictionaries(st.sampled_from(["a", "b", "nvidia.com/gpu", "cpu", "memory"]), values, max_size=3)
+
+
+def unique(items, key):
+    return st.lists(items, max_size=3, unique_by=lambda item: item.get(key))
+
+
+def optional(**fields):
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+envs = st.builds(
+    lambda name, said: {"name": name, **said},
+    st.sampled_from("ABCD"),
+    st.just({})
+    | st.builds(lambda value: {"value": value}, words)
+    | st.just({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}),
+)
+mounts = st.builds(
+    lambda name, path, extra: {"name": name, "mountPath": path, **extra},
+    names,
+    st.sampled_from(["/a", "/b", "/dev/shm", "/d"]),
+    optional(readOnly=st.booleans(), subPath=words, mountPropagation=st.just("None")),
+)
+volumes = st.builds(
+    lambda name, source: {"name": name, **source},
+    names,
+    st.sampled_from(
+        [
+            {},
+            {"emptyDir": {}},
+            {"emptyDir": {"medium": "Memory", "sizeLimit": "1024Mi"}},
+            {"persistentVolumeClaim": {"claimName": "p"}},
+            {"persistentVolumeClaim": {"claimName": "p", "readOnly": True}},
+            {"configMap": {"name": "c"}},
+            {"secret": {"secretName": "s"}},
+            {"hostPath": {"path": "/x"}},
+            {"storageos": {}},
+        ]
+    ),
+)
+ports = st.builds(
+    lambda port, extra: {"containerPort": port, **extra},
+    st.sampled_from([80, 2222, 23456]),
+    optional(name=st.sampled_from(["p", "q"]), protocol=st.sampled_from(["TCP", "UDP"])),
+)
+resources = optional(limits=maps(amounts), requests=maps(amounts))
+security = optional(runAsUser=st.integers(0, 9), privileged=st.booleans(), fsGroup=st.integers(0, 9))
+containers = st.builds(
+    lambda name, fields: {"name": name, **fields},
+    names,
+    optional(
+        image=words,
+        command=st.lists(words, max_size=3),
+        args=st.lists(words | st.integers(-9, 9), max_size=3),
+        workingDir=words,
+        env=unique(envs, "name"),
+        ports=unique(ports, "containerPort"),
+        resources=resources,
+        securityContext=security,
+        volumeMounts=unique(mounts, "mountPath"),
+        tty=st.booleans(),
+    ),
+)
+templates = optional(
+    metadata=optional(labels=maps(words), annotations=maps(words), name=words),
+    spec=optional(
+        containers=unique(containers, "name"),
+        initContainers=unique(containers, "name"),
+        volumes=unique(volumes, "name"),
+        nodeSelector=maps(words),
+        tolerations=st.lists(maps(words), max_size=2),
+        serviceAccountName=words,
+        imagePullSecrets=unique(st.builds(lambda name: {"name": name}, names), "name"),
+        securityContext=security,
+        priorityClassName=words,
+        hostNetwork=st.booleans(),
+        other=trees,
+    ),
+)
+replicas = optional(
+    replicas=st.integers(-1, 3) | st.just("${N}"),
+    restartPolicy=st.sampled_from(["Never", "OnFailure", "Odd"]),
+    template=templates,
+)
+roles = st.sampled_from(["Master", "Worker", "Launcher", "PS", "Chief"])
+metadata = st.builds(
+    lambda name, fields: {"name": name, **fields},
+    st.sampled_from(["job", "Job_1", "a.b"]),
+    optional(
+        namespace=st.sampled_from(["ml", "M"]), labels=maps(words), annotations=maps(words), finalizers=st.just([])
+    ),
+)
+shapes = st.sampled_from(
+    [
+        ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs"),
+        ("kubeflow.org/v1", "TFJob", "tfReplicaSpecs"),
+        ("kubeflow.org/v1", "MPIJob", "mpiReplicaSpecs"),
+        ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs"),
+        ("kubeflow.org/v1", "MXJob", "mxReplicaSpecs"),
+    ]
+)
+manifests = st.builds(
+    lambda shape, metadata, roles, fields: {
+        "apiVersion": shape[0],
+        "kind": shape[1],
+        "metadata": metadata,
+        "spec": {**fields, shape[2]: roles},
+    },
+    shapes,
+    metadata,
+    st.dictionaries(roles, replicas, max_size=3),
+    optional(
+        runPolicy=optional(cleanPodPolicy=words, suspend=st.booleans(), backoffLimit=st.integers(0, 9), odd=trees),
+        slotsPerWorker=st.integers(0, 9),
+        jobMode=words,
+        nprocPerNode=st.integers(1, 4) | words,
+        odd=trees,
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(manifests)
+def test_whatever_a_manifest_says_its_spec_renders_to_it(manifest):
+    spec = imported(manifest, kind_of(manifest), SHELF.kinds)
+
+    assert isinstance(spec, Imported), spec
+    [document] = read(spec.text.encode(), "").documents
+    made, problems = rendered(document.data, bench_for(spec.kind.platform, SHELF.kinds))
+    assert problems == []
+    assert meaning(made) == meaning(manifest)
+
+
+def meaning(tree, name="", holder=""):
+    """What a tree says: quantities by amount, volumes and mounts in any order, all else with its type."""
+    if isinstance(tree, dict):
+        return {key: meaning(value, key, name) for key, value in tree.items()}
+    if isinstance(tree, list):
+        said = [meaning(item, "", name) for item in tree]
+        return (
+            sorted(said, key=lambda item: json.dumps(item, sort_keys=True))
+            if name in ("volumes", "volumeMounts")
+            else said
+        )
+    if holder in ("limits", "requests") or name == "sizeLimit":
+        return canonical(str(tree))
+    return type(tree).__name__, tree
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
+def test_a_patch_between_two_trees_makes_one_of_the_other(base, wanted):
+    assert same(merge(base, patch_between(base, wanted), []), wanted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(templates, templates)
+def test_a_patch_between_two_templates_makes_one_of_the_other(base, wanted):
+    assert same(merge(base, patch_between(base, wanted), []), wanted)

@@ -1,0 +1,228 @@
+"""`jobgen migrate`: the same job for another kind, and an account in which nothing is missing.
+
+A case is a folder under migrate/: a `job.yaml`, where it shall go in `to`, what comes of it in `made.yaml`, and the
+account in `told`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_cli import jobgen
+from test_seeds import SEEDS
+
+from jobgen import catalogue
+from jobgen.importing.proving import bench_for, rendered
+from jobgen.migrate import migrated, served
+from jobgen.migrate.draft import leaves
+
+HERE = Path(__file__).parent
+CASES = sorted(path for path in (HERE / "migrate").iterdir() if path.is_dir())
+SHELF = catalogue.load(HERE.parent)
+JOBS = [kind for kind in SHELF.kinds if kind.frameworks]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_job_goes_where_its_case_sends_it(case, accept, tmp_path):
+    shutil.copy(case / "job.yaml", tmp_path)
+    done = jobgen(tmp_path, "migrate", "job.yaml", "--to", (case / "to").read_text().strip())
+    came = {"made.yaml": done.stdout, "told": done.stderr + f"exit {done.returncode}\n".encode()}
+    if accept:
+        for name, content in came.items():
+            (case / name).write_bytes(content)
+
+    assert {name: (case / name).read_bytes() for name in came} == came
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("pytorch-simple", "trainer"),
+        ("pytorch-simple", "tensorstack"),
+        ("tensorflow-benchmarks", "mpi-operator"),
+        ("tensorflow-benchmarks", "trainer"),
+        ("mnist", "kubeflow"),
+        ("mxnet-job", "PyTorchJob"),
+    ],
+)
+def test_the_seeds_go_elsewhere_as_specs_and_as_manifests_and_nothing_is_wrong_with_them(name, target, tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name]))
+    raw = jobgen(tmp_path, "migrate", "seed.yaml", "--to", target)
+    (tmp_path / "raw.yaml").write_bytes(raw.stdout)
+    found = jobgen(tmp_path, "lint", "raw.yaml", "--format", "json")
+    jobgen(tmp_path, "import", "seed.yaml", "-o", "specs")
+    spec = jobgen(tmp_path, "migrate", f"specs/{name}.yaml", "--to", target)
+
+    assert raw.returncode == 0, raw.stderr
+    assert [each for each in json.loads(found.stdout)["findings"] if each["severity"] == "error"] == []
+    assert spec.returncode == 0, spec.stderr
+    assert yaml.safe_load(raw.stdout) == _rendered(yaml.safe_load(spec.stdout), target)
+
+
+def _rendered(document, target):
+    platform = next(kind.platform for kind in JOBS if target in (kind.name, kind.platform))
+    return rendered(document, bench_for(platform, SHELF.kinds))[0]
+
+
+def test_a_target_or_an_environment_that_nobody_knows_is_wrong_usage(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    target = jobgen(tmp_path, "migrate", "seed.yaml", "--to", "TrainJobb")
+    env = jobgen(tmp_path, "migrate", "seed.yaml", "--to", "trainer", "-e", "nowhere")
+    job = jobgen(tmp_path, "migrate", "nobody", "--to", "trainer")
+
+    assert (target.returncode, env.returncode, job.returncode) == (2, 2, 3)
+    assert b"did you mean `TrainJob`?" in target.stderr
+
+
+def tokens():
+    """Texts of which no two are alike, so that each can be found again."""
+    numbers = count()
+    return st.builds(lambda: f"t{next(numbers)}x")
+
+
+def optional(**fields):
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+word = tokens()
+small = st.dictionaries(st.sampled_from("abc"), word, min_size=1, max_size=2)
+amounts = optional(
+    cpu=st.integers(1, 9), limits=st.just({"memory": "1Gi"}), requests=st.just({"memory": "512Mi"}), gpu=st.just(1)
+)
+container = {
+    "image": word,
+    "imagePullPolicy": st.sampled_from(["Always", "Never"]),
+    "command": st.lists(word, min_size=1, max_size=2),
+    "args": st.lists(word, min_size=1, max_size=2),
+    "workingDir": word,
+    "env": st.dictionaries(
+        st.sampled_from(["A", "B", "PET_NNODES", "RANK", "TF_CONFIG"]), word, min_size=1, max_size=3
+    ),
+    "envFrom": st.builds(lambda name: [{"configMapRef": {"name": name}}], word),
+    "ports": st.sampled_from([{"p": 80}, {"q": 81}]),
+    "resources": amounts,
+    "volumes": st.builds(lambda name: {"v": {"pvc": name, "mountPath": "/v"}}, word),
+    "shm": st.just("1Gi"),
+    "restartPolicy": st.sampled_from(["Always", "OnFailure", "Never", "ExitCode"]),
+    "nodeSelector": small,
+    "tolerations": st.builds(lambda key: [{"key": key}], word),
+    "affinity": st.builds(lambda key: {"nodeAffinity": {"odd": key}}, word),
+    "serviceAccount": word,
+    "imagePullSecrets": st.lists(word, min_size=1, max_size=2),
+    "securityContext": st.builds(lambda user: {"runAsUser": 1, "seccompProfile": {"type": user}}, word),
+    "labels": small,
+    "annotations": small,
+    "podTemplate": st.builds(
+        lambda one, other, third: {
+            "metadata": {"name": one},
+            "spec": {"subdomain": other, "containers": [{"name": "side", "image": third}]},
+        },
+        word,
+        word,
+        word,
+    ),
+}
+policy = optional(
+    cleanPodPolicy=st.sampled_from(["None", "Running", "All"]),
+    ttlSecondsAfterFinished=st.integers(1, 99),
+    activeDeadlineSeconds=st.integers(1, 99),
+    backoffLimit=st.integers(1, 99),
+    suspend=st.booleans(),
+    schedulingPolicy=st.builds(lambda queue: {"queue": queue}, word),
+    managedBy=st.sampled_from(["kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"]),
+)
+BLOCKS = {
+    "pytorch": optional(
+        nprocPerNode=st.sampled_from(["4", "auto"]),
+        elasticPolicy=optional(
+            minReplicas=st.integers(1, 2), maxRestarts=st.integers(1, 9), rdzvHost=word, rdzvBackend=word
+        ),
+    ),
+    "mpi": optional(slotsPerWorker=st.integers(1, 4), mainContainer=word, cleanPodPolicy=st.just("None")),
+    "tensorflow": optional(successPolicy=word),
+    "xgboost": st.just({}),
+    "jax": st.just({}),
+    "mxnet": optional(jobMode=word),
+}
+
+
+@st.composite
+def routes(draw):
+    """A spec, the kind it is and the kind it shall be."""
+    source = draw(st.sampled_from([kind for kind in JOBS if set(kind.frameworks) & set(BLOCKS)]))
+    framework = draw(st.sampled_from([name for name in source.frameworks if name in BLOCKS]))
+    target = draw(
+        st.sampled_from([kind for kind in JOBS if served(framework, kind) and kind is not source] or [source])
+    )
+    role = optional(replicas=st.integers(1, 3), **container)
+    names = st.sampled_from(source.frameworks[framework].roles)
+    spec = draw(
+        optional(
+            runPolicy=policy,
+            queue=word,
+            priority=word,
+            suspend=st.booleans(),
+            description=word,
+            tensorboard=st.builds(lambda image: {"image": image}, word),
+            roles=st.dictionaries(names, role, min_size=1, max_size=2),
+            manifest=st.builds(lambda one, two: {"metadata": {"x": one}, "spec": {"odd": two}}, word, word),
+            **container,
+        )
+    )
+    block = draw(BLOCKS[framework])
+    document = {
+        "apiVersion": "jobgen.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job"},
+        "spec": {"framework": framework, **spec, **({framework: block} if block else {})},
+    }
+    # A job that goes nowhere loses only what its own kind cannot say, and what is left can be rendered.
+    return migrated(document, source, source, framework, SHELF.kinds).document, source, target, framework
+
+
+@settings(max_examples=600, deadline=None)
+@given(routes())
+def test_no_field_disappears_without_a_line_in_the_account(route):
+    document, source, target, framework = route
+    done = migrated(document, source, target, framework, SHELF.kinds)
+    told = [entry.field for entry in done.entries if entry.fate != "check"]
+    # The objects are asked, not the specs: what counts is what reaches the cluster.
+    made, problems = rendered(document, bench_for(source.platform, SHELF.kinds))
+    before, after = json.dumps(made), json.dumps(done.made)
+
+    # With a role goes what reached that role alone; the role's own line says so.
+    role_lost = any(
+        entry.fate == "lost" and len(entry.field) == 2 and entry.field[0] == "roles" for entry in done.entries
+    )
+    for path, value in leaves(document["spec"]):
+        gone = [text for text in texts(value) if f'"{text}"' in before and f'"{text}"' not in after]
+        if gone and not problems and not done.problems and not (role_lost and path[0] != "roles"):
+            assert any(path[: len(field)] == field or field[: len(path)] == path for field in told), (path, told)
+
+
+def texts(value):
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in texts(each)]
+    return [value] if isinstance(value, str) and value.startswith("t") and value.endswith("x") else []
+
+
+@settings(max_examples=300, deadline=None)
+@given(routes())
+def test_a_migrated_job_can_be_rendered(route):
+    document, source, target, framework = route
+    if rendered(document, bench_for(source.platform, SHELF.kinds))[1]:
+        return
+    done = migrated(document, source, target, framework, SHELF.kinds)
+    roles = document["spec"].get("roles", {})
+
+    # A launcher alone has no node to run on, and only that cannot be said elsewhere.
+    assert not done.problems or (target.shape == "one" and framework == "mpi" and "worker" not in roles), done.problems
