@@ -12,6 +12,7 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stress", action="store_true", help="try hundreds of times what is else tried a few times")
     parser.addoption("--accept", action="store_true", help="rewrite golden files with what is true now")
 
 
@@ -19,3 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def accept(request: pytest.FixtureRequest) -> bool:
     """Whether expectations are to be rewritten rather than held."""
     return bool(request.config.getoption("--accept"))
+
+
+@pytest.fixture
+def stress(request: pytest.FixtureRequest) -> int:
+    """How many times as often as usual a test shall try."""
+    return 40 if request.config.getoption("--stress") else 1

@@ -504,14 +504,14 @@ def while_writing(env: Path, rng: random.Random, length: float) -> None:
 
 @pytest.mark.parametrize("moment", [at_random, while_writing])
 def test_a_run_that_is_killed_leaves_whole_files_and_the_next_puts_all_in_order(
-    tmp_path: Path, moment: Callable[[Path, random.Random, float], None]
+    tmp_path: Path, moment: Callable[[Path, random.Random, float], None], stress: int
 ) -> None:
-    repo, env = make_repo(tmp_path / "repo", 300), tmp_path / "out" / "prod"
+    repo, env = make_repo(tmp_path / "repo", 200), tmp_path / "out" / "prod"
     trees = versions(repo)
     began = time.monotonic()
     assert render(repo, "-o", "../out")[0] == 0
     length, rng, caught = time.monotonic() - began, random.Random(moment.__name__), 0
-    for attempt in range(20):
+    for attempt in range(6 * stress):
         was, becomes = ("two", "one") if attempt % 2 == 0 else ("one", "two")
         set_version(repo, becomes)
         with start(repo, "-o", "../out", start_new_session=True) as run:
