@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench docs clean
+.PHONY: demo test stress bench docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -29,8 +29,12 @@ test: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/pytest
 
+# What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
+stress: .venv/ready
+	$(BIN)/pytest --stress tests/test_unbreakable.py tests/test_trespass.py tests/test_disk.py tests/test_output.py
+
 bench: .venv/ready
-	$(BIN)/python benchmarks/render.py
+	$(BIN)/python benchmarks/table.py --json bench.json
 
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py

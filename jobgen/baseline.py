@@ -64,7 +64,7 @@ def parse(text: str) -> Counter[Key]:
         known: Counter[Key] = Counter()
         for entry in document["findings"]:
             known[Key(*(str(entry.get(name, "")) for name in _FIELDS))] += int(entry.get("count", 1))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise BaselineError("the file is not a baseline; write one with `jobgen lint --write-baseline`") from None
     return known
 

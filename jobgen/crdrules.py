@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from jobgen.budget import Budget
 from jobgen.cel import Bound, Expression, Failed, Fault, available, bind, compile_cel, mentions
 from jobgen.cel.values import NO_OVERLOAD
 from jobgen.crdvalues import Shape, shape
@@ -24,7 +25,7 @@ _TIME = re.compile(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|
 _LONGEST_MESSAGE = 5 * 1024
 
 
-def ruled(judge: Check, schema: dict[str, Any], root: dict[str, Any]) -> Check:
+def ruled(judge: Check, schema: dict[str, Any], root: dict[str, Any], budget: Budget | None = None) -> Check:
     """A check, and what the rules of its schema node say of a value that has passed it."""
 
     # Most schemas are never asked, so nothing is compiled before the first value comes.
@@ -32,7 +33,7 @@ def ruled(judge: Check, schema: dict[str, Any], root: dict[str, Any]) -> Check:
     def compiled() -> tuple[Shape, list[tuple[dict[str, Any], Expression]]]:
         judged = [] if available() else [rule for rule in _rules(schema) if _is_judged(rule)]
         found = [(rule, _expression(rule)) for rule in judged]
-        return shape(schema, root), [(rule, known) for rule, known in found if isinstance(known, Expression)]
+        return shape(schema, root, budget), [(rule, known) for rule, known in found if isinstance(known, Expression)]
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         before = len(problems)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from jobgen.budget import Budget
 from jobgen.model import Data, bare, plain
 
 Shape = Callable[[Data], Data]
@@ -20,11 +21,12 @@ _SPELT = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slas
 _METADATA = ("name", "generateName")
 _LONGEST_NAME = 63
 _LETTERS = "xxxxx"
+_SHAPE_STEPS = 5
 
 
-def shape(schema: dict[str, Any], root: dict[str, Any]) -> Shape:
+def shape(schema: dict[str, Any], root: dict[str, Any], budget: Budget | None = None) -> Shape:
     """How the values of a schema node look to its rules."""
-    return _Shapes(root).of(schema)
+    return _Shapes(root, budget).of(schema)
 
 
 def escaped(name: str) -> str:
@@ -38,8 +40,9 @@ def escaped(name: str) -> str:
 class _Shapes:
     """The shapes of one schema; a type that refers to itself has one that does too."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], budget: Budget | None) -> None:
         self.root = root
+        self.budget = budget
         self.refs: dict[str, Shape] = {}
 
     def of(self, schema: dict[str, Any]) -> Shape:
@@ -70,6 +73,9 @@ class _Shapes:
         def shaped(value: Data) -> Data:
             if not isinstance(value, dict):
                 return plain(value)
+            if self.budget:
+                # Defaults may hold defaults, and grow with every level.
+                self.budget.spend(_SHAPE_STEPS + len(fields))
             seen: dict[str, Data] = {}
             for name, (of_field, child) in fields.items():
                 found = value.get(name)

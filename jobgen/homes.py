@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from jobgen.mends import NOTHING, Mend, moved
@@ -12,12 +13,16 @@ from jobgen.model import Data, Key
 _PATH = re.compile(r"[A-Za-z.]+")
 _LEVELS = 7
 """Deep enough for the fields of a container."""
+_MOST_PLACES = 50_000
+_MOST_STEPS = 64
 
 
 def homes(schema: dict[str, Any]) -> dict[str, list[str]]:
     """The places of each field name in an object's spec, the shallowest first."""
     found: dict[str, list[str]] = {}
-    for name, place in _places(schema["properties"].get("spec", {}), schema.get("$defs", {}), "spec"):
+    for name, place in islice(
+        _places(schema["properties"].get("spec", {}), schema.get("$defs", {}), "spec"), _MOST_PLACES
+    ):
         found.setdefault(name, []).append(place)
     return found
 
@@ -40,7 +45,8 @@ def _places(schema: dict[str, Any], types: dict[str, Any], path: str) -> Iterato
 
 def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[dict[str, Any], str]:
     """Through references, options and lists to the object that a node stands for."""
-    while True:
+    # A reference may lead back to itself.
+    for _ in range(_MOST_STEPS):
         if "anyOf" in node:
             node = node["anyOf"][0]
         elif "$ref" in node:
@@ -49,6 +55,7 @@ def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[
             node, place = node["items"], f"{place}[]"
         else:
             return node, place
+    return {}, place
 
 
 def homeward(key: Key, made: Data, known: Mapping[str, list[str]]) -> Mend:

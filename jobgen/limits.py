@@ -12,6 +12,12 @@ from jobgen.schema import nearest, shown, to_blame
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 
+_QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+"""What every CRD says of quantities: the only pattern of a stranger that is known to take little time."""
+_MOST_WORDS = 200
 _NUMBER, _SIZED = (int, float), (str, list, dict)
 _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ...] = (
     ("minimum", _NUMBER, lambda found, bound: found >= bound, "at least {}"),
@@ -26,12 +32,18 @@ _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ..
 )
 
 
-def limits(schema: dict[str, Any]) -> Iterator[Check]:
-    """The checks that a schema node asks for besides its type."""
+class BadPatternError(Exception):
+    """A text that is no pattern to the API server."""
+
+
+def limits(schema: dict[str, Any], *, foreign: bool = False) -> Iterator[Check]:
+    """The checks that a schema node asks for besides its type; patterns of strangers are matched as Go matches them."""
     if "enum" in schema:
         yield _enum(schema["enum"])
     if "pattern" in schema:
-        yield _pattern(schema["pattern"], is_quantity="x-kubernetes-int-or-string" in schema)
+        known = not foreign or schema["pattern"] == _QUANTITY
+        fits = _fits(schema["pattern"]) if known else _fits_safely(schema["pattern"])
+        yield _pattern(schema["pattern"], fits, is_quantity="x-kubernetes-int-or-string" in schema)
     for word, types, holds, must in _BOUNDS:
         if word in schema:
             strict = schema.get(f"exclusive{word.capitalize()}") is True
@@ -53,12 +65,29 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
     return check
 
 
-def _pattern(pattern: str, *, is_quantity: bool) -> Check:
-    matcher = re.compile(pattern.replace("$", r"\Z"))
+def _fits(pattern: str) -> Callable[[str], object]:
+    """Python's own way, for patterns that are known to be harmless."""
+    return re.compile(pattern.replace("$", r"\Z")).search
 
+
+def _fits_safely(pattern: str) -> Callable[[str], object]:
+    """RE2's way, which is that of the API server, and takes no more time than a text is long."""
+    # Late, because it needs CEL, and most repositories have no schemas of their own.
+    from jobgen.cel import available
+    from jobgen.cel.patterns import fault, matches
+
+    if available():
+        return lambda _: True
+    wrong = fault(pattern)
+    if wrong:
+        raise BadPatternError(f"`{pattern}` is not a pattern: {wrong}")
+    return lambda text: matches(text, pattern)
+
+
+def _pattern(pattern: str, fits: Callable[[str], object], *, is_quantity: bool) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = plain(value)
-        if not isinstance(found, str) or matcher.search(found):
+        if not isinstance(found, str) or fits(found):
             return
         rule, must = ("invalid-quantity", "be a quantity like `500m` or `4Gi`") if is_quantity else ("", "")
         message = f"`{name}` is {shown(value)}, and must {must or f'match `{pattern}`'}"
@@ -71,13 +100,15 @@ def _pattern(pattern: str, *, is_quantity: bool) -> Check:
 
 
 def _enum(allowed: list[Any]) -> Check:
-    words = [str(word) for word in allowed if word is not None]
+    words = [str(word) for word in allowed[:_MOST_WORDS] if word is not None]
+    left = len(allowed) - _MOST_WORDS
+    more = f" or one of {left} more" if left > 0 else ""
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         found = plain(value)
         if found not in allowed:
             hint = nearest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
-            expected = " or ".join(f"`{word}`" for word in words)
+            expected = " or ".join(f"`{word}`" for word in words) + more
             message = f"`{name}` is {shown(value)}, and must be {expected}{hint}"
             mend, safe = spelt(value, words)
             problems.append(
@@ -85,3 +116,32 @@ def _enum(allowed: list[Any]) -> Check:
             )
 
     return check
+
+
+def forms(word: str, options: list[Check]) -> Check:
+    """A value that must have some of several forms, one of them, all, or not this one."""
+
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        faults: list[list[Problem]] = [[] for _ in options]
+        for option, found in zip(options, faults, strict=True):
+            option(value, name, blame, found)
+        if word == "allOf":
+            problems.extend(problem for found in faults for problem in found)
+        elif not FORMS[word](sum(not found for found in faults)):
+            message = f"`{name}` has {_FORM_WORDS[word]}"
+            problems.append(Problem("invalid-form", message, to_blame(value, blame), category="schema"))
+
+    return check
+
+
+FORMS: dict[str, Callable[[int], bool]] = {
+    "anyOf": lambda fitting: fitting > 0,
+    "oneOf": lambda fitting: fitting == 1,
+    "allOf": bool,
+    "not": lambda fitting: fitting == 0,
+}
+_FORM_WORDS = {
+    "anyOf": "none of the forms that its schema allows",
+    "oneOf": "not exactly one of the forms that its schema allows",
+    "not": "a form that its schema forbids",
+}

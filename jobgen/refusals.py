@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from jobgen.budget import BROKEN, Budget, SpentError
 from jobgen.compare import Path
 from jobgen.crdvalues import Shape, shape
 from jobgen.model import Data
@@ -15,6 +16,8 @@ from jobgen.path import Named
 _RULES = "x-kubernetes-validations"
 _UNCHANGED = "self == oldSelf"
 _EACH = "*"
+_STEPS = 200_000
+"""The largest CRDs have some ten thousand nodes."""
 
 
 class Refusal(NamedTuple):
@@ -34,7 +37,13 @@ class _Point(NamedTuple):
 
 def refusals(schema: bytes, old: Data, new: Data) -> list[Refusal]:
     """What the rules of a schema say of a change; what is new or gone has nothing to be compared with."""
-    return [refusal for point in _points(schema) for refusal in _at(point, old, new)]
+    points, budget = _points(schema)
+    budget.renew()
+    try:
+        return [refusal for point in points for refusal in _at(point, old, new)]
+    except (SpentError, *BROKEN):
+        # A lint says what is wrong with the schema.
+        return []
 
 
 def _at(point: _Point, old: Data, new: Data) -> Iterator[Refusal]:
@@ -78,32 +87,39 @@ def _by(key: str, items: Data) -> dict[str, Data]:
 
 
 @lru_cache(maxsize=64)
-def _points(schema: bytes) -> tuple[_Point, ...]:
+def _points(schema: bytes) -> tuple[tuple[_Point, ...], Budget]:
+    budget = Budget(_STEPS)
     if b"oldSelf" not in schema:
-        return ()
-    root = json.loads(schema)
-    return tuple(_walk(root, root, (), ()))
+        return (), budget
+    try:
+        root = json.loads(schema)
+        return tuple(_walk(root, root, (), (), budget)), budget
+    except (SpentError, *BROKEN):
+        return (), budget
 
 
-def _walk(node: Any, root: Any, steps: tuple[str | tuple[str], ...], above: tuple[str, ...]) -> Iterator[_Point]:
+def _walk(
+    node: Any, root: Any, steps: tuple[str | tuple[str], ...], above: tuple[str, ...], budget: Budget
+) -> Iterator[_Point]:
     if not isinstance(node, dict):
         return
+    budget.spend()
     rules = tuple(rule for rule in node.get(_RULES, ()) if "oldSelf" in rule.get("rule", "") and not _optional(rule))
     if rules:
-        yield _Point(steps, rules, shape(node, root))
+        yield _Point(steps, rules, shape(node, root, budget))
     ref = node.get("$ref", "").rpartition("/")[2]
     if ref and ref not in above:
         # A type inside itself is not followed: no CRD can have one.
-        yield from _walk(root["$defs"][ref], root, steps, (*above, ref))
+        yield from _walk(root["$defs"][ref], root, steps, (*above, ref), budget)
     for form in node.get("anyOf", ())[:1]:
-        yield from _walk(form, root, steps, above)
+        yield from _walk(form, root, steps, above, budget)
     for name, child in node.get("properties", {}).items():
-        yield from _walk(child, root, (*steps, name), above)
-    yield from _walk(node.get("additionalProperties"), root, (*steps, _EACH), above)
+        yield from _walk(child, root, (*steps, name), above, budget)
+    yield from _walk(node.get("additionalProperties"), root, (*steps, _EACH), above, budget)
     keys = node.get("x-kubernetes-list-map-keys")
     if keys:
         # Items of other lists cannot be told apart, and the API server does not compare them.
-        yield from _walk(node.get("items"), root, (*steps, (keys[0],)), above)
+        yield from _walk(node.get("items"), root, (*steps, (keys[0],)), above, budget)
 
 
 def _optional(rule: dict[str, Any]) -> bool:

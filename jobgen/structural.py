@@ -9,8 +9,9 @@ import marshal
 from collections.abc import Callable
 from typing import Any
 
+from jobgen.budget import Budget
 from jobgen.homes import homes, homeward
-from jobgen.limits import limits
+from jobgen.limits import forms, limits
 from jobgen.listkeys import repeated
 from jobgen.mends import NOTHING, renamed, retyped
 from jobgen.model import Data, Key, Leaf, Problem, bare
@@ -25,15 +26,18 @@ Field = tuple[type | None, Check]
 
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _REMEMBERED = 4096
+_SEVERAL = ("anyOf", "oneOf", "allOf")
+# A CEL rule takes as long as many looks at a schema.
+_RULE_STEPS = 100
 # What roles and jobs say again and again: what was fine once need not be looked at a second time.
 _REPEATED = ("/PodTemplate", "/ResourceRequirements")
 # A field that says no more than this needs no look beyond its type.
 _NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 
 
-def compile_structural(schema: dict[str, Any]) -> Callable[[Data], list[Problem]]:
-    """The check for a whole object."""
-    compiler = _Compiler(schema)
+def compile_structural(schema: dict[str, Any], budget: Budget | None = None) -> Callable[[Data], list[Problem]]:
+    """The check for a whole object; with a budget, one that a stranger's schema cannot keep busy for long."""
+    compiler = _Compiler(schema, budget)
     judge = compiler.check(schema)
 
     def check(value: Data) -> list[Problem]:
@@ -47,19 +51,20 @@ def compile_structural(schema: dict[str, Any]) -> Callable[[Data], list[Problem]
 class _Compiler:
     """Turns schema nodes into closures; a type that is referred to is compiled once."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], budget: Budget | None = None) -> None:
         self.root = root
+        self.budget = budget
         self.refs: dict[str, Check] = {}
         self._homes: dict[str, list[str]] = {}
 
     def check(self, schema: dict[str, Any]) -> Check:
         judge = self._shape(schema)
-        if not schema.get("x-kubernetes-validations"):
-            return judge
-        # Late, because most kinds have no rules, and need no CEL.
-        from jobgen.crdrules import ruled
+        if schema.get("x-kubernetes-validations"):
+            # Late, because most kinds have no rules, and need no CEL.
+            from jobgen.crdrules import ruled
 
-        return ruled(judge, schema, self.root)
+            judge = ruled(judge, schema, self.root, self.budget)
+        return _counted(judge, self.budget, _weight(schema)) if self.budget else judge
 
     def _shape(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
@@ -68,10 +73,10 @@ class _Compiler:
             return _unless_null(self.check(schema["anyOf"][0]))
         typed = "type" in schema or schema.keys() & {"required", "properties"}
         checks = [self._typed({"type": ["object", "null"], **schema})] if typed else []
-        checks += limits(schema)
-        checks += [_forms(word, [self.check(form) for form in schema[word]]) for word in FORMS if word in schema]
+        checks += limits(schema, foreign=self.budget is not None)
+        checks += [forms(word, [self.check(form) for form in schema[word]]) for word in _SEVERAL if word in schema]
         if "not" in schema:
-            checks.append(_forms("not", [self.check(schema["not"])]))
+            checks.append(forms("not", [self.check(schema["not"])]))
         return checks[0] if len(checks) == 1 else _all(checks) if checks else _anything
 
     def _typed(self, schema: dict[str, Any]) -> Check:
@@ -185,6 +190,8 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
                 problems.append(_wrong_type(value, name, blame, "a list"))
             return
         for index, item in enumerate(value):
+            if len(problems) > MAX_FAULTS:
+                return
             if type(item) is not simple:
                 if item is None or (type(item) is Leaf and item.value is None):
                     problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
@@ -212,39 +219,24 @@ def _scalar(kinds: list[str], form: str) -> Check:
     return check
 
 
-def _forms(word: str, options: list[Check]) -> Check:
-    """A value that must have some of several forms, one of them, all, or not this one."""
-
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        faults: list[list[Problem]] = [[] for _ in options]
-        for option, found in zip(options, faults, strict=True):
-            option(value, name, blame, found)
-        if word == "allOf":
-            problems.extend(problem for found in faults for problem in found)
-        elif not FORMS[word](sum(not found for found in faults)):
-            message = f"`{name}` has {_FORM_WORDS[word]}"
-            problems.append(Problem("invalid-form", message, to_blame(value, blame), category="schema"))
-
-    return check
-
-
-FORMS: dict[str, Callable[[int], bool]] = {
-    "anyOf": lambda fitting: fitting > 0,
-    "oneOf": lambda fitting: fitting == 1,
-    "allOf": bool,
-    "not": lambda fitting: fitting == 0,
-}
-_FORM_WORDS = {
-    "anyOf": "none of the forms that its schema allows",
-    "oneOf": "not exactly one of the forms that its schema allows",
-    "not": "a form that its schema forbids",
-}
-
-
 def _all(checks: list[Check]) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         for judge in checks:
             judge(value, name, blame, problems)
+
+    return check
+
+
+def _weight(schema: dict[str, Any]) -> int:
+    """How much work one look at a value is."""
+    listed = sum(len(schema[word]) for word in ("required", "enum", *_SEVERAL) if word in schema)
+    return 1 + listed + _RULE_STEPS * len(schema.get("x-kubernetes-validations", ()))
+
+
+def _counted(judge: Check, budget: Budget, weight: int) -> Check:
+    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+        budget.spend(weight)
+        judge(value, name, blame, problems)
 
     return check
 

@@ -65,6 +65,13 @@ def fixed(asked: Asked, *, unsafe: bool) -> Fixed | Result:
     outside = [path for path in asked.paths if not (asked.directory / path).resolve().is_relative_to(base)]
     if outside:
         return stopped(Code.USAGE, f"`{outside[0]}` lies outside {base}; run `--fix` in the folder that it is in")
+    try:
+        return _tried(asked, root, base, unsafe=unsafe)
+    except OSError as fault:
+        return stopped(Code.ERRORS, f"{fault.filename or base}: {fault.strerror or fault}; nothing was changed")
+
+
+def _tried(asked: Asked, root: Path | None, base: Path, *, unsafe: bool) -> Fixed | Result:
     with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
         copy = Path(folder).resolve()
         here = Path(os.path.relpath(asked.directory.resolve(), base))
@@ -198,7 +205,7 @@ def put_in_place(base: Path, files: Iterable[Mended]) -> dict[str, str]:
             elif path.read_bytes() != file.old:
                 late[file.path] = "was changed by somebody else meanwhile"
             else:
-                replace_file(path, file.new)
+                replace_file(path, file.new, base)
         except OSError as fault:
             late[file.path] = f"cannot be written: {fault.strerror}"
     return late

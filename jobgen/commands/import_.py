@@ -10,6 +10,7 @@ from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, counted, stopped
 from jobgen.commands.placing import place
+from jobgen.files import leads_out
 from jobgen.importing import Imported, relaid
 from jobgen.importing.collecting import Refused, Taken, collected
 from jobgen.importing.factoring import factored, overlay_text, platform_overlay
@@ -35,6 +36,8 @@ def import_manifests(
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return stopped(Code.USAGE, f"there is no `{missing[0]}`")
+    if output and leads_out(directory / output, repo.find_root(directory.resolve()) or directory):
+        return stopped(Code.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder")
     root = repo.find_root((directory / output if output else directory).resolve())
     shelf = catalogue.load(root or directory.resolve())
     found = list(collected(_entries(directory, paths, stdin), shelf.kinds))
@@ -51,7 +54,7 @@ def import_manifests(
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
         return Result(code, "---\n".join([*overlays, *documents]), said + total)
     home = root or (directory / output).resolve().parent
-    problem = place({_target(home, directory / output, path): each for path, each in files.items()}, force=force)
+    problem = place({_target(home, directory / output, path): each for path, each in files.items()}, home, force=force)
     if problem:
         return stopped(Code.ERRORS, problem, said)
     return Result(code, err=said + total)

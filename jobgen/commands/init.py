@@ -43,7 +43,7 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
         if in_the_way:
             advice = "move them" if force else "move them, or overwrite them with --force"
             return stopped(Code.ERRORS, f"nothing was written; {advice}", "".join(in_the_way))
-        written = [path for path, content in wanted.items() if _put(folder / path, content)]
+        written = [path for path, content in wanted.items() if _put(folder, path, content)]
     except OSError as error:
         return stopped(Code.ERRORS, f"{error.filename}: {error.strerror}")
     said = "".join(f"{path} written\n" for path in written)
@@ -73,10 +73,11 @@ def _in_the_way(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Itera
             yield text.visible(f"{full}: exists") + "\n"
 
 
-def _put(full: Path, content: bytes) -> bool:
+def _put(folder: Path, path: str, content: bytes) -> bool:
     """Write a file, unless it is there already; whether it was written."""
+    full = folder / path
     if os.path.exists(full) and full.read_bytes() == content:
         return False
     full.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(full, content)
+    replace_file(full, content, folder)
     return True

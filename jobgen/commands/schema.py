@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata, resources
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, stopped
+from jobgen.commands.placing import put
 from jobgen.crd import from_crd, schemas_of
 from jobgen.model import Finding, bare, plain
 from jobgen.report import text
@@ -18,6 +20,7 @@ from jobgen.schema import nearest
 from jobgen.source import read
 
 LOCK = "schemas.lock.json"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 _PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
 _DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
 
@@ -41,8 +44,9 @@ def build(root: Path, *, check: bool) -> Result:
     if check:
         listed = "".join(f"schemas/{name}: out of date\n" for name in stale)
         return stopped(Code.ERRORS, "run `jobgen schema build`", listed) if stale else Result(Code.FINE)
-    for name in stale:
-        (folder / name).write_text(wanted[name], "utf-8", newline="\n")
+    problem = put({folder / name: wanted[name] for name in stale}, root)
+    if problem:
+        return stopped(Code.ERRORS, problem)
     return Result(Code.FINE, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
 
 
@@ -98,10 +102,13 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     if findings or not wanted:
         told = text.render(findings) + said
         return stopped(Code.ERRORS if findings else Code.NOTHING, "there is no schema to import", told)
+    strange = [name for name in wanted if not _NAME.fullmatch(name)]
+    if strange:
+        return stopped(Code.ERRORS, f"`{strange[0]}` cannot be the name of a schema; nothing was written")
+    problem = put({root / "schemas" / name: body for name, body in wanted.items()}, root)
+    if problem:
+        return stopped(Code.ERRORS, problem, said)
     for name, body in wanted.items():
-        target = root / "schemas" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(body, "utf-8", newline="\n")
         said += f"schemas/{name} written\n" + "".join(_unevaluated(name, json.loads(body)))
     return Result(Code.FINE, err=said)
 
@@ -133,21 +140,19 @@ def editor_files() -> dict[str, bytes]:
 
 def write_editor_files(root: Path) -> Result:
     """Put the schemas of our own formats into the repository, and tell editors which files they are for."""
-    said = ""
     files = editor_files()
-    shown = files.pop(_SETTINGS)
-    for name, body in files.items():
-        target = root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.is_file() or target.read_bytes() != body:
-            target.write_bytes(body)
-            said += f"{name} written\n"
-    settings = root / _SETTINGS
-    if settings.exists():
-        told = f"{said}{settings.name} exists; it should hold what is printed here\n"
+    shown = files[_SETTINGS]
+    has_settings = (root / _SETTINGS).exists()
+    if has_settings:
+        del files[_SETTINGS]
+    stale = {name: body.decode() for name, body in files.items() if not _is_current(root / name, body.decode())}
+    problem = put({root / name: body for name, body in stale.items()}, root)
+    if problem:
+        return stopped(Code.ERRORS, problem)
+    said = "".join(f"{name} written\n" for name in stale if name != _SETTINGS)
+    if has_settings:
+        told = f"{said}{Path(_SETTINGS).name} exists; it should hold what is printed here\n"
         return Result(Code.FINE, shown.decode(), told)
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_bytes(shown)
     modeline = "# yaml-language-server: $schema=../schemas/jobgen.dev/trainingjob_v1.json"
     return Result(Code.FINE, err=f"{said}{_SETTINGS} written; for other editors, begin a job with\n{modeline}\n")
 
@@ -169,4 +174,6 @@ def print_schema(shelf: Catalogue, name: str) -> Result:
     schema = repo.schema(shelf.root, f"{group}/{kind.name.lower()}_{version}.json")
     if schema is None:
         return stopped(Code.NOTHING, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`")
-    return Result(Code.FINE, schema.decode())
+    if schema.file.finding:
+        return stopped(Code.BROKEN, f"the schema `{schema.file.path}` cannot be used: {schema.file.finding.message}")
+    return Result(Code.FINE, schema.file.content.decode("utf-8", "surrogateescape"))

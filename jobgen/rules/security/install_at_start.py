@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Container, text
 
-_PIPED = re.compile(r"\b(?:curl|wget)\b[^|;&\n]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da)?sh\b")
-_INSTALLED = re.compile(r"\b(?:pip3?|uv pip|conda|mamba|apt|apt-get|yum|dnf|apk)\s+(?:-\S+\s+)*(?:install|add)\b")
+_PIPED = re.compile(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
+_INSTALLED = re.compile(
+    r"\b(?:pip3?|uv pip|conda|mamba|apt|apt-get|yum|dnf|apk)\s+(?:-\S{1,100}\s{1,9}){0,9}(?:install|add)\b"
+)
 
 
 @rule("container", INFO, fields=("command", "args"))

@@ -1,0 +1,320 @@
+"""What a repository holds cannot run anything, reach anybody, or have files read or written that lie elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobgen import git
+from jobgen.commands import Code, Result
+from jobgen.commands.import_ import import_manifests
+from jobgen.commands.init import init
+from jobgen.commands.lint import BASELINE, lint_paths
+from jobgen.commands.render import render
+from jobgen.commands.schema import import_crds, write_editor_files
+from jobgen.report import formats
+
+SECRET = "hunter2"
+JOB = (
+    "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {framework: pytorch, image: 'a:latest'}\n"
+)
+MANIFEST = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: %s, namespace: ml}
+spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: pytorch, image: 'a:1'}]}}}}}
+"""
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: x}
+spec:
+  group: %s
+  names: {kind: %s}
+  versions: [{name: %s, schema: {openAPIV3Schema: {type: object}}}]
+"""
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """What nobody asked for, with a secret in every file."""
+    folder = tmp_path / "outside"
+    (folder / "g").mkdir(parents=True)
+    for name in ("secret.yaml", "jobgen-baseline.json"):
+        (folder / name).write_text(f"password={SECRET}\n")
+    (folder / "g/dance_v1.json").write_text(f'{{"type": "object", "required": ["{SECRET}"]}}')
+    (folder / "g/overlay.yaml").write_text(f"{SECRET}: [\n")
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repository"
+    for folder in ("jobs", "overlays/prod", "policies", "schemas/example.com"):
+        (root / folder).mkdir(parents=True)
+    (root / "jobgen.yaml").write_text("")
+    (root / "jobs/a.yaml").write_text(JOB)
+    (root / "jobs/b.yaml").write_text("apiVersion: example.com/v1\nkind: Dance\nmetadata: {name: b}\n")
+    (root / "overlays/prod/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+    return root
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def lint(root: Path, *paths: str, **options: Any) -> Result:
+    return lint_paths(root, paths, (), **{"format_": "text", **options})
+
+
+LINKS = {
+    "job": ("jobs/l.yaml", "secret.yaml"),
+    "folder of jobs": ("jobs/l", "g"),
+    "overlay": ("overlays/prod/l.yaml", "secret.yaml"),
+    "environment": ("overlays/l", "g"),
+    "policy": ("policies/l.yaml", "secret.yaml"),
+    "kind": ("schemas/example.com/dance_v1.yaml", "secret.yaml"),
+    "schema": ("schemas/example.com/dance_v1.json", "g/dance_v1.json"),
+    "settings": ("jobgen.yaml", "secret.yaml"),
+    "group of schemas": ("schemas/example.com", "g"),
+}
+FORMS = sorted(formats.FORMATS.keys() - {"text"})
+
+
+@pytest.mark.parametrize(("case", "form"), [*((case, "text") for case in LINKS), *(("job", form) for form in FORMS)])
+def test_a_link_out_of_the_repository_is_not_read(repository: Path, outside: Path, case: str, form: str) -> None:
+    path, target = LINKS[case]
+    if (repository / path).is_dir():
+        shutil.rmtree(repository / path)
+    (repository / path).unlink(missing_ok=True)
+    (repository / path).symlink_to(outside / target)
+    results = [lint(repository, format_=form), lint(repository, path, format_=form)]
+    results.append(render(repository, (), (), None, format_="yaml"))
+
+    assert SECRET not in "".join(result.out + result.err for result in results)
+    assert Code.BROKEN not in [result.code for result in results]
+
+
+def test_a_link_to_a_baseline_elsewhere_is_neither_read_nor_written(repository: Path, outside: Path) -> None:
+    (repository / BASELINE).symlink_to(outside / BASELINE)
+    before = state(outside)
+    results = [lint(repository, known=BASELINE), lint(repository, known=BASELINE, fix="safe")]
+    results.append(lint(repository, write_baseline=True))
+
+    assert [result.code for result in results] == [Code.USAGE] * 3
+    assert all("out of the repository" in result.err and SECRET not in result.err for result in results)
+    assert state(outside) == before
+
+
+@pytest.mark.parametrize("version", ["{outside}/g/v1", "../../outside/g/v1", "//etc/v1", "\\0/v1", "a/b/c/v1"])
+def test_an_apiversion_chooses_no_file_elsewhere(repository: Path, outside: Path, version: str) -> None:
+    text = f'apiVersion: "{version.format(outside=outside)}"\nkind: Dance\nmetadata: {{name: b}}\n'
+    (repository / "jobs/b.yaml").write_text(text)
+
+    assert SECRET not in lint(repository).out
+
+
+@pytest.mark.parametrize("name", ["../../outside/x", "/tmp/x", "..", "a/b", ".git", "a\\0b"])
+def test_names_lead_nowhere(repository: Path, outside: Path, tmp_path: Path, name: str) -> None:
+    before = state(outside)
+    (repository / "jobs/b.yaml").write_text(MANIFEST % f'"{name}"')
+    render(repository, (), (), repository / "rendered", format_="yaml")
+    (tmp_path / "m.yaml").write_text(MANIFEST % f'"{name}"')
+    import_manifests(repository, [str(tmp_path / "m.yaml")], "jobs", force=True)
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and repository not in path.parents]
+
+    assert state(outside) == before
+    assert sorted(set(written) - {Path(path) for path in before}) == [tmp_path / "m.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "version"),
+    [
+        ("../../outside", "Evil", "v1"),
+        ("/tmp", "Evil", "v1"),
+        ("a", "../../x", "v1"),
+        ("a", "b", "../../v1"),
+        ("..", "a", "v1"),
+    ],
+)
+def test_an_imported_crd_is_written_below_schemas(
+    repository: Path, tmp_path: Path, group: str, kind: str, version: str
+) -> None:
+    (tmp_path / "crd.yaml").write_text(CRD % (group, kind, version))
+    before = state(tmp_path)
+
+    assert import_crds(repository, [tmp_path / "crd.yaml"]).code is Code.ERRORS
+    assert state(tmp_path) == before
+
+
+def render_tree(root: Path, _: Path) -> Result:
+    return render(root, (), (), root / "l", format_="yaml")
+
+
+def import_schema(root: Path, tmp_path: Path) -> Result:
+    (tmp_path / "crd.yaml").write_text(CRD % ("l", "Dance", "v1"))
+    shutil.rmtree(root / "schemas")
+    (root / "schemas").mkdir()
+    (root / "l").rename(root / "schemas/l")
+    return import_crds(root, [tmp_path / "crd.yaml"])
+
+
+def import_jobs(root: Path, tmp_path: Path) -> Result:
+    (tmp_path / "m.yaml").write_text(MANIFEST % "new")
+    return import_manifests(root, [str(tmp_path / "m.yaml")], "l", force=True)
+
+
+def editor(root: Path, _: Path) -> Result:
+    (root / "l").rename(root / ".vscode")
+    return write_editor_files(root)
+
+
+def begin(root: Path, _: Path) -> Result:
+    shutil.rmtree(root / "jobs")
+    (root / "l").rename(root / "jobs")
+    return init(root, (), "none", force=True)
+
+
+@pytest.mark.parametrize("act", [render_tree, import_schema, import_jobs, editor, begin])
+def test_nothing_is_written_through_a_link(
+    repository: Path, outside: Path, tmp_path: Path, act: Callable[[Path, Path], Result]
+) -> None:
+    (repository / "l").symlink_to(outside)
+    before = state(outside)
+    result = act(repository, tmp_path)
+
+    assert result.code in (Code.ERRORS, Code.USAGE)
+    assert state(outside) == before
+
+
+@pytest.fixture
+def watched(repository: Path) -> Iterator[list[str]]:
+    """What the process does beyond reading and writing files, as Python's own auditing tells it."""
+    # Modules that are imported now need not be told from what a repository would execute.
+    shutil.copytree(Path(__file__).parent.parent / "policies", repository / "policies", dirs_exist_ok=True)
+    for options in ({}, {"fix": "unsafe", "diff": True}):
+        lint(repository, **options)
+    seen: list[str] = []
+    active = True
+    told = ("os.exec", "os.system", "os.posix_spawn", "os.spawn", "subprocess.Popen", "socket.", "pickle.", "exec")
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if active and event.startswith(told) and not _is_ours(event, arguments):
+            seen.append(f"{event} {arguments!r:.200}")
+
+    sys.addaudithook(watch)
+    yield seen
+    active = False
+
+
+def _is_ours(event: str, arguments: tuple[object, ...]) -> bool:
+    """Git is asked for the date of a commit; modules are executed when they are imported."""
+    if event == "subprocess.Popen":
+        return isinstance(arguments[1], list) and arguments[1][0] == "git"
+    if event == "exec":
+        return str(getattr(arguments[0], "co_filename", "")).startswith(("/", "<frozen"))
+    return event == "os.posix_spawn" and str(arguments[0]).endswith("git")
+
+
+TAGS = (
+    "!!python/object/apply:os.system",
+    "!!python/object/new:os.system",
+    "!!python/name:os.system",
+    "!exec",
+    "!!js/function",
+)
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize(
+    "path", ["jobs/a.yaml", "overlays/prod/overlay.yaml", "policies/p.yaml", "schemas/example.com/k_v1.yaml"]
+)
+def test_a_tag_runs_nothing(repository: Path, tmp_path: Path, watched: list[str], path: str, tag: str) -> None:
+    (repository / path).write_text(
+        f'apiVersion: v1\nkind: {tag} ["touch {tmp_path}/ran"]\nspec: {tag} ["touch {tmp_path}/ran"]\n'
+    )
+    result = lint(repository)
+
+    assert watched == []
+    assert not (tmp_path / "ran").exists()
+    assert "unknown-tag" in result.out + result.err
+
+
+def test_a_lint_reaches_nobody_and_runs_nothing(repository: Path, watched: list[str]) -> None:
+    schema = '{"$ref": "http://127.0.0.1:9/x.json", "$schema": "http://127.0.0.1:9/y.json"}'
+    (repository / "schemas/example.com/dance_v1.json").write_text(schema)
+    (repository / "jobs/c.yaml").write_text(
+        JOB.replace("name: a", "name: '$(touch ran)'").replace("a:latest", "`touch ran`")
+    )
+    results = [lint(repository), lint(repository, fix="unsafe"), render(repository, (), (), None, format_="yaml")]
+
+    assert watched == []
+    assert Code.BROKEN not in [result.code for result in results]
+    assert not (repository / "ran").exists()
+
+
+def test_the_watch_sees_what_it_is_to_see(watched: list[str]) -> None:
+    subprocess.run(["true"], check=True)
+    with socket.socket() as connection:
+        connection.settimeout(0.1)
+        connection.connect_ex(("127.0.0.1", 9))
+
+    assert {entry.split(".")[0] for entry in watched} == {"subprocess", "socket"}
+
+
+def commit(root: Path, *words: str, **named: Any) -> bytes:
+    identity = {"GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(root)}
+    for who in ("AUTHOR", "COMMITTER"):
+        identity |= {f"GIT_{who}_NAME": "a", f"GIT_{who}_EMAIL": "a@example.com"}
+    done = subprocess.run(
+        ["git", "-C", root, *words], check=True, capture_output=True, env={**os.environ, **identity}, **named
+    )
+    return done.stdout.strip()
+
+
+def test_a_folder_that_looks_like_a_git_repository_is_none(repository: Path, tmp_path: Path) -> None:
+    commit(repository, "init", "-q")
+    commit(repository, "add", ".")
+    commit(repository, "commit", "-qm", "a")
+    subprocess.run(["git", "clone", "-q", "--bare", repository, repository / "bare"], check=True, capture_output=True)
+    with (repository / "bare/config").open("a") as stream:
+        stream.write(f"[core]\n\tfsmonitor = touch {tmp_path}/ran\n\tpager = touch {tmp_path}/ran\n")
+    shutil.copytree(repository / "jobs", repository / "bare/jobs")
+
+    assert git.commit_date(repository)
+    assert git.commit_date(repository / "bare") == ""
+    lint(repository / "bare")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_tree_of_git_is_not_unpacked_elsewhere(repository: Path, tmp_path: Path) -> None:
+    commit(repository, "init", "-q")
+    blob = commit(repository, "hash-object", "-w", "--stdin", input=b"a: 1\n")
+    entry = b"100644 evil.yaml\0" + bytes.fromhex(blob.decode())
+    inner = commit(repository, "hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=entry)
+    outer = b"40000 ..\0" + bytes.fromhex(inner.decode())
+    tree = commit(repository, "hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=outer)
+    made = commit(repository, "commit-tree", "-m", "a", tree.decode()).decode()
+    (tmp_path / "into").mkdir()
+
+    with pytest.raises(git.GitError, match="outside of the repository"):
+        git.extract(repository, made, tmp_path / "into")
+    assert not (tmp_path / "evil.yaml").exists()
+
+
+def test_every_promise_of_the_page_has_its_test() -> None:
+    tests = Path(__file__).parent
+    lines = [line for line in (tests.parent / "docs/security.md").read_text().splitlines() if line.startswith("| ")]
+    promises = [line for line in lines if line.count("|") == 3 and not line.startswith("| promise")]
+    named = [line.rpartition(" | ")[2].strip("`| ").split("::") for line in promises]
+
+    assert len(named) > 20
+    assert [name for file, name in named if f"def {name}(" not in (tests / file).read_text()] == []
