@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jobgen import memory, repo
+from jobgen import git, memory, repo
 from jobgen.kinds import Kind, contradictions, parse_kind
 from jobgen.model import (
     API_VERSION,
@@ -28,11 +28,12 @@ from jobgen.model import (
     mark_of,
     plain,
 )
-from jobgen.overlay import Environment, Overlay, compose, unknown_locks
+from jobgen.overlay import Environment, Overlay, compose, contradictions_of_overlay
 from jobgen.schema import Check, compile_schema, nearest
 from jobgen.severities import Severities, parse_severities
 from jobgen.source import Document, Source, read
 from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.sweeps import MATRIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,12 @@ class Catalogue:
     overlays: dict[str, Overlay]
     settings: dict[str, Data]
     findings: tuple[Finding, ...]
+    today: str = ""
+    """The day that was given; else that of the commit counts."""
+
+    def day(self) -> str:
+        """The day by which jobs expire, never that of the clock; empty where there is no commit."""
+        return self.today or git.commit_date(self.root)
 
     @property
     def severities(self) -> Severities:
@@ -84,7 +91,7 @@ def format_check(name: str) -> Check:
     return compile_schema(f"{name}_v1.json", schemas)
 
 
-def load(root: Path, *, marked: bool = False) -> Catalogue:
+def load(root: Path, *, marked: bool = False, today: str = "") -> Catalogue:
     """Read the catalogue of a repository; faults are findings, and what has one is left out."""
     findings: list[Finding] = []
     kinds = _kinds(root, findings, marked=marked)
@@ -97,7 +104,7 @@ def load(root: Path, *, marked: bool = False) -> Catalogue:
                 place(Problem("unknown-overlay", f"there is no overlay `{bare(name)}`{hint}", name), repo.SETTINGS)
             )
     findings += _unknown_rules(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
-    return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings))
+    return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
 def checked(file: repo.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
@@ -153,13 +160,18 @@ def faults(data: Data, format_name: str) -> list[Problem]:
 
 
 # What a format's schema cannot say about it.
-_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": unknown_locks}
+_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": contradictions_of_overlay}
 
 
 def located(file: repo.File, index: int, format_name: str) -> list[Finding]:
     """The faults of one document, read again with places."""
     document = read(file.content, file.path, marked=True).documents[index]
     return [place(problem, file.path, document.mark) for problem in faults(document.data, format_name)]
+
+
+def marked_document(file: repo.File, index: int) -> Data:
+    """One document, read again with places."""
+    return read(file.content, file.path, marked=True).documents[index].data
 
 
 def place(problem: Problem, file: str, fallback: Mark | None = None) -> Finding:
@@ -183,11 +195,15 @@ def _fix(problem: Problem) -> Fix | None:
     if not all(_is_written(change) for change in problem.mend):
         return None
     edits = tuple(
-        Edit(op, node.mark, plain(value), key, str(node) if isinstance(node, Key) else bare(node))
-        for op, node, value, key in problem.mend
+        Edit(op, node.mark, _bare(plain(value)), str(key), _bare(bare(node))) for op, node, value, key in problem.mend
     )
     # Of a change in two files one half could be done without the other.
     return Fix(edits, problem.safe) if len({edit.mark.file for edit in edits}) == 1 else None
+
+
+def _bare(value: Data) -> Data:
+    """A key as the string that it is."""
+    return str(value) if isinstance(value, Key) else value
 
 
 def _is_written(change: Change) -> bool:
@@ -211,8 +227,10 @@ def _replaced(node: Data) -> Iterator[Related]:
     """The layers beneath a value: what it replaced, the last word first."""
     while isinstance(node, (Leaf, Items)):
         over, node = node, node.under
+        if isinstance(node, Leaf) and node.layer == MATRIX:
+            yield Related(node.mark, f"`{node.value}` is the value in the matrix")
         # What a kind says where nobody else does is not news.
-        if isinstance(node, (Leaf, Items)) and not node.layer.startswith("kind "):
+        elif isinstance(node, (Leaf, Items)) and not node.layer.startswith("kind "):
             value = f"`{node.value}`" if isinstance(node, Leaf) else "a list"
             yield Related(node.mark, f"{over.layer} replaced {value} of {node.layer}")
 

@@ -14,7 +14,7 @@ import click
 
 from jobgen import __version__, memory
 from jobgen.commands import Code, Result, stopped
-from jobgen.doors import cmp_group, env_option, fn_command, gitops, init_command, root_of
+from jobgen.doors import cmp_group, env_option, fn_command, gitops, init_command, root_of, today_option
 from jobgen.moves import import_command, migrate_command
 from jobgen.repo import fingerprint
 
@@ -42,6 +42,7 @@ def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
 @click.option("--allow-empty", is_flag=True, help="An environment without any object is meant.")
 @click.option("--allow-mass-delete", is_flag=True, help="Deleting most files of an environment is meant.")
+@today_option
 @click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @click.pass_obj
 def render(
@@ -66,6 +67,7 @@ def render(
 @click.option("--format", "format_", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
 @click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
+@today_option
 @click.pass_obj
 def diff(
     directory: Path, /, revisions: str, envs: tuple[str, ...], folders: tuple[str, str] | None, **options: Any
@@ -90,8 +92,9 @@ def diff(
 @click.argument("field", default="")
 @env_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@today_option
 @click.pass_obj
-def explain(directory: Path, name: str, field: str, envs: tuple[str, ...], format_: str) -> Result:
+def explain(directory: Path, name: str, field: str, envs: tuple[str, ...], format_: str, today: str) -> Result:
     """Say who set the values of a job, or what a rule means.
 
     Of a JOB: file, line and layer, the last word first. FIELD is a dotted path or a JSON pointer into the rendered
@@ -103,7 +106,7 @@ def explain(directory: Path, name: str, field: str, envs: tuple[str, ...], forma
     from jobgen.repo import find_root
 
     nowhere = not field and directory.is_dir() and find_root(directory.resolve()) is None
-    return explain_name(None if nowhere else root_of(directory), name, field, envs, format_)
+    return explain_name(None if nowhere else root_of(directory), name, field, envs, format_, today)
 
 
 @cli.command()
@@ -119,7 +122,7 @@ def explain(directory: Path, name: str, field: str, envs: tuple[str, ...], forma
 @click.option("--statistics", is_flag=True, help="Count what each rule found.")
 @click.option("--show-suppressed", is_flag=True, help="Show what comments and the baseline silence, too.")
 @click.option("--kubeconform", "second_opinion", is_flag=True, help="Ask kubeconform too; report disagreements.")
-@click.option("--today", default="", metavar="DATE", help="The day to judge suppressions by; else the commit's.")
+@today_option
 @click.pass_obj
 def lint(directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, **options: Any) -> Result:
     """Say what the cluster would refuse: in jobs, overlays, rendered objects and raw manifests.

@@ -19,6 +19,18 @@ _FRAMEWORKS = ["pytorch", "tensorflow", "mpi", "paddle", "xgboost", "jax", "mxne
 env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
 
 
+def _day(_: click.Context, __: click.Parameter, value: str) -> str:
+    from jobgen.suppress import is_date
+
+    if value and not is_date(value):
+        raise click.UsageError(f"`{value}` is not a date like `2027-01-31`")
+    return value
+
+
+_TODAY = "The day by which jobs and suppressions expire; else the commit's."
+today_option = click.option("--today", default="", metavar="DATE", callback=_day, help=_TODAY)
+
+
 def root_of(directory: Path) -> Path:
     """The jobs repository that a folder belongs to."""
     from jobgen.repo import find_root

@@ -6,7 +6,7 @@ for all roles beats what the job says of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kinds import Framework, Kind
@@ -24,6 +24,8 @@ class Document(NamedTuple):
 
     data: Data
     file: str
+    sweep: str = ""
+    """The name of the sweep that it is a member of."""
 
     @property
     def name(self) -> str:
@@ -54,9 +56,10 @@ class JobSpec(NamedTuple):
 class Expander:
     """Expands the jobs of one environment; what all jobs of a framework share is folded once."""
 
-    def __init__(self, environment: Environment, kinds: list[Kind]) -> None:
+    def __init__(self, environment: Environment, kinds: list[Kind], day: Callable[[], str] = lambda: "") -> None:
         self.environment = environment
         self.kinds = kinds
+        self.day = day
         self._bases: dict[str, _Base] = {}
         self._served: dict[str, Kind | None] = {}
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 # Settings of the machine must not change what a repository means.
 _QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
-
+# A folder of a commit can look like a repository of its own, whose settings would name programs to run.
+_HARMLESS = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false")
 _ENDINGS = (b".yaml", b".yml", b".json")
 _LINK = b"120000"
 _SUBMODULE = b"160000"
@@ -29,9 +30,9 @@ def top_of(folder: Path) -> Path | None:
     return Path(done.stdout.decode().rstrip("\n")) if done and done.returncode == 0 else None
 
 
-def commit_date(folder: Path) -> str:
-    """The date of the commit that is checked out, as `2027-01-31`; empty where there is none."""
-    done = _run(folder, "log", "-1", "--format=%cs")
+def commit_date(folder: Path, commit: str = "HEAD") -> str:
+    """The date of a commit, else of the one that is checked out, as `2027-01-31`; empty where there is none."""
+    done = _run(folder, "log", "-1", "--format=%cs", commit)
     return done.stdout.decode().strip() if done and done.returncode == 0 else ""
 
 
@@ -88,6 +89,9 @@ def extract(folder: Path, commit: str, into: Path) -> None:
             wanted.append((mode, name, os.fsdecode(path)))
     for (mode, _, file), content in zip(wanted, _contents(top, [name for _, name, _ in wanted]), strict=True):
         target = into / file
+        if os.path.commonpath([os.path.realpath(target.parent), os.path.realpath(into)]) != os.path.realpath(into):
+            # Git itself makes no such trees, but they can be made.
+            raise GitError(f"`{file}` would lie outside of the repository")
         target.parent.mkdir(parents=True, exist_ok=True)
         if mode == _LINK:
             target.symlink_to(os.fsdecode(content))
@@ -113,7 +117,7 @@ def _run(folder: Path, *words: str, data: bytes = b"") -> subprocess.CompletedPr
 
     try:
         return subprocess.run(  # noqa: S603 -- our own words, and a revision that was checked
-            ["git", "-C", str(folder), *words],  # noqa: S607 -- whose git it is, is the user's business
+            ["git", *_HARMLESS, "-C", str(folder), *words],  # noqa: S607 -- whose git it is, is the user's business
             input=data,
             capture_output=True,
             check=False,

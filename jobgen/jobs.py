@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jobgen import catalogue, repo
+from jobgen.combinations import misspelt, nonsense
 from jobgen.expand import Document
 from jobgen.make import is_spec, items_of, raw_faults
-from jobgen.model import Data, Finding, Mark, Problem
+from jobgen.model import Data, Finding, Mark, Problem, bare
 from jobgen.suppress import MARKER, Suppression, suppressions_in
-from jobgen.trace import Job
+from jobgen.sweeps import is_sweep, members, outline, strays
+from jobgen.trace import WHOLE, Job, number_of_member
+
+# How an expression begins; a file without it need not be looked through.
+_BRACES = b"${{"
 
 
 def jobs_in(
@@ -39,10 +44,42 @@ def _spec(data: Data, file: repo.File, position: int, mark: Mark, findings: list
     if data.get("kind") == "Overlay":
         problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
         findings.append(catalogue.place(problem, file.path, mark))
+    elif is_sweep(data):
+        yield from _members(data, file, position, mark, findings)
     elif catalogue.faults(data, "trainingjob"):
         findings += catalogue.located(file, position, "trainingjob")
+    elif _BRACES in file.content and any(strays(data)):
+        findings += _placed(file, position, mark, strays)
     else:
-        yield Job(Document(data, file.path), file, position, -1, mark)
+        yield Job(Document(data, file.path), file, position, WHOLE, mark)
+
+
+def _members(data: Data, file: repo.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+    """The jobs that a sweep stands for; where one of them is not well formed, none."""
+    if any(_sweep_faults(data)):
+        findings += _placed(file, position, mark, _sweep_faults)
+        return
+    sweep = str(bare(data["metadata"]["name"]))
+    for index, member in enumerate(members(data, [])):
+        yield Job(Document(member, file.path, sweep), file, position, number_of_member(index), mark)
+
+
+def _sweep_faults(data: Data) -> list[Problem]:
+    """What is wrong with a sweep: first with its matrix, then with what is filled in, then with its members."""
+    matrix = data["spec"]["matrix"]
+    problems = list(misspelt(matrix)) or catalogue.faults(outline(data), "trainingjob") or list(nonsense(matrix))
+    if not problems:
+        made = members(data, problems)
+        problems = problems or [problem for one in made for problem in catalogue.faults(one, "trainingjob")]
+    return problems
+
+
+def _placed(
+    file: repo.File, position: int, mark: Mark, faults: Callable[[Data], Iterable[Problem]]
+) -> Iterator[Finding]:
+    """The faults of one document on their lines, each once, however many members have it."""
+    data = catalogue.marked_document(file, position)
+    return iter(dict.fromkeys(catalogue.place(problem, file.path, mark) for problem in faults(data)))
 
 
 def _manifests(data: Data, file: repo.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:

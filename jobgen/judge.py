@@ -9,12 +9,14 @@ from pathlib import Path
 from jobgen import repo
 from jobgen.admission import pod_problems
 from jobgen.admission.objects import metadata_problems
+from jobgen.foreignschema import BrokenSchemaError, compile_foreign
 from jobgen.kinds import Kind
 from jobgen.model import Change, Data, Problem, Severity, bare, derive
 from jobgen.overlay import Cluster
 from jobgen.policy import Guard
 from jobgen.rulebook import Rulebook
 from jobgen.rules import Row, Rule
+from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.structural import compile_structural
 from jobgen.view import Manifest, text
 
@@ -45,8 +47,6 @@ class Judge:
         self.rulebook = Rulebook(rules)
         self.guard = guard
         self._schemas: Schemas = {}
-        # An object is asked about several times before the next one comes.
-        self._last: Manifest | None = None
 
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -56,18 +56,34 @@ class Judge:
             problems += self.rulebook.problems(manifest)
         if self.guard is not None:
             problems += self.guard.problems(made)
+        if len(problems) > MAX_FAULTS:
+            # To find the places of more would take long, and nobody reads them.
+            rest = Problem("too-many-faults", TOO_MANY_FAULTS, problems[MAX_FAULTS].node)
+            problems[MAX_FAULTS:] = [rest]
         return problems
 
-    def rows(self, made: Data) -> Iterator[tuple[str, Row]]:
+    def suspects(self, manifests: Sequence[Manifest]) -> set[int]:
+        """Those objects that have anything wrong with them, by their place.
+
+        Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
+        """
+        found = {place for place, manifest in enumerate(manifests) if self._admission(manifest)}
+        good = [place for place in range(len(manifests)) if place not in found]
+        found.update(good[place] for place in self.rulebook.suspects([manifests[place] for place in good]))
+        if self.guard is not None:
+            for place in good:
+                if place not in found and any(True for _ in self.guard.problems(manifests[place].object)):
+                    found.add(place)
+        return found
+
+    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
         """What the rules about all objects keep of this one."""
-        return self.rulebook.rows(self.manifest(made))
+        return self.rulebook.rows(manifest)
 
     def manifest(self, made: Data) -> Manifest:
         """The object as rules look at it."""
-        if self._last is None or self._last.object is not made:
-            api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
-            self._last = Manifest(made, self.kinds.get((api_version, name)), self.cluster)
-        return self._last
+        api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
+        return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
 
     def _admission(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator makes of it."""
@@ -93,7 +109,7 @@ class Judge:
     def _check(self, file: str) -> Callable[[Data], list[Problem]] | None:
         if file not in self._schemas:
             found = repo.schema(self.root, file)
-            self._schemas[file] = compile_structural(json.loads(found)) if found is not None else None
+            self._schemas[file] = _compiled(found) if found is not None else None
         return self._schemas[file]
 
     def _shape(self, kind: Kind | None) -> str:
@@ -115,6 +131,31 @@ class Judge:
                 return Problem("old-api-version", message, node, category="schema", mend=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
+
+
+def _compiled(schema: repo.Schema) -> Callable[[Data], list[Problem]]:
+    """The check of a schema; of one that is broken, that it is."""
+    path, content, finding = schema.file
+    if schema.is_shipped:
+        return compile_structural(json.loads(content))
+    try:
+        check = compile_foreign(content)
+    except BrokenSchemaError as fault:
+        reason = finding.message if finding else str(fault)
+        return lambda made: [_broken(path, reason, made)]
+
+    def guarded(made: Data) -> list[Problem]:
+        try:
+            return check(made)
+        except BrokenSchemaError as fault:
+            return [_broken(path, str(fault), made)]
+
+    return guarded
+
+
+def _broken(path: str, reason: str, made: Data) -> Problem:
+    message = f"the schema `{path}` cannot be used: {reason}"
+    return Problem("broken-schema", message, made.get("kind"), category="meta")
 
 
 def templates(made: Data, kind: Kind) -> Iterator[tuple[Data, Data]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ Stamp = tuple[int, int, int, int]
 # A file that is written twice within what a disk calls one moment has one time for both.
 _YOUNG = 2_000_000_000
 _MOST = 300_000
+# What becomes of a job that expires depends on the day, and not on its file alone.
+_DATED = b"expires"
 
 
 class Part(NamedTuple):
@@ -80,16 +82,24 @@ class Ledger:
             memory.keep(self._key, marshal.dumps((time.time_ns(), kept)))
 
 
-def looked_at(entry: repo.Entry, look: Callable[[repo.Entry], Part]) -> Record | Part:
-    """Look at a file: what was said of it, as a record if it can be kept."""
-    # The stamp is older than what is read, so a change in between is seen the next time.
-    stamp = _stamp(entry.full) if entry.content is None and entry.finding is None else None
-    file = repo.read(entry)
-    if stamp is None or file.finding:
-        return look(entry)
-    part = look(entry._replace(content=file.content))
-    plain = _plain_of(part, entry.path)
-    return part if plain is None else (stamp, _digest(file.content), plain)
+class Opened:
+    """A file that is about to be looked at, as it is now."""
+
+    __slots__ = ("_content", "_stamp", "entry")
+
+    def __init__(self, entry: repo.Entry) -> None:
+        # The stamp is older than what is read, so a change in between is seen the next time.
+        self._stamp = _stamp(entry.full) if entry.content is None and entry.finding is None else None
+        file = repo.read(entry)
+        self._content = None if file.finding else file.content
+        self.entry = entry if file.finding else entry._replace(content=file.content)
+
+    def record(self, part: Part) -> Record | Part:
+        """What was said of it, as a record if it can be kept."""
+        plain = _plain_of(part, self.entry.path) if self._stamp and self._content is not None else None
+        if plain is None or self._stamp is None or self._content is None:
+            return part
+        return (self._stamp, _digest(self._content), plain)
 
 
 def _stamp(path: str) -> Stamp | None:
@@ -111,15 +121,16 @@ def _plain_of(part: Part, path: str) -> Plain | None:
         return None
     made = tuple((each.env, tuple(each.identity), tuple(each.mark), each.position, each.item) for each in part.made)
     rows = tuple((rule, row.fact, row.path, tuple(row.job)) for rule, row in part.rows)
-    if rows:
+    findings = tuple(map(_of_finding, part.findings))
+    if rows or findings:
         try:
-            marshal.dumps(rows)
+            marshal.dumps((rows, findings))
         except ValueError:
             # Facts that only their rule understands.
             return None
     return (
         made,
-        tuple(map(_of_finding, part.findings)),
+        findings,
         tuple(part.names),
         tuple(used.patches),
         rows,

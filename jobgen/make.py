@@ -13,6 +13,7 @@ from jobgen.merge import Deletion, merge
 from jobgen.model import API_VERSION, Data, Identity, Problem, bare, in_layer, plain
 from jobgen.overlay import Facets, Patch
 from jobgen.render import render
+from jobgen.runs import is_at_rest, named, needs_name
 
 # Kinds that have no namespace; all others belong to one.
 _CLUSTER_SCOPED = frozenset(
@@ -30,19 +31,23 @@ _SEGMENT = re.compile(r"[^./\\\0][^/\\\0]{0,252}\Z")
 def make(
     job: Document, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
 ) -> Data:
-    """The object of a job; None, or one with problems, if it cannot be made."""
-    if is_spec(job.data):
-        spec = expander.expand(job, patches, problems, deletions)
-        made = render(spec, problems, deletions) if spec else None
+    """The object of a job; None, or one with problems, if it cannot be made; None without problems if it is at rest."""
+    spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
+    if spec is not None:
+        if "run" in spec.fields and is_at_rest(spec, expander.day, problems):
+            return None
+        made = render(spec, problems, deletions)
+    elif is_spec(job.data):
+        return None
     else:
         made = _raw(job, expander)
-    if made is None:
-        return None
     for patch in patches:
         if patch.manifest is not None:
             made = merge(made, patch.manifest, deletions)
         if patch.json_patch is not None:
             made = jsonpatch.apply(made, patch.json_patch, problems)
+    if spec is not None and needs_name(spec):
+        made = named(made, spec, problems)
     if not problems:
         problems.extend(_unsafe_names(made))
     return made

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from jobgen.model import Data, Items, Key, Problem, as_key, as_leaf, derive
 
 JOB_FIELDS = frozenset(
-    """framework replicas runPolicy queue priority suspend description tensorboard
+    """framework replicas runPolicy queue priority suspend description tensorboard run
     mxnet mpi paddle tensorflow pytorch xgboost jax""".split()
 )
 """Fields that belong to the job alone; every other field of a spec is also a role's."""
 
 
 FIELDS = JOB_FIELDS | frozenset(
-    """roles manifest podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir
+    """roles matrix manifest podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir
     containerName env envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount
     securityContext labels annotations""".split()
 )
@@ -23,6 +23,10 @@ FIELDS = JOB_FIELDS | frozenset(
 
 REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
 """Fields that say how many pods a role has and what becomes of them; all others say what the pods are."""
+
+
+# `matrix` has been followed before: it says which jobs there are, and nothing about any of them.
+_APART = frozenset(("roles", "manifest", "matrix"))
 
 
 class Words(NamedTuple):
@@ -49,7 +53,7 @@ def normalise(spec: dict[str, Data], gpu_resource: str, problems: list[Problem])
     for key, value in spec.items():
         if key in JOB_FIELDS:
             job[key] = value
-        elif key not in ("roles", "manifest"):
+        elif key not in _APART:
             common[key] = value
     roles = {
         name: _words(role, gpu_resource, problems) if isinstance(role, dict) else None

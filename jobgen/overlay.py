@@ -91,6 +91,12 @@ class Environment(NamedTuple):
     patches: tuple[Patch, ...] = ()
     locks: tuple[Lock, ...] = ()
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether its layers make jobs expire, so that what they are depends on the day."""
+        layers = (*self.defaults, *(patch.merge for patch in self.patches if patch.merge))
+        return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
+
     def takes(self, job: Facets) -> bool:
         """Whether the job belongs to this environment."""
         return all(match.fits(job) for match in self.jobs)
@@ -203,7 +209,17 @@ def _locks(paths: Iterable[Data], overlay: str) -> Iterator[Lock]:
     return (Lock(parse_dotted(bare(path)), path, overlay) for path in paths)
 
 
-def unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
+def contradictions_of_overlay(document: dict[str, Data]) -> Iterator[Problem]:
+    """What an overlay of the right form says that cannot be."""
+    yield from _unknown_locks(document)
+    spec = document["spec"]
+    for block in (spec.get("defaults"), *(patch.get("merge") for patch in spec.get("patches", ()))):
+        if isinstance(block, dict) and "matrix" in block:
+            message = "`matrix` makes many jobs of one, so it stands in a job; an overlay can match its members"
+            yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
+
+
+def _unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
     """Locked paths that lead to no field of a job."""
     for path in document["spec"].get("locked", ()):
         try:

@@ -6,12 +6,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from jobgen.argocd import is_training
 from jobgen.make import is_spec
+from jobgen.runs import JOB
 from jobgen.sides import Side
 from jobgen.station import Rendered
 from jobgen.view import at, text
-
-STABLE = "jobgen.dev/job"
-"""The annotation that names the job an object is a run of."""
 
 Pair = tuple[Rendered | None, Rendered | None]
 _Key = Callable[[Side, Rendered], Hashable]
@@ -57,8 +55,8 @@ def _identity(side: Side, made: Rendered) -> Hashable:
 
 
 def _stable(side: Side, made: Rendered) -> Hashable:
-    named = text(at(made.object, "metadata", "annotations", STABLE))
-    return (made.env, named) if named else None
+    named = text(at(made.object, "metadata", "annotations", JOB))
+    return (made.env, made.identity.namespace, named) if named else None
 
 
 def _source(side: Side, made: Rendered) -> Hashable:

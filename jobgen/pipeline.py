@@ -14,7 +14,7 @@ from jobgen.catalogue import Catalogue
 from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
-from jobgen.ledger import Ledger, Part, layers_of, looked_at, part_of
+from jobgen.ledger import Ledger, Opened, Part, Record, layers_of, part_of
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
 from jobgen.station import PatchName, Rendered, Station, Used
 from jobgen.suppress import Suppression
@@ -22,6 +22,9 @@ from jobgen.trace import Job, Tracer, Where
 
 if TYPE_CHECKING:
     from jobgen.policy import Policies
+
+# What a step needs stays at hand while it is taken for all jobs of a batch.
+_BATCH = 50
 
 
 def _as_it_is(made: Data) -> Data:
@@ -71,7 +74,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
     run.files = len(entries)
     parts = _remembered(run, stations, tracer, entries) if _can_remember(run, stations) else None
     if parts is None:
-        parts = spread(entries, lambda share: [_work(run, stations, tracer, share, len(entries))])
+        parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
@@ -106,7 +109,8 @@ def _policies(run: Run) -> Policies:
 
 def _can_remember(run: Run, stations: list[Station]) -> bool:
     """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
-    return run.judged and bool(stations) and run.finish is nothing and memory.is_on()
+    keeps = run.judged and bool(stations) and run.finish is nothing and memory.is_on()
+    return keeps and not any(station.expander.environment.is_dated for station in stations)
 
 
 def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequence[repo.Entry]) -> list[Part]:
@@ -116,11 +120,8 @@ def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequ
     parts = [ledger.part(entry) for entry in entries]
     places = [place for place, part in enumerate(parts) if part is None]
 
-    def look(entry: repo.Entry) -> Part:
-        return _work(run, stations, tracer, [entry], len(places))
-
     changed = [entries[place] for place in places]
-    found = spread(changed, lambda share: [looked_at(entry, look) for entry in share])
+    found = spread(changed, lambda share: _records(run, stations, tracer, share))
     for place, told in zip(places, found, strict=True):
         if isinstance(told, Part):
             parts[place] = told
@@ -131,36 +132,79 @@ def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequ
     return [part for part in parts if part is not None]
 
 
-def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> Part:
-    """Everything that can be said of some files without looking at the others."""
-    part = Part([], [], set(), Used(set(), {}, [], []), [], [])
-    for job in jobs_in(share, part.findings, part.comments if run.judged else None):
-        part.names.add(job.document.name)
-        run.progress(len(part.made) * total // len(share), total * len(stations))
-        for station in stations:
-            patches = station.patches_for(job)
-            if patches is None:
-                continue
-            part.used.patches.update((patch.overlay, patch.place) for patch in patches)
-            if run.wanted(job.document.name):
-                made = station.make(job, patches, part.used)
-                if made is None:
-                    part.findings.extend(tracer.findings(job, station.name))
-                    continue
-                if run.judged:
-                    part.findings.extend(_judged(job, made.object, station, tracer))
-                    if run.entries is None:
-                        # Files that stand for themselves are no fleet.
-                        where = Where(station.name, job.file.path, job.position, job.item)
-                        rows = station.judge.rows(made.object)
-                        part.rows.extend((rule, row._replace(job=where)) for rule, row in rows)
-                part.made.append(made._replace(object=run.finish(made.object)))
-    return part
+def _records(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry]) -> list[Record | Part]:
+    """What is said of each file, as a record if it can be kept."""
+    files = [Opened(entry) for entry in share]
+    parts = _work(run, stations, tracer, [file.entry for file in files], len(share))
+    return [file.record(part) for file, part in zip(files, parts, strict=True)]
 
 
-def _judged(job: Job, made: Data, station: Station, tracer: Tracer) -> list[Finding]:
-    """What is wrong with an object: looked at bare, and again with places if there is anything."""
-    return tracer.findings(job, station.name, station.judge) if station.judge(made) else []
+def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[repo.Entry], total: int) -> list[Part]:
+    """Everything that can be said of each of some files without looking at the others."""
+    parts: list[Part] = []
+    for start in range(0, len(share), _BATCH):
+        run.progress(start * len(stations) * total // len(share), total * len(stations))
+        batch = share[start : start + _BATCH]
+        fresh = [Part([], [], set(), Used(set(), {}, [], []), [], []) for _ in batch]
+        jobs = [
+            (job, part)
+            for entry, part in zip(batch, fresh, strict=True)
+            for job in jobs_in([entry], part.findings, part.comments if run.judged else None)
+        ]
+        for job, part in jobs:
+            part.names.update(filter(None, (job.document.name, job.document.sweep)))
+        outcomes = [_outcomes(run, station, tracer, jobs) for station in stations]
+        # Job by job, whatever the number of environments: that is the order of what is rendered.
+        for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
+            part.made.append(made)
+        parts += fresh
+    return parts
+
+
+def _outcomes(
+    run: Run, station: Station, tracer: Tracer, jobs: Sequence[tuple[Job, Part]]
+) -> list[tuple[Part, Rendered] | None]:
+    """The objects of some jobs in one environment, judged if that is asked for; None where there is none."""
+    found: list[tuple[Part, Rendered] | None] = []
+    for job, part in jobs:
+        found.append(_made(run, station, tracer, job, part))
+    if run.judged:
+        _judge(run, station, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
+    return [each and (each[0], each[1]._replace(object=run.finish(each[1].object))) for each in found]
+
+
+def _made(run: Run, station: Station, tracer: Tracer, job: Job, part: Part) -> tuple[Part, Rendered] | None:
+    patches = station.patches_for(job)
+    if patches is None:
+        return None
+    part.used.patches.update((patch.overlay, patch.place) for patch in patches)
+    if not (run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep))):
+        return None
+    made = station.outcome(job, patches, part.used)
+    if made is None:
+        part.findings.extend(_new(job, part, tracer.findings(job, station.name)))
+    return (part, made) if made and made.object is not None else None
+
+
+def _judge(run: Run, station: Station, tracer: Tracer, made: Sequence[tuple[Job, tuple[Part, Rendered]]]) -> None:
+    """What is wrong with objects: looked at bare, all together, and those with a problem again with places."""
+    judge = station.judge
+    manifests = [judge.manifest(rendered.object) for _, (_, rendered) in made]
+    for place in sorted(judge.suspects(manifests)):
+        job, (part, _) = made[place]
+        part.findings.extend(_new(job, part, tracer.findings(job, station.name, judge)))
+    # Files that stand for themselves are no fleet.
+    for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
+        where = Where(station.name, job.file.path, job.position, job.item)
+        part.rows.extend((rule, row._replace(job=where)) for rule, row in judge.rows(manifest))
+
+
+def _new(job: Job, part: Part, findings: list[Finding]) -> list[Finding]:
+    """The findings of a job; of a member of a sweep, those that no other member had before."""
+    if not job.document.sweep:
+        return findings
+    said = {(found.mark, found.rule, found.message, found.env) for found in part.findings}
+    return [found for found in findings if (found.mark, found.rule, found.message, found.env) not in said]
 
 
 def _is_first(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.files import leads_out
 from jobgen.lock import KUSTOMIZATION, LOCK
 from jobgen.model import Finding, Mark, Severity
 from jobgen.source.limits import MAX_BYTES
@@ -79,6 +80,10 @@ def jobs(root: Path) -> Iterator[Entry]:
 def loose(folder: Path, path: str) -> Iterator[Entry]:
     """The manifests at a path that need not belong to a jobs repository: a file, or all files below a folder."""
     full = os.path.join(folder, path)
+    root = find_root(Path(folder).resolve())
+    if root is not None and leads_out(full, root):
+        yield _astray(path)
+        return
     if not os.path.isdir(full):
         yield Entry(path, full)
         return
@@ -145,13 +150,20 @@ def _stamped(entry: Entry) -> File:
     return File(entry.path, f"{status.st_size} {status.st_mtime_ns}".encode())
 
 
-def schema(root: Path, name: str) -> bytes | None:
+class Schema(NamedTuple):
+    """The JSON Schema of a kind, and whether it travels with jobgen; those of a repository may be anything."""
+
+    file: File
+    is_shipped: bool
+
+
+def schema(root: Path, name: str) -> Schema | None:
     """The JSON Schema of a kind: the repository's own, or the one that travels with jobgen."""
-    for folder in (root / "schemas", shipped("schemas")):
-        entry = Entry(f"schemas/{name}", os.path.join(folder, name))
-        if ".." not in name and os.path.isfile(entry.full):
-            found = read(entry)
-            return None if found.finding else found.content
+    for home in (root, shipped("schemas").parent):
+        entry = Entry(f"schemas/{name}", os.path.join(home, "schemas", name))
+        # What stands in a job makes the name.
+        if ".." not in name and not os.path.isabs(name) and os.path.isfile(entry.full):
+            return Schema(beside(entry.full, entry.path, home), home == shipped("schemas").parent)
     return None
 
 
@@ -186,7 +198,12 @@ def types() -> bytes:
 
 def settings(root: Path) -> File | None:
     """The settings file, if there is one."""
-    return read(Entry(SETTINGS, str(root / SETTINGS))) if (root / SETTINGS).exists() else None
+    return beside(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
+
+
+def beside(full: Path | str, path: str, home: Path) -> File:
+    """A file that need not stand in one of our folders; one that a link leads out of the repository is not read."""
+    return read(_astray(path) if leads_out(full, home) else Entry(path, str(full)))
 
 
 def read(entry: Entry) -> File:
@@ -215,7 +232,7 @@ def read(entry: Entry) -> File:
 def lines(folders: Iterable[Path], path: str) -> list[str]:
     """The lines of a file that a finding stands in, or none if it cannot be read."""
     for folder in folders:
-        found = read(Entry(path, os.path.join(folder, path)))
+        found = beside(os.path.join(folder, path), path, folder)
         if not found.finding:
             return found.content.decode("utf-8", "replace").split("\n")
     return []

@@ -40,11 +40,13 @@ _ERRORS = {
         "wrong-type": "A value of another type than its field takes.",
     },
     "spec": {
+        "attempt-without-hash": "Another `attempt` of a job whose name stays the same: no run starts.",
         "conflicting-env": "Layers that give one variable two sources.",
         "conflicting-port": "Layers that give one name to two ports.",
         "conflicting-volume": "Layers that give one volume two sources, or two volumes one place.",
         "deletes-nothing": "A `null` or a `$patch: delete` that finds nothing to delete in any job.",
         "duplicate-env": "A variable that is set twice in one `env`.",
+        "duplicate-member": "Two members of a sweep whose values make the same name.",
         "empty-patch": "A patch that says which jobs it means, and not what is to change.",
         "file-name-too-long": "An object whose name is too long for the name of a file in the rendered tree.",
         "invalid-patch": "A patch directive that cannot be carried out.",
@@ -53,23 +55,30 @@ _ERRORS = {
         "misplaced-document": "A document under overlays/ that is not an overlay.",
         "misplaced-job": "A job spec inside a List; it stands in a document of its own.",
         "misplaced-overlay": "An overlay that does not stand in `overlays/<environment>/`.",
+        "misplaced-matrix": "A `matrix` in an overlay, which can change jobs but not make them.",
+        "no-room-for-name": "A name of which too little is left beside the hash of its run.",
         "not-expressible": "Something that the kind, or its operator's version, has no place for.",
         "overlay-cycle": "Overlays that extend each other in a circle.",
         "overlay-name-mismatch": "An overlay that calls itself other than its folder.",
         "patch-matches-nothing": "A patch that matches no job in any environment.",
+        "too-many-members": "A matrix that makes more jobs than its `limit` allows.",
+        "unknown-day": "A job that expires, where neither a commit nor `--today` says what day it is.",
         "unknown-overlay": "An overlay that is named and does not exist.",
         "unknown-role": "A role that the kind does not have.",
         "unknown-rule": "A rule or policy that is named in the settings and does not exist.",
+        "unknown-variable": "A variable `${{ matrix.… }}` that its matrix does not have.",
     },
     "fleet": {
         "duplicate-identity": "Two jobs that make the same object of one environment.",
         "shared-file-name": "Two objects whose files in the rendered tree would differ in case only.",
     },
     "gitops": {
+        "forbidden-change": "A change to a job that says `onChange: forbid`: it would not run on as it is.",
         "immutable-field-changed": "A field that the API server or a webhook refuses to change: nothing is applied.",
         "queue-changed": "A job that is moved to another queue while it is not suspended, which is refused.",
     },
     "meta": {
+        "broken-schema": "An object whose schema in the repository cannot be used: it was not checked.",
         "mandatory-suppressed": "A comment that silences a rule which the settings call mandatory.",
     },
     "policy": {
@@ -100,7 +109,14 @@ _WARNINGS = {
 }
 
 TWO_SIDED = frozenset(
-    ("immutable-field-changed", "queue-changed", "running-job-deleted", "kind-changed", "edit-without-effect")
+    (
+        "forbidden-change",
+        "immutable-field-changed",
+        "queue-changed",
+        "running-job-deleted",
+        "kind-changed",
+        "edit-without-effect",
+    )
 )
 """Rules about a change: without `--since`, nobody can say that a comment which silences one is of no use."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.model import Problem
@@ -53,6 +53,30 @@ class Rulebook:
             _look_at_pod(role.pod, table.pod_beyond, table.container_beyond, problems)
             _look_once(role.pod, table, problems)
         return problems
+
+    def suspects(self, manifests: Sequence[Manifest]) -> set[int]:
+        """Those objects in which the rules find something, by their place: each rule in turn, since that is faster."""
+        places: dict[int, list[int]] = {}
+        tables: dict[int, _Table] = {}
+        for place, manifest in enumerate(manifests):
+            table = self._table(manifest)
+            tables[id(table)] = table
+            places.setdefault(id(table), []).append(place)
+        found: set[int] = set()
+        for name, table in tables.items():
+            mine = places[name]
+            for rule in table.manifest:
+                _suspect(rule, ((place, manifests[place]) for place in mine), found)
+            roles = [(place, role) for place in mine for role in manifests[place].roles]
+            for rule in table.role:
+                _suspect(rule, roles, found)
+            for place, role in roles:
+                problems: list[Problem] = []
+                _look_at_pod(role.pod, table.pod_beyond, table.container_beyond, problems)
+                _look_once(role.pod, table, problems)
+                if problems:
+                    found.add(place)
+        return found
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
         """What the rules about all objects keep of this one, with the rule's name."""
@@ -131,6 +155,14 @@ def _look(part: Pod | Container, fields: Iterable[str], rules: _Asked, problems:
             if rule.name not in asked:
                 asked.add(rule.name)
                 _ask(rule, part, problems)
+
+
+def _suspect(rule: Rule, parts: Iterable[tuple[int, object]], found: set[int]) -> None:
+    check = rule.check
+    for place, part in parts:
+        for _ in check(part):
+            found.add(place)
+            break
 
 
 def _ask(rule: Rule, part: object, problems: list[Problem]) -> None:

@@ -12,13 +12,12 @@ from jobgen.catalogue import Catalogue
 from jobgen.expand import Document
 from jobgen.judge import Judge
 from jobgen.lock import LOCK
-from jobgen.make import items_of
 from jobgen.model import Finding, Severity
 from jobgen.overlay import Cluster
 from jobgen.pipeline import Run
 from jobgen.source import read
 from jobgen.station import Rendered
-from jobgen.trace import Job, Traced, Tracer
+from jobgen.trace import Job, Traced, Tracer, part_of
 from jobgen.view import Manifest
 
 # A folder may well hold YAML that is no object of Kubernetes: settings, values, workflows.
@@ -66,7 +65,8 @@ class Side:
         judge = self.judge(made.env)
         file = judge.schema_of(judge.manifest(made.object))
         if file not in self._schemas:
-            self._schemas[file] = repo.schema(self.shelf.root, file) or b""
+            found = repo.schema(self.shelf.root, file)
+            self._schemas[file] = found.file.content if found else b""
         return self._schemas[file]
 
     def trace(self, made: Rendered) -> Traced:
@@ -77,8 +77,7 @@ class Side:
         """The document that an object was made of."""
         file = repo.read(self.entries[made.mark.file])
         data = read(file.content, file.path).documents[made.position].data
-        document = Document(data if made.item < 0 else items_of(data)[made.item], file.path)
-        return Job(document, file, made.position, made.item, made.mark)
+        return Job(Document(part_of(data, made.item), file.path), file, made.position, made.item, made.mark)
 
 
 def is_repository(folder: Path) -> bool:
@@ -86,18 +85,18 @@ def is_repository(folder: Path) -> bool:
     return (folder / repo.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def repository_side(root: Path, name: str, envs: Sequence[str] = ()) -> Side:
-    """A jobs repository, rendered for these environments, or for all."""
-    shelf = catalogue.load(root)
+def repository_side(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Side:
+    """A jobs repository, rendered for these environments, or for all, as it is on a day."""
+    shelf = catalogue.load(root, today=today)
     chosen = [env for env in envs if env in shelf.overlays] if envs else shelf.environments()
     entries = {entry.path: entry for entry in repo.jobs(root)}
     run = Run(shelf, chosen)
     return Side(name, shelf, chosen, list(run), run.findings, entries)
 
 
-def tree_side(folder: Path, name: str, envs: Sequence[str] = ()) -> Side:
+def tree_side(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Side:
     """A rendered tree, or any folder of manifests; of an environment that a repository around it knows, the cluster."""
-    shelf = catalogue.load(repo.find_root(folder.resolve()) or folder)
+    shelf = catalogue.load(repo.find_root(folder.resolve()) or folder, today=today)
     rendered = [env for env in output.environments(folder) if env]
     found = (entry for entry in repo.loose(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     entries = {entry.path: entry for entry in found}

@@ -33,6 +33,8 @@ class Rendered(NamedTuple):
     item: int = -1
 
 
+_NOBODY = Identity("", "", "", "")
+
 PatchName = tuple[str, int]
 """A patch, by its overlay and its place there."""
 
@@ -53,7 +55,7 @@ class Station:
         self.name = name
         self._policies = policies
         self.problems: list[Problem] = []
-        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds))
+        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds), shelf.day)
         environment = self.expander.environment
         self._shelf = shelf
         self._judge: Judge | None = None
@@ -98,13 +100,21 @@ class Station:
         return self.expander.environment.patches_for(facets) if self.expander.environment.takes(facets) else None
 
     def make(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
-        """The job's object, or None if it has problems."""
+        """The job's object, or None if it has problems or is at rest."""
+        made = self.outcome(job, patches, used)
+        return made if made and made.object is not None else None
+
+    def outcome(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
+        """The job's object, or None if it has problems; of a job at rest there is no object, and nothing wrong."""
         problems: list[Problem] = []
         deletions: list[Deletion] = []
         made = make(job.document, self.expander, patches, problems, deletions)
         if deletions:
             self._remember(job, deletions, used)
-        return None if problems else Rendered(self.name, made, identity_of(made), job.mark, job.position, job.item)
+        if problems:
+            return None
+        identity = identity_of(made) if made is not None else _NOBODY
+        return Rendered(self.name, made, identity, job.mark, job.position, job.item)
 
     def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
         for deletion in deletions:

@@ -16,10 +16,11 @@ from jobgen.model import Data, Finding, Mark, Problem, mark_of
 from jobgen.path import Step, pointer
 from jobgen.source import Document as Source
 from jobgen.source import read
+from jobgen.sweeps import member
 
 
 class Job(NamedTuple):
-    """A document of jobs/, with what is needed to find it again in its file."""
+    """A document of jobs/, or a part of one, with what is needed to find it again in its file."""
 
     document: Document
     file: repo.File
@@ -30,7 +31,7 @@ class Job(NamedTuple):
     def marked(self) -> Document:
         """The same document with places."""
         data = _marked(self.file)[self.position].data
-        return Document(data if self.item < 0 else items_of(data)[self.item], self.file.path)
+        return Document(part_of(data, self.item), self.file.path, self.document.sweep)
 
     def place(self) -> Mark:
         """Where it begins; an item of a List begins on a line of its own, which only a marked read can tell."""
@@ -43,6 +44,22 @@ class Job(NamedTuple):
         """Where a spec says its framework, which is what chooses the kind."""
         spec = self.marked().data.get("spec")
         return mark_of(spec.get("framework")) if isinstance(spec, dict) else None
+
+
+WHOLE = -1
+"""The number of a job that is a whole document; the items of a List count up from 0, the members of a sweep down."""
+
+
+def number_of_member(index: int) -> int:
+    """The number of a member of a sweep, from its place among the others."""
+    return WHOLE - 1 - index
+
+
+def part_of(data: Data, item: int) -> Data:
+    """The job of that number in a document."""
+    if item == WHOLE:
+        return data
+    return items_of(data)[item] if item > WHOLE else member(data, WHOLE - 1 - item)
 
 
 @lru_cache(maxsize=1)
@@ -97,20 +114,21 @@ class Tracer:
     def catalogue(self) -> Catalogue:
         """The catalogue, with places."""
         if self._marked is None:
-            self._marked = catalogue.load(self.shelf.root, marked=True)
+            self._marked = catalogue.load(self.shelf.root, marked=True, today=self.shelf.today)
         return self._marked
 
     def expander(self, env: str) -> Expander:
         """An environment, with places."""
         if env not in self._expanders:
             marked = self.catalogue()
-            self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds))
+            self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds), marked.day)
         return self._expanders[env]
 
     def _layers_of(self, job: Job, env: str) -> Expander:
         """The layers of a job: with places, unless nothing of them reaches it, as with most manifests."""
         if env not in self._bare:
-            self._bare[env] = Expander(self.shelf.environment(env, []), list(self.shelf.kinds))
+            shelf = self.shelf
+            self._bare[env] = Expander(shelf.environment(env, []), list(shelf.kinds), shelf.day)
         expander = self._bare[env]
         environment = expander.environment
         untouched = not is_spec(job.document.data) and environment.namespace is None

@@ -16,22 +16,27 @@ from jobgen.model import Finding, Mark, Severity
 from jobgen.operators import severity
 from jobgen.path import dotted, pointer
 from jobgen.queues import QUEUE
+from jobgen.runs import ON_CHANGE
 from jobgen.sides import Side, repository_side
+from jobgen.view import at, text
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+_NAME = ("metadata", "name")
 _QUEUE_PATHS = (("metadata", "labels", QUEUE), ("spec", "runPolicy", "schedulingPolicy", "queue"))
 
 
-def findings_between(then: Path, now: Path, envs: Sequence[str] = ()) -> list[Finding]:
+def findings_between(
+    then: Path, now: Path, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")
+) -> list[Finding]:
     """What a change of the jobs repository around a folder would do to what runs; nothing if a side cannot be rendered.
 
-    Severities are as the settings of the new side want them.
+    `days` are those by which jobs expire, then and now. Severities are as the settings of the new side want them.
     """
     root = repo.find_root(now.resolve())
     if root is None:
         return []
-    old = repository_side(repo.find_root(then.resolve()) or then, "then", envs)
-    new = repository_side(root, "now", envs)
+    old = repository_side(repo.find_root(then.resolve()) or then, "then", envs, days[0])
+    new = repository_side(root, "now", envs, days[1])
     if old.failed or new.failed:
         # What is wrong with a side is told by whoever lints it.
         return []
@@ -56,7 +61,9 @@ def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
-    if one.happening == "removed":
+    if one.old is not None and _is_forbidden(one):
+        yield _forbidden(one, told.new)
+    elif one.happening == "removed":
         if one.stops:
             yield _deleted(one, told.old)
     elif one.old is not None and one.moved and one.old.identity.kind != one.made.identity.kind:
@@ -64,6 +71,26 @@ def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
             yield _of_another_kind(one)
     elif one.fields and one.new is not None and not one.moved:
         yield from _of_fields(one, told.new)
+
+
+def _is_forbidden(one: Consequence) -> bool:
+    """Whether a job that must run on as it is would not: what can be changed in place may be."""
+    assert one.old is not None
+    word = text(at(one.old.object, "metadata", "annotations", ON_CHANGE))
+    return word == "forbid" and (one.stops or one.verdict.effect is not Effect.IN_PLACE)
+
+
+def _forbidden(one: Consequence, new: Side) -> Finding:
+    """On the first line that changes more than the object's name; on the whole job where there is none."""
+    assert one.old is not None
+    message = f"`onChange: forbid` keeps the job from being changed, and this does it: {one.verdict.why}"
+    if one.new is None:
+        return _finding("forbidden-change", Severity.ERROR, message, one, Mark(one.old.mark.file))
+    told = [field for field in one.fields if field.verdict.effect is not Effect.IN_PLACE]
+    paths = [path for field in told if field.change.path != _NAME for path in _upwards(field)]
+    lines = causes(new, one.new, paths)
+    mark = next((lines[path].mark for path in paths if path in lines), one.new.mark)
+    return _finding("forbidden-change", Severity.ERROR, message, one, mark)
 
 
 def _deleted(one: Consequence, old: Side) -> Finding:

@@ -164,7 +164,7 @@ def _count(replica: dict[str, Data], described: kinds.Role | None, kind: Kind | 
 class Manifest:
     """A whole object, in the cluster of its environment."""
 
-    __slots__ = ("annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "roles", "spec")
+    __slots__ = ("_roles", "annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "spec")
 
     def __init__(self, made: Data, kind: Kind | None, cluster: Cluster) -> None:
         self.object: dict[str, Data] = made
@@ -176,8 +176,14 @@ class Manifest:
         self.spec = mapping(made.get("spec"))
         self.labels = mapping(self.metadata.get("labels"))
         self.annotations = mapping(self.metadata.get("annotations"))
-        self.roles = list(_roles(self)) if kind else []
+        self._roles: list[Role] | None = None
+
+    @property
+    def roles(self) -> list[Role]:
         """Its roles, in the order they were written."""
+        if self._roles is None:
+            self._roles = list(_roles(self)) if self.kind else []
+        return self._roles
 
     @property
     def name(self) -> str:

@@ -8,24 +8,25 @@ import pytest
 ROOT = Path(__file__).parent.parent / "jobgen"
 # From the ground up. A package stands in one row, and its modules know each other.
 ROWS = """
-    model fork lock git files memory
+    model fork lock git files memory budget
     output path quantity emit source report accelerators demands commandline imagename secretshapes
     mends
     merge schema amounts baseline blame written
-    compare suppress edit jsonpatch kinds normal explain admission crd homes limits listkeys cel devices
-    crdvalues effects cmp krm
+    compare combinations suppress edit jsonpatch kinds normal explain admission crd homes listkeys cel devices
+    crdvalues limits effects cmp krm runhash sweeps
     crdrules
     structural policy refusals
-    repo
+    foreignschema repo
     overlay gitops
     view severities roadrules
-    queues argocd footprint ways outputs operators
+    queues argocd footprint podnames ways outputs operators
     rules
     rulebook ruledocs
     policydocs
     judge
     expand pod
     render
+    runs
     make
     catalogue
     trace policyfiles importing

@@ -170,3 +170,16 @@ def test_it_can_be_switched_off(repository, tmp_path):
     subprocess.run(command, check=False, capture_output=True, env=environment)
 
     assert not (tmp_path / "cache").exists()
+
+
+def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
+    write(
+        tmp_path,
+        "a.yaml",
+        "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a}\nstatus: {}\n"
+        "spec:\n  jaxReplicaSpecs: {worker: {}}\n",
+    )
+    age(tmp_path)
+
+    assert told(tmp_path, "a.yaml") == told(tmp_path, "a.yaml") == forgetting(tmp_path, "a.yaml")
+    assert '"fixable": true' in told(tmp_path, "a.yaml")

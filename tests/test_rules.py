@@ -22,6 +22,12 @@ CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case 
 OWN = {rule.name for rule in all_rules()}
 # Rules that no small repository can show, and the test that covers them.
 UNSHOWN = {
+    "edit-without-effect": "a change has two sides: tests/diff/every-effect/findings",
+    "forbidden-change": "a change has two sides: tests/diff/runs/findings",
+    "immutable-field-changed": "a change has two sides: tests/diff/other-operators/findings",
+    "kind-changed": "a change has two sides: tests/diff/other-operators/findings",
+    "queue-changed": "a change has two sides: tests/diff/every-effect/findings",
+    "running-job-deleted": "a change has two sides: tests/diff/every-effect/findings",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb",
     "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file",
@@ -31,10 +37,12 @@ UNSHOWN = {
     "link-out-of-repository": "a text has no links: tests/hostile/symlinks-out-of-the-tree",
     "linked-folder": "a text has no links: tests/hostile/symlinks-within-the-tree",
     "nesting-too-deep": "200 levels are no example: tests/hostile/nesting-of-300-levels",
+    "no-room-for-name": "no kind that is shipped takes so much: tests/test_runs.py",
     "shared-file-name": "only a tree has files: tests/hostile/names-that-differ-in-case",
     "stale-baseline": "a baseline is JSON: tests/test_baseline.py",
     "too-many-faults": "a hundred faults are no example: tests/test_hostile.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
+    "unknown-day": "examples have their day: tests/test_runs.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file",
 }
 _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)

@@ -27,37 +27,43 @@ WORK_TREE = "work tree"
 _DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
-Render = Callable[[Path, str, Sequence[str]], Side]
-"""Makes a side of a folder: the folder, what to call it, the environments."""
+Render = Callable[[Path, str, Sequence[str], str], Side]
+"""Makes a side of a folder: the folder, what to call it, the environments, the day."""
 
 
-def diff_revisions(directory: Path, revisions: str, envs: Sequence[str], *, format_: str, exit_code: bool) -> Result:
+def diff_revisions(
+    directory: Path, revisions: str, envs: Sequence[str], *, format_: str, exit_code: bool, today: str = ""
+) -> Result:
     """Compare two commits, or a commit with the work tree, which is only read; without a repository, manifests."""
     root = repo.find_root(directory.resolve())
     folder, render = (root, repository_side) if root else (directory, tree_side)
     with ExitStack() as stack:
         try:
             base, head = _named(folder, revisions)
-            old = _commit_side(folder, base, render, envs, stack)
-            new = _commit_side(folder, head, render, envs, stack) if head else render(folder, WORK_TREE, envs)
+            old = _commit_side(folder, base, render, (envs, today), stack)
+            new = (
+                _commit_side(folder, head, render, (envs, today), stack)
+                if head
+                else render(folder, WORK_TREE, envs, today)
+            )
         except git.GitError as fault:
             return stopped(Code.USAGE, str(fault))
         return _told(old, new, envs, format_, exit_code=exit_code)
 
 
 def diff_folders(
-    directory: Path, folders: tuple[str, str], envs: Sequence[str], *, format_: str, exit_code: bool
+    directory: Path, folders: tuple[str, str], envs: Sequence[str], *, format_: str, exit_code: bool, today: str = ""
 ) -> Result:
     """Compare two folders, each a jobs repository, a rendered tree or any folder of manifests."""
     for folder in folders:
         if not (directory / folder).is_dir():
             return stopped(Code.USAGE, f"there is no folder `{folder}`")
-    old, new = (_folder_side(directory / folder, folder, envs) for folder in folders)
+    old, new = (_folder_side(directory / folder, folder, envs, today) for folder in folders)
     return _told(old, new, envs, format_, exit_code=exit_code)
 
 
-def _folder_side(folder: Path, name: str, envs: Sequence[str]) -> Side:
-    return (repository_side if is_repository(folder) else tree_side)(folder, name, envs)
+def _folder_side(folder: Path, name: str, envs: Sequence[str], today: str) -> Side:
+    return (repository_side if is_repository(folder) else tree_side)(folder, name, envs, today)
 
 
 def _named(root: Path, revisions: str) -> tuple[tuple[str, str], tuple[str, str] | None]:
@@ -91,11 +97,15 @@ def _usual_base(root: Path) -> tuple[str, str]:
     return head
 
 
-def _commit_side(folder: Path, commit: tuple[str, str], render: Render, envs: Sequence[str], stack: ExitStack) -> Side:
-    name, found = commit
+def _commit_side(
+    folder: Path, commit: tuple[str, str], render: Render, asked: tuple[Sequence[str], str], stack: ExitStack
+) -> Side:
+    """A commit as it was on its own day, unless another one is asked for."""
+    (name, found), (envs, today) = commit, asked
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobgen-")))
     git.extract(folder, found, copy)
-    return render(copy, name if found.startswith(name) else f"{name} ({found[:10]})", envs)
+    shown = name if found.startswith(name) else f"{name} ({found[:10]})"
+    return render(copy, shown, envs, today or git.commit_date(folder, found))
 
 
 def _told(old: Side, new: Side, envs: Sequence[str], format_: str, *, exit_code: bool) -> Result:

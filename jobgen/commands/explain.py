@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
-from jobgen.commands import Code, Result, environments, stopped
+from jobgen.commands import Code, Result, counted, environments, stopped
 from jobgen.commands.rule import explain_rule, rule_names, unknown
 from jobgen.explain import Explained, NoSuchFieldError, Word, explain
 from jobgen.jobs import jobs_in
-from jobgen.make import facets_of
-from jobgen.model import Finding
+from jobgen.make import facets_of, identity_of
+from jobgen.model import Data, Finding
 from jobgen.path import BadPathError, Step, dotted, parse
 from jobgen.pipeline import Run
 from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.station import Station
-from jobgen.trace import Traced, Tracer
+from jobgen.trace import Job, Traced, Tracer
+
+# A name with the hash of a run.
+_RUN = re.compile(r"(.+)-[0-9a-f]{8}\Z")
+_TOLD = 5
 
 
-def explain_name(root: Path | None, name: str, field: str, envs: Sequence[str], format_: str) -> Result:
+def explain_name(
+    root: Path | None, name: str, field: str, envs: Sequence[str], format_: str, today: str = ""
+) -> Result:
     """Explain the job of a name, or else the rule; outside of a repository there are only rules."""
     if root is not None and (name not in rule_names(root) or _is_job(root, name)):
-        return explain_job(root, name, field, envs, format_)
+        return explain_job(root, name, field, envs, format_, today)
     if field:
         return stopped(Code.USAGE, f"`{name}` is a rule, and a rule has no field `{field}`")
     return explain_rule(root, name, format_)
 
 
 def _is_job(root: Path, name: str) -> bool:
-    return any(job.document.name == name for job in jobs_in(repo.jobs(root), []))
+    return any(name in (job.document.name, job.document.sweep) for job in jobs_in(repo.jobs(root), []))
 
 
-def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str) -> Result:
+def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str, today: str = "") -> Result:
     """Explain a field of a job, or all of them, in each environment."""
-    shelf = catalogue.load(root)
+    shelf = catalogue.load(root, today=today)
     chosen = environments(shelf, envs)
     if isinstance(chosen, Result):
         return chosen
@@ -59,6 +66,8 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
         return _absent(run, name, said)
     if any(walk.problems for _, walk in walks):
         return stopped(Code.ERRORS, f"`{name}` cannot be rendered", said)
+    if all(walk.object is None for _, walk in walks):
+        return stopped(Code.NOTHING, f"`{name}` is paused, done or expired, so nothing is rendered of it", said)
     answers, missing = _answers(walks, path)
     if missing and not answers:
         hint = nearest(missing.step, missing.known)
@@ -78,7 +87,7 @@ def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
     every = list(jobs_in(repo.jobs(run.shelf.root), run.findings))
     run.names.update(job.document.name for job in every)
-    jobs = [job for job in every if job.document.name == name]
+    jobs = [job for job in every if job.document.name == name] or _jobs_of_run(every, run.environments, tracer, name)
     if jobs:
         # Other files' faults are not what was asked about.
         files = {job.file.path for job in jobs}
@@ -93,8 +102,26 @@ def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     return walks
 
 
+def _jobs_of_run(every: Sequence[Job], envs: Sequence[str], tracer: Tracer, name: str) -> list[Job]:
+    """The job that a run is of, by the name that its object has in the cluster."""
+    run = _RUN.match(name)
+    near = [job for job in every if run and job.document.name.startswith(run[1])]
+    return [job for job in near if any(_is_called(tracer.trace(job, env).object, name) for env in envs)]
+
+
+def _is_called(made: Data, name: str) -> bool:
+    return isinstance(made, dict) and identity_of(made).name == name
+
+
 def _absent(run: Run, name: str, said: str) -> Result:
     """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
+    every = jobs_in(repo.jobs(run.shelf.root), [])
+    members = sorted(job.document.name for job in every if job.document.sweep == name)
+    if members:
+        told = ", ".join(f"`{member}`" for member in members[:_TOLD]) + (" …" if len(members) > _TOLD else "")
+        return stopped(
+            Code.NOTHING, f"`{name}` is a sweep of {counted(len(members), 'job')}; explain one: {told}", said
+        )
     if name in run.names:
         return stopped(Code.NOTHING, f"`{name}` is not in {' or '.join(run.environments)}", said)
     if run.failed:
@@ -107,7 +134,7 @@ def _answers(
 ) -> tuple[list[tuple[str, list[Explained]]], NoSuchFieldError | None]:
     """The field in every environment that has it; and the last failure to find it."""
     answers, failure = [], None
-    for env, walk in walks:
+    for env, walk in ((env, walk) for env, walk in walks if walk.object is not None):
         try:
             answers.append((env, list(explain(walk.object, path))))
         except NoSuchFieldError as missing:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BASELINE = "jobgen-baseline.json"
 _EXPLAINING = ("sarif",)
+# With one of these, something could not be checked at all.
+_UNCHECKED = frozenset(("broken-schema", "invalid-policy", "policy-not-evaluated"))
 _UNTOLD = RuleText("", Severity.ERROR, "", "")
 
 
@@ -69,7 +71,7 @@ def lint_paths(
         if since:
             linted = new_since(asked, since, linted)
         findings = linted.findings
-        findings, old = _unknown(directory, known, findings, mend=bool(fix)) if known else (findings, [])
+        findings, old = _unknown(directory, known, linted, mend=bool(fix)) if known else (findings, [])
     except (git.GitError, baseline.BaselineError) as fault:
         return stopped(Code.USAGE, str(fault))
     report = _report(linted, findings, old, directory)._replace(show_suppressed=show_suppressed)
@@ -135,24 +137,27 @@ def _mended(mended: Fixed, words: str) -> str:
 
 def _write_baseline(path: Path, linted: Linted) -> Result:
     try:
-        replace_file(path, baseline.to_text(linted.findings).encode())
+        replace_file(path, baseline.to_text(linted.findings).encode(), linted.root)
     except OSError as fault:
         return stopped(Code.USAGE, f"`{path}` cannot be written: {fault.strerror}")
     return Result(Code.FINE, err=f"{counted(len(linted.findings), 'finding')} written to {path}\n")
 
 
-def _unknown(
-    directory: Path, file: str, findings: Sequence[Finding], *, mend: bool
-) -> tuple[list[Finding], list[Suppressed]]:
+def _unknown(directory: Path, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]]:
     """The findings that a baseline does not know, and those that it does; what was mended is taken out if asked for."""
+    found = repo.beside(directory / file, file, linted.root)
+    if found.finding:
+        raise baseline.BaselineError(f"`{file}`: {found.finding.message}")
     try:
-        written = (directory / file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
-        raise baseline.BaselineError(f"`{file}` cannot be read: {reason}") from None
-    new, old, left = baseline.split(findings, baseline.parse(written))
+        written = found.content.decode()
+    except UnicodeDecodeError:
+        raise baseline.BaselineError(f"`{file}` is not UTF-8") from None
+    new, old, left = baseline.split(linted.findings, baseline.parse(written))
     if left and mend:
-        replace_file(directory / file, baseline.without(written, left).encode())
+        try:
+            replace_file(directory / file, baseline.without(written, left).encode(), linted.root)
+        except OSError as fault:
+            raise baseline.BaselineError(f"`{file}` cannot be written: {fault.strerror}") from None
     else:
         new += baseline.stale(left, written, file)
     return new, [Suppressed(finding, "was there before", "baseline") for finding in old]
@@ -162,4 +167,6 @@ def _told(report: Report, format_: str, terminal: Terminal, said: str, *, statis
     failed = any(finding.severity is Severity.ERROR for finding in report.findings)
     out = formats.render(format_, report, width=terminal.width, colour=terminal.colour)
     counts = totals.statistics(report) if statistics else ""
-    return Result(Code.ERRORS if failed else Code.FINE, out, f"{said}{counts}{totals.closing(report)}\n", report)
+    unchecked = any(finding.rule in _UNCHECKED for finding in report.findings)
+    code = Code.BROKEN if unchecked else Code.ERRORS if failed else Code.FINE
+    return Result(code, out, f"{said}{counts}{totals.closing(report)}\n", report)

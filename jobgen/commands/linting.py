@@ -81,13 +81,13 @@ def _runs(asked: Asked, root: Path | None, ours: list[str], loose: list[str]) ->
     keep = _as_it_is if asked.second_opinion else nothing
     runs: list[Run] = []
     if root is not None and (ours or not asked.paths):
-        shelf = catalogue.load(root)
+        shelf = catalogue.load(root, today=asked.today)
         chosen = environments(shelf, asked.envs)
         if isinstance(chosen, Result):
             return chosen
         runs.append(Run(shelf, chosen, finish=keep, judged=True))
     if loose or asked.stdin is not None or root is None:
-        shelf = catalogue.load(root or asked.directory)
+        shelf = catalogue.load(root or asked.directory, today=asked.today)
         entries = list(_entries(asked.directory, loose or ([] if asked.paths else ["."]), asked.stdin))
         runs.append(Run(shelf, [""], finish=keep, judged=True, entries=entries))
     return runs

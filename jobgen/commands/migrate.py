@@ -71,7 +71,7 @@ def migrate_jobs(
     code = Code.FINE if len(done) == len(told) and not findings else Code.ERRORS
     if output is None:
         return Result(code, "---\n".join(each.text for each in done), said)
-    problem = place(_files(directory / output, done), force=force)
+    problem = place(_files(directory / output, done), root or directory, force=force)
     if problem:
         return stopped(Code.ERRORS, problem, said)
     return Result(code, err=f"{said}{counted(len(done), 'job')} written\n")
@@ -119,6 +119,8 @@ def _told(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Told
 def _origin(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Origin | str:
     """What a job is today, or why nobody can tell."""
     data = job.document.data
+    if job.document.sweep:
+        return f"`{job.document.sweep}` is a sweep, of which this is one member; migrate it without its `matrix`"
     if not is_spec(data):
         kind = next((kind for kind in shelf.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
         if kind is None or not kind.frameworks:

@@ -15,11 +15,13 @@ from jobgen.commands import Code, Result, environments, stopped
 from jobgen.commands.origins import Place, companions, origins, place_of
 from jobgen.commands.tree import Tree, check_tree, write_tree
 from jobgen.emit import to_json, to_yaml
+from jobgen.files import leads_out
 from jobgen.model import Finding, Identity, Mark, Related, Severity
 from jobgen.output import Beside
 from jobgen.pipeline import Run
 from jobgen.report import text
 from jobgen.schema import nearest
+from jobgen.trace import WHOLE
 
 _LONGEST_FILE_NAME = 255
 """Bytes that every common file system takes in one name."""
@@ -47,16 +49,21 @@ def render(
     check: bool = False,
     allow_empty: bool = False,
     allow_mass_delete: bool = False,
+    today: str = "",
 ) -> Result:
     """Render the jobs that are wanted; nothing is printed or written if there are errors."""
     if check and folder is None:
         return stopped(Code.USAGE, "--check compares a tree; name it with -o")
-    shelf = catalogue.load(root)
+    shelf = catalogue.load(root, today=today)
     chosen = environments(shelf, envs)
     if isinstance(chosen, Result):
         return chosen
     if folder is not None and any(repo.is_source(root, folder / env) for env in chosen):
         return stopped(Code.USAGE, f"`{folder}` holds what jobgen reads; write the tree elsewhere")
+    if folder is not None and leads_out(folder, root):
+        return stopped(
+            Code.USAGE, f"`{folder}` leads out of the repository by a symbolic link; write the tree elsewhere"
+        )
     run = Run(shelf, chosen, matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
     texts = texts_of(run, format_)
     run.findings += _clashes(texts) if folder else ()
@@ -88,9 +95,9 @@ def texts_of(run: Run, format_: str) -> list[Text]:
     for made in run:
         namespace = made.identity.namespace or "default"
         path = f"{namespace}/{made.identity.kind.lower()}-{made.identity.name}.{format_}"
-        texts.append(
-            Text(made.env, path, made.object, made.identity, made.mark, place_of(made.mark, made.position, made.item))
-        )
+        # A member of a sweep is made from the whole of its document.
+        place = place_of(made.mark, made.position, max(made.item, WHOLE))
+        texts.append(Text(made.env, path, made.object, made.identity, made.mark, place))
     if not all(map(run.wanted, run.names)):
         # What an overlay deletes may be in jobs that were not asked for.
         run.findings[:] = [found for found in run.findings if not _is_of_others(found)]

@@ -32,7 +32,7 @@ def new_since(asked: Asked, revision: str, now: Linted) -> Linted:
         today = asked.today or git.commit_date(asked.directory)
         envs = [env for env in asked.envs if (then / "overlays" / env).is_dir()]
         before = lint(asked._replace(directory=then, paths=paths, envs=envs, today=today))
-        changes = _changes(then, asked)
+        changes = _changes(then, asked, (asked.today or git.commit_date(asked.directory, commit), today))
     was_there = not isinstance(before, Result) and (envs or not asked.envs)
     # Where nothing could be linted then, everything is new.
     findings = _less(now.findings, before.findings) if was_there and not isinstance(before, Result) else now.findings
@@ -43,12 +43,13 @@ def new_since(asked: Asked, revision: str, now: Linted) -> Linted:
     )
 
 
-def _changes(then: Path, asked: Asked) -> list[Finding]:
+def _changes(then: Path, asked: Asked, days: tuple[str, str]) -> list[Finding]:
     """What the change does to jobs that run."""
     # Two sides are rendered and compared; whoever asks for no revision need not wait for that.
     from jobgen.transition import findings_between
 
-    return [found for found in findings_between(then, asked.directory, asked.envs) if is_asked_about(found, asked)]
+    found = findings_between(then, asked.directory, asked.envs, days)
+    return [finding for finding in found if is_asked_about(finding, asked)]
 
 
 def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:

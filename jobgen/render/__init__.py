@@ -15,6 +15,8 @@ from jobgen.render.place import put
 from jobgen.schema import nearest
 
 _TOTAL = "jobgen.dev/replicas"
+# Fields that are not spelt anywhere: the roles add up to the one, and the other names the object once it is done.
+_UNSPELT = frozenset(("replicas", "run"))
 
 
 def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
@@ -58,7 +60,7 @@ def _place_field(
     problems: list[Problem],
 ) -> None:
     (path, key), kind = where, job.kind
-    if path == "replicas":
+    if path in _UNSPELT:
         return
     field = kind.fields.get(path) or _inherited(path, kind.fields)
     if field is None:

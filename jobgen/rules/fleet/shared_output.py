@@ -1,12 +1,14 @@
 """Two jobs that write to one place."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from jobgen.outputs import outputs
 from jobgen.overlay import Cluster
 from jobgen.queues import is_suspended
-from jobgen.rules import WARNING, Fault, Row, rule
-from jobgen.view import Manifest
+from jobgen.rules import ERROR, WARNING, Fault, Row, rule
+from jobgen.sweeps import SWEEP
+from jobgen.view import Manifest, text
 from jobgen.ways import to_field
 
 
@@ -21,7 +23,8 @@ def gather(manifest: Manifest) -> Iterator[Row]:
                 if output.place not in seen:
                     seen.add(output.place)
                     way = to_field(container, number, output.field)
-                    yield Row((output.place, output.spelling, manifest.name), (*way, *output.way))
+                    sweep = text(manifest.labels.get(SWEEP))
+                    yield Row((output.place, output.spelling, manifest.name, sweep), (*way, *output.way))
 
 
 @rule("fleet", WARNING, gather=gather)
@@ -29,13 +32,21 @@ def shared_output(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
     """Two jobs of one environment that write to the same folder or bucket.
 
     They overwrite each other's checkpoints and logs, and one may go on from where the other stopped. Give each job a
-    place of its own.
+    place of its own. Members of one sweep run side by side for certain, so among them it is an error: put a variable of
+    the matrix into the path.
     """
     del cluster
     first: dict[tuple[str, ...], Row] = {}
+    sweeps: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        place, spelling, _ = row.fact
+        place, spelling, _, sweep = row.fact
         other = first.setdefault(place, row)
-        if other.job != row.job:
+        if sweep:
+            sweeps.setdefault((place, sweep), []).append(row)
+        if other.job != row.job and not (sweep and sweep == other.fact[3]):
             message = f"`{other.fact[2]}` writes to `{spelling}` too; give each job a place of its own"
             yield Fault(row, message, ((other, "written here too"),))
+    for (_, sweep), (row, *others) in sweeps.items():
+        if others:
+            message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{row.fact[1]}`"
+            yield Fault(row, f"{message}; put a variable of the matrix into it", severity=ERROR)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from jobgen.podnames import ROOM, longest_suffix
 from jobgen.rules import ERROR, WARNING, Fault, rule
 from jobgen.view import Manifest, at, text
 
-_ROOM = 63
 # The server keeps so much of `generateName`, and adds five letters.
 _PREFIX, _RANDOM = 58, 5
 
@@ -21,30 +21,13 @@ def long_job_name(manifest: Manifest) -> Iterator[Fault]:
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
     name = text(given)
     length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
-    if length <= _ROOM // 2 or not manifest.kind.demands.names:
+    if length <= ROOM // 2 or not manifest.kind.demands.names:
         return
-    suffix = _suffix(manifest)
-    if length + len(suffix) > _ROOM:
+    suffix = longest_suffix(manifest)
+    if length + len(suffix) > ROOM:
         word = f"`…{suffix}` follows it" if suffix else "it is also a label"
-        message = f"the name has {length} characters; {word}, so there is room for {_ROOM - len(suffix)}"
+        message = f"the name has {length} characters; {word}, so there is room for {ROOM - len(suffix)}"
         yield Fault(given, message, severity=None if _certain(manifest) else WARNING)
-
-
-def _suffix(manifest: Manifest) -> str:
-    """The longest end that a pod's name will have."""
-    kind = manifest.kind
-    assert kind is not None
-    if kind.demands.names == "label":
-        return ""
-    runtime = kind.demands.runtimes.get(text(at(manifest.spec, "runtimeRef", "name")))
-    ends = [runtime.name_suffix] if runtime else []
-    for role in manifest.roles:
-        index = str(max(role.count - 1, 0))
-        if "{role}" in kind.name_suffix:
-            ends.append(kind.name_suffix.replace("{role}", role.spelling.lower()).replace("{index}", index))
-        elif not role.described or not role.described.launches:
-            ends.append(kind.name_suffix.replace("{index}", index))
-    return max(ends, key=len, default="")
 
 
 def _certain(manifest: Manifest) -> bool:

@@ -1,0 +1,465 @@
+"""Runs: what they are called, when they are another one, and that engines start each of them once."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from gitrepository import Repository
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen import catalogue, memory
+from jobgen.commands.explain import explain_job
+from jobgen.commands.lint import lint_paths
+from jobgen.commands.render import render
+from jobgen.expand import Document, Expander
+from jobgen.make import make
+from jobgen.model import plain
+from jobgen.overlay import Cluster, Environment
+from jobgen.runhash import run_hash
+from jobgen.runs import JOB
+from jobgen.source import read
+
+KINDS = catalogue.load(Path(__file__).parent.parent).kinds
+JOB_TEXT = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1
+  command: [python, train.py]
+  env: {A: "1", B: "2"}
+  resources: {cpu: 500m, memory: 1Gi, gpu: 1}
+  volumes: {data: {pvc: datasets, mountPath: /data}}
+  shm: 1Gi
+  run: {identity: hash}
+  roles: {master: {}, worker: {replicas: 2}}
+"""
+
+
+def made(data, gitops="argocd", **facts):
+    """The object of a job, and what is wrong with it."""
+    expander = Expander(Environment("prod", Cluster(gitops=gitops, **facts)), list(KINDS))
+    problems = []
+    return make(Document(data, "jobs/bert.yaml"), expander, [], problems, []), problems
+
+
+def job():
+    return copy.deepcopy(read(JOB_TEXT.encode(), "jobs/bert.yaml").documents[0].data)
+
+
+def name_of(data, **facts):
+    thing, problems = made(data, **facts)
+    assert problems == []
+    return thing["metadata"]["name"]
+
+
+def changed(**fields):
+    data = job()
+    data["spec"].update(fields)
+    return data
+
+
+def shuffled(node, draw):
+    if isinstance(node, dict):
+        # The order of variables is kept, for one may be made of another.
+        keys = draw(st.permutations(list(node)))
+        return {key: node[key] if key == "env" else shuffled(node[key], draw) for key in keys}
+    return [shuffled(child, draw) for child in node] if isinstance(node, list) else node
+
+
+COSMETIC = [
+    {"resources": {"cpu": 0.5, "memory": "1024Mi", "gpu": "1"}},
+    {"resources": {"memory": 1073741824, "gpu": 1, "cpu": "500m"}},
+    {"shm": "1048576Ki"},
+    {"description": "the best run so far"},
+    {"queue": "gpu-a"},
+    {"suspend": True},
+    {"runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 3, "activeDeadlineSeconds": 60}},
+    {"run": {"identity": "hash", "onChange": "keep", "attempt": 1, "state": "active"}},
+    {"replicas": 3},
+    {"manifest": {"metadata": {"labels": {"a": "b"}}}},
+]
+
+
+@pytest.mark.parametrize("fields", COSMETIC, ids=lambda fields: next(iter(fields)))
+def test_what_no_pod_sees_is_no_other_run(fields):
+    assert name_of(changed(**fields)) == name_of(job())
+
+
+def test_neither_are_labels_of_the_object_nor_what_applies_it():
+    data = job()
+    data["metadata"] |= {"labels": {"team": "nlp"}, "annotations": {"a": "b"}, "namespace": "ml"}
+
+    assert name_of(data) == name_of(job()) == name_of(job(), gitops="flux") == name_of(job(), gitops="")
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_keys_is_no_other_run(data):
+    assert name_of(shuffled(job(), data.draw)) == name_of(job())
+
+
+def test_comments_and_spelling_are_no_other_run():
+    text = "# a comment\n" + JOB_TEXT.replace('"1"', "'1'").replace("[python, train.py]", "\n  - python\n  - train.py")
+    other = read(text.encode(), "jobs/bert.yaml").documents[0].data
+
+    assert name_of(other) == name_of(job())
+
+
+def test_the_walk_with_places_gives_the_same_name():
+    traced = read(JOB_TEXT.encode(), "jobs/bert.yaml", marked=True).documents[0].data
+    thing, _ = made(traced)
+
+    assert plain(thing["metadata"]["name"]) == name_of(job())
+    assert thing["metadata"]["name"].mark.line == thing["metadata"]["annotations"][JOB].mark.line == 3
+
+
+RUNNING = [
+    {"image": "registry.example.com/bert:2"},
+    {"command": ["python", "train.py", ""]},
+    {"args": ["--lr=1"]},
+    {"env": {"A": "1", "B": "3"}},
+    {"env": {"B": "2", "A": "1"}},
+    {"resources": {"cpu": "501m", "memory": "1Gi", "gpu": 1}},
+    {"resources": {"cpu": "500m", "memory": "1G", "gpu": 1}},
+    {"resources": {"cpu": "500m", "memory": "1Gi", "gpu": 2}},
+    {"volumes": {"data": {"pvc": "other", "mountPath": "/data"}}},
+    {"volumes": {"data": {"pvc": "datasets", "mountPath": "/other"}}},
+    {"shm": "2Gi"},
+    {"labels": {"on": "pods"}},
+    {"annotations": {"on": "pods"}},
+    {"restartPolicy": "Never"},
+    {"nodeSelector": {"pool": "a"}},
+    {"tolerations": [{"operator": "Exists"}]},
+    {"serviceAccount": "trainer"},
+    {"securityContext": {"runAsUser": 1}},
+    {"priority": "high"},
+    {"imagePullPolicy": "Always"},
+    {"workingDir": "/src"},
+    {"pytorch": {"nprocPerNode": 2}},
+    {"pytorch": {"elasticPolicy": {"maxRestarts": 3}}},
+    {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 3}}},
+    {"roles": {"master": {}, "worker": {"replicas": 3}}},
+    {"roles": {"master": {"image": "x:1"}, "worker": {"replicas": 2}}},
+    {"roles": {"worker": {"replicas": 2}}},
+    {"run": {"identity": "hash", "attempt": 2}},
+    {"manifest": {"spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {"hostNetwork": True}}}}}}},
+]
+
+
+@pytest.mark.parametrize("fields", RUNNING, ids=lambda fields: next(iter(fields)))
+def test_what_reaches_the_pods_is_another_run(fields):
+    assert name_of(changed(**fields)) != name_of(job())
+
+
+def leaves(node, path=()):
+    if isinstance(node, (dict, list)):
+        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from leaves(child, (*path, key))
+    else:
+        yield path
+
+
+def with_another(node, path):
+    """The tree with another leaf at a path."""
+    if not path:
+        return node + 1 if isinstance(node, int) else f"{int(node[:-2]) + 1}Gi" if node.endswith("Gi") else f"{node}0"
+    there = with_another(node[path[0]], path[1:])
+    return {**node, path[0]: there} if isinstance(node, dict) else [*node[: path[0]], there, *node[path[0] + 1 :]]
+
+
+def test_every_leaf_of_every_kinds_pods_counts_and_no_two_changes_are_one_run():
+    seen = {}
+    for platform, framework in itertools.product(("kubeflow", "trainer", "tensorstack"), ("pytorch", "xgboost", "mpi")):
+        data = changed(framework=framework, roles={"worker": {"replicas": 2}}, shm=None)
+        del data["spec"]["shm"], data["spec"]["volumes"]
+        thing, problems = made(data, gitops="", platform=platform)
+        if problems:
+            continue
+        kind = next(kind for kind in KINDS if kind.describes(thing["apiVersion"], thing["kind"]))
+        assert thing["metadata"]["name"].endswith(run_hash(thing, kind, 1))
+        for path in leaves(thing["spec"]):
+            other = {**thing, "spec": with_another(thing["spec"], path)}
+            found = run_hash(other, kind, 1)
+            if "runPolicy" not in path:
+                assert seen.setdefault(found, (kind.name, path)) == (kind.name, path)
+                assert found != run_hash(thing, kind, 1), path
+
+    assert len(seen) > 50
+
+
+@pytest.mark.parametrize(("replicas", "room"), [(2, 45), (11, 44), (101, 43)])
+def test_a_long_name_is_cut_and_the_hash_is_not(replicas, room):
+    data = changed(roles={"worker": {"replicas": replicas}})
+    names = set()
+    for name in ("x" * room, "x" * room + "-", "x" * (room + 1), "y" * 80, "y" * 80 + "z"):
+        data["metadata"]["name"] = name
+        found = name_of(data)
+        names.add(found)
+
+        assert len(found) <= room + 9
+        assert len(found.rpartition("-")[2]) == 8
+        assert f"{found}-worker-{replicas - 1}" < "z" * 64
+        assert len(f"{found}-worker-{replicas - 1}") <= 63
+    assert len(names) == 5
+
+
+def test_where_nothing_is_left_of_a_name_it_is_an_error():
+    kinds = [kind._replace(name_suffix=f"-{'s' * 50}") for kind in KINDS]
+    expander = Expander(Environment("prod"), kinds)
+    problems = []
+    make(Document({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
+
+    assert [(problem.rule, problem.message[-46:]) for problem in problems] == [
+        ("no-room-for-name", "leaves 3 characters of the name, and 8 are needed"[-46:])
+    ]
+
+
+def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
+    data = changed(run={})
+    thing, _ = made(data, gitops="")
+
+    assert thing["metadata"] == {"name": "bert"}
+    assert made(data, gitops="kubectl")[0]["metadata"] == {"name": "bert", "annotations": {JOB: "bert"}}
+
+
+# Days.
+
+
+def repository(folder, expires="2027-01-31", day="2027-01-30"):
+    for path, text in {
+        "jobgen.yaml": "",
+        "jobs/a.yaml": JOB_TEXT.replace("identity: hash", f'expires: "{expires}"'),
+        "jobs/b.yaml": JOB_TEXT.replace("name: bert", "name: other").replace("identity: hash", "state: active"),
+    }.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    commit_on(folder, day)
+    return folder
+
+
+def commit_on(folder, day):
+    git = Repository(folder, folder)
+    git.environ["GIT_COMMITTER_DATE"] = f"{day}T12:00:00Z"
+    assert git.commit("--allow-empty").returncode == 0
+
+
+def rendered(folder, **options):
+    done = render(folder, (), (), None, format_="yaml", **options)
+    assert done.err == ""
+    return [line.split()[1] for line in done.out.splitlines() if line.startswith("  name: ")]
+
+
+def test_a_job_expires_by_the_day_of_its_commit_and_not_by_the_clock(tmp_path):
+    repository(tmp_path)
+
+    assert rendered(tmp_path) == ["bert", "other"]
+    commit_on(tmp_path, "2027-01-31")
+    assert rendered(tmp_path) == ["bert", "other"]
+    commit_on(tmp_path, "2027-02-01")
+    assert rendered(tmp_path) == ["other"]
+    assert rendered(tmp_path, today="2027-01-31") == ["bert", "other"]
+
+
+def test_without_a_commit_the_day_has_to_be_said(tmp_path):
+    repository(tmp_path)
+    shutil.rmtree(tmp_path / ".git")
+    done = render(tmp_path, (), (), None, format_="yaml")
+
+    assert done.code == 1
+    assert "[unknown-day]" in done.err
+    assert rendered(tmp_path, today="2027-02-01") == ["other"]
+
+
+def test_what_a_lint_remembers_is_not_what_another_day_says(tmp_path):
+    repository(tmp_path)
+    text = (tmp_path / "jobs/a.yaml").read_text()
+    (tmp_path / "jobs/a.yaml").write_text(text.replace("bert:1", "bert:latest"))
+    memory.switch_on(tmp_path / "memory", "test")
+    try:
+        told = [lint_paths(tmp_path, (), (), format_="concise", today=day).out for day in ("2027-01-31", "2027-02-01")]
+    finally:
+        memory.switch_off()
+
+    assert "moving-tag" in told[0]
+    assert "moving-tag" not in told[1]
+
+
+def test_of_a_job_at_rest_nothing_is_explained(tmp_path):
+    repository(tmp_path)
+
+    assert explain_job(tmp_path, "bert", "metadata.name", (), "text", "2027-01-01").code == 0
+    done = explain_job(tmp_path, "bert", "", (), "text", "2028-01-01")
+    assert (done.code, done.err) == (
+        3,
+        "jobgen: `bert` is paused, done or expired, so nothing is rendered of it\n",
+    )
+
+
+def test_a_run_is_explained_by_the_name_that_it_has_in_the_cluster(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(JOB_TEXT)
+    name = name_of(job())
+    done = explain_job(tmp_path, name, "metadata.name", (), "text")
+
+    assert done.out == f'metadata.name = "{name}"\n  jobs/a.yaml:3:18  job: "{name}"\n'
+    assert explain_job(tmp_path, "bert-00000000", "", (), "text").code == 3
+
+
+# Engines.
+
+
+class Thing(NamedTuple):
+    """An object in the cluster: what its pods were made of, when they end, and when it is gone by itself."""
+
+    key: tuple
+    ends: int
+    ttl: int | None
+    kept: bool
+
+
+class Engine:
+    """A cluster with training-operator, and Argo CD (auto-sync, prune, self-heal) or Flux in front of it."""
+
+    def __init__(self, engine, rng):
+        self.engine = engine
+        self.rng = rng
+        self.objects = {}
+        self.started = []
+        self.now = 0
+        self.synced = None
+        self.wait = 2
+
+    def tick(self, revision, desired):
+        """A moment passes: jobs end, TTLs run out, and the engine looks whether anything is to be done."""
+        self.now += 1
+        for name, thing in list(self.objects.items()):
+            if thing.ttl is not None and self.now >= thing.ends + thing.ttl:
+                del self.objects[name]
+        if self.is_due(revision, desired):
+            self.sync(desired)
+            self.synced = revision
+
+    def is_due(self, revision, desired):
+        if self.engine == "flux":
+            return self.now % 3 == 0
+        if revision != self.synced:
+            self.wait = 2
+            return True
+        # Self-heal: what is missing is made again, after a pause that grows.
+        if desired.keys() <= self.objects.keys():
+            return False
+        self.wait -= 1
+        healed = self.wait <= 0
+        self.wait = 2 if healed else self.wait
+        return healed
+
+    def sync(self, desired):
+        for name, (key, thing) in desired.items():
+            if name in self.objects:
+                # Pods that exist are never changed by the operator.
+                old = self.objects[name]
+                self.objects[name] = old._replace(kept=is_kept(thing))
+            else:
+                self.started.append(key)
+                self.objects[name] = Thing(key, self.now + self.rng.randint(1, 6), ttl_of(thing), is_kept(thing))
+        for name in [name for name, thing in self.objects.items() if name not in desired and not thing.kept]:
+            del self.objects[name]
+
+
+def ttl_of(thing):
+    return thing["spec"].get("runPolicy", {}).get("ttlSecondsAfterFinished")
+
+
+def is_kept(thing):
+    annotations = thing["metadata"].get("annotations", {})
+    options = annotations.get("argocd.argoproj.io/sync-options", "").split(",")
+    return "Prune=false" in options or annotations.get("kustomize.toolkit.fluxcd.io/prune") == "disabled"
+
+
+def history(rng):
+    """Commits: what the pods run, the attempt, and words that no pod sees."""
+    image, attempt, words, images = 1, 1, 0, 1
+    for _ in range(rng.randint(2, 7)):
+        yield image, attempt, words
+        match rng.choice(("edit", "cosmetic", "attempt", "revert", "nothing")):
+            case "edit":
+                images += 1
+                image = images
+            case "revert":
+                image = rng.randint(1, images)
+            case "attempt":
+                attempt += 1
+            case "cosmetic":
+                words += 1
+
+
+def spelt(commit, run, ttl, rng):
+    image, attempt, words = commit
+    data = changed(image=f"registry.example.com/bert:{image}", description=f"version {words}")
+    data["spec"]["resources"]["memory"] = rng.choice(("1Gi", "1024Mi"))
+    data["metadata"]["labels"] = {"words": str(words)}
+    data["spec"]["run"] = {**run, "attempt": attempt} if run.get("identity") == "hash" else run
+    if ttl:
+        data["spec"]["runPolicy"] = {"ttlSecondsAfterFinished": ttl}
+    return data
+
+
+def intended(commits, *, kept):
+    """The runs that were meant: each change of what runs; where runs are kept, each that is not there yet."""
+    keys = [key for key, _ in itertools.groupby(commits, key=lambda one: one[:2])]
+    return Counter(set(keys) if kept else keys)
+
+
+def simulate(seed, engine, run, ttl=None):
+    """One history: what was started too often, and what was never started."""
+    rng = random.Random(seed)
+    commits = list(history(rng))
+    world = Engine(engine, rng)
+    for revision, commit_ in enumerate(commits):
+        thing, problems = made(spelt(commit_, run, ttl, rng), gitops=engine)
+        assert problems == []
+        desired = {thing["metadata"]["name"]: (commit_[:2], thing)}
+        # Flux looks every third moment, so each commit is seen at least once.
+        for _ in range(rng.randint(3, 12)):
+            world.tick(revision, desired)
+    for _ in range(40):
+        world.tick(len(commits) - 1, desired)
+    meant, found = intended(commits, kept=run.get("onChange") == "keep"), Counter(world.started)
+    return found - meant, meant - found
+
+
+HISTORIES = 1000
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+def test_with_a_hash_every_run_that_is_meant_starts_once(engine):
+    for seed in range(HISTORIES):
+        run = {"identity": "hash", "onChange": ("replace", "keep")[seed % 2]}
+
+        assert simulate(seed, engine, run) == (Counter(), Counter()), seed
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+@pytest.mark.parametrize(("ttl", "fault"), [(2, "again"), (None, "never")])
+def test_with_plain_names_runs_start_again_or_never(engine, ttl, fault):
+    told = [simulate(seed, engine, {}, ttl) for seed in range(HISTORIES // 5)]
+    again, never = (sum(bool(each[side]) for each in told) for side in (0, 1))
+
+    assert {"again": again, "never": never}[fault] > HISTORIES // 10
+
+
+def test_a_hash_does_not_go_with_what_deletes_the_object():
+    data = changed(runPolicy={"ttlSecondsAfterFinished": 60})
+
+    assert [problem.rule for problem in made(data)[1]] == ["ttl-reruns-job"]
+    assert made(data, gitops="kubectl")[1] == []

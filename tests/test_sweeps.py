@@ -1,0 +1,218 @@
+"""Sweeps: one document, many jobs; each with its own name, whatever stands beside it."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen import catalogue, repo
+from jobgen.combinations import combinations, nonsense
+from jobgen.commands.explain import explain_job, explain_name
+from jobgen.commands.lint import lint_paths
+from jobgen.commands.render import render
+from jobgen.commands.schema import write_editor_files
+from jobgen.jobs import jobs_in
+from jobgen.model import plain
+from jobgen.pipeline import Run
+from jobgen.sweeps import member, members
+from jobgen.trace import Tracer
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1
+  matrix:
+    lr: [0.1, 0.01]
+    seed: [1, 2]
+  args:
+    - --lr=${{ matrix.lr }}
+    - --seed
+    - ${{ matrix.seed }}
+  roles: {worker: {replicas: "${{ matrix.seed }}"}}
+"""
+
+VALUES = st.one_of(
+    st.integers(-1000, 1000), st.booleans(), st.sampled_from(["a", "b-c", "0.5", "x/y"]), st.floats(0, 1)
+)
+AXES = st.dictionaries(
+    st.sampled_from(["lr", "seed", "model", "batch"]), st.lists(VALUES, min_size=1, max_size=4), min_size=1, max_size=3
+)
+
+
+def data(matrix, name="bert"):
+    args = [f"{key}=${{{{ matrix.{key} }}}}" for key in matrix if key not in ("zip", "include", "exclude", "limit")]
+    spec = {"framework": "pytorch", "matrix": matrix, "args": args}
+    return {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": spec}
+
+
+def named(matrix):
+    """The members of a matrix by name; those whose values make the same name are one here."""
+    return {one["metadata"]["name"]: one["spec"]["args"] for one in members(data(matrix), [])}
+
+
+@given(AXES)
+def test_every_value_meets_every_other_once(axes):
+    assert len(combinations(axes)) == prod(map(len, axes.values()))
+    assert [tuple(one.values.values()) for one in combinations(axes)] == list(product(*axes.values()))
+
+
+@given(AXES, st.data())
+@settings(deadline=None)
+def test_another_value_leaves_the_other_members_as_they_are(axes, draw):
+    key = draw.draw(st.sampled_from(sorted(axes)))
+    more = {**axes, key: [*axes[key], "new-value"]}
+    before, after = named(axes), named(more)
+
+    assert {name: after[name] for name in before} == before
+    assert len(after) > len(before)
+
+
+@given(AXES, st.data())
+@settings(deadline=None)
+def test_order_is_of_no_matter_to_names(axes, draw):
+    keys = draw.draw(st.permutations(sorted(axes)))
+    other = {key: draw.draw(st.permutations(axes[key])) for key in keys}
+
+    assert set(named(axes)) == set(named(other))
+
+
+@given(AXES)
+@settings(deadline=None)
+def test_names_are_names_and_leave_room_for_what_follows(axes):
+    for name in named(axes):
+        assert len(name) <= 40
+        assert name.replace("-", "").isalnum()
+        assert name == name.lower().strip("-")
+
+
+@given(AXES)
+@settings(deadline=None)
+def test_two_members_of_one_name_are_told(axes):
+    problems = []
+    found = members(data(axes), problems)
+
+    assert len(found) + sum(problem.rule == "duplicate-member" for problem in problems) == len(combinations(axes))
+
+
+@given(AXES)
+@settings(deadline=None)
+def test_a_member_is_found_again_by_its_number(axes):
+    if not any(nonsense(axes)):
+        problems = []
+        found = members(data(axes), problems)
+        if not problems:
+            assert [member(data(axes), number) for number in range(len(found))] == found
+
+
+def test_include_does_what_it_does_in_github_actions():
+    # The example of GitHub's own documentation.
+    matrix = {
+        "fruit": ["apple", "pear"],
+        "animal": ["cat", "dog"],
+        "include": [
+            {"color": "green"},
+            {"color": "pink", "animal": "cat"},
+            {"fruit": "apple", "shape": "circle"},
+            {"fruit": "banana"},
+            {"fruit": "banana", "animal": "cat"},
+        ],
+    }
+
+    assert [one.values for one in combinations(matrix)] == [
+        {"fruit": "apple", "animal": "cat", "color": "pink", "shape": "circle"},
+        {"fruit": "apple", "animal": "dog", "color": "green", "shape": "circle"},
+        {"fruit": "pear", "animal": "cat", "color": "pink"},
+        {"fruit": "pear", "animal": "dog", "color": "green"},
+        {"fruit": "banana"},
+        {"fruit": "banana", "animal": "cat"},
+    ]
+
+
+def test_more_variables_do_not_rename_a_member():
+    axes = {"lr": [0.1, 0.01]}
+
+    assert list(named({**axes, "include": [{"lr": 0.1, "warmup": 10}]})) == list(named(axes))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.1, "0p1"), (1e-5, "1e-05"), (-1, "m1"), (1.0, "1"), (True, "true"), ("A/b_c", "a-b-c")]
+)
+def test_a_value_is_part_of_the_name(value, text):
+    assert list(named({"x": [value]})) == [f"bert-{text}"]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(JOB)
+    return tmp_path
+
+
+def test_both_walks_make_the_same_members(repository):
+    shelf = catalogue.load(repository)
+    tracer = Tracer(shelf)
+    jobs = list(jobs_in(repo.jobs(repository), []))
+
+    assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
+    assert [plain(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(shelf, [""])]
+
+
+def rendered(root, *jobs):
+    done = render(root, jobs, (), None, format_="json")
+    return [item["metadata"]["name"] for item in json.loads(done.out)["items"]] if done.out else done.err
+
+
+def test_members_are_rendered_by_their_names_and_by_that_of_the_sweep(repository):
+    assert len(rendered(repository)) == len(rendered(repository, "bert")) == 4
+    assert rendered(repository, "bert-0p1-1") == ["bert-0p1-1"]
+    assert rendered(repository, "bert-*-2") == ["bert-0p01-2", "bert-0p1-2"]
+    assert "did you mean `bert-0p1-2`?" in rendered(repository, "bert-0p1-x")
+
+
+def test_a_member_is_explained_down_to_the_matrix(repository):
+    done = explain_job(repository, "bert-0p01-2", "spec.pytorchReplicaSpecs.Worker", (), "text")
+
+    assert (
+        'args[0] = "--lr=0.01"\n  jobs/bert.yaml:11:7  job: 0.01 → "--lr=0.01"\n  jobs/bert.yaml:8:15  matrix: 0.01\n'
+        in done.out
+    )
+    assert "replicas = 2\n  jobs/bert.yaml:14:30 " in done.out
+
+
+def test_a_sweep_is_not_a_job_to_explain(repository):
+    done = explain_name(repository, "bert", "", (), "text")
+
+    assert done.code == 3
+    assert "`bert` is a sweep of 4 jobs; explain one: `bert-0p01-1`, " in done.err
+
+
+def test_what_all_members_have_in_common_is_told_once(repository):
+    (repository / "jobs/bert.yaml").write_text(JOB.replace("bert:1", "bert"))
+    told = json.loads(lint_paths(repository, (), (), format_="json").out)["findings"]
+    said = [(entry["rule"], entry["line"], entry["message"]) for entry in told]
+
+    assert "untagged-image" in {rule for rule, *_ in said}
+    assert len(said) == len(set(said))
+
+
+def test_a_tree_of_members_is_up_to_date_once_it_is_written(repository, tmp_path_factory):
+    tree = tmp_path_factory.mktemp("tree")
+
+    assert render(repository, (), (), tree, format_="yaml").code == 0
+    assert len(list(tree.rglob("pytorchjob-*.yaml"))) == 4
+    assert render(repository, (), (), tree, format_="yaml", check=True).code == 0
+
+
+def test_editors_know_the_matrix(tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("")
+    write_editor_files(tmp_path)
+
+    assert '"exclude"' in (tmp_path / "schemas/jobgen.dev/trainingjob_v1.json").read_text()
