@@ -6,7 +6,7 @@ import json
 import marshal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from jobgen import git, memory, repo
@@ -237,13 +237,22 @@ def _replaced(node: Data) -> Iterator[Related]:
 
 def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
     """Kinds by apiVersion and kind; a later file replaces an earlier one."""
+    kinds, found = _kinds_of(tuple(repo.kinds(root)), marked=marked)
+    findings += found
+    return list(kinds)
+
+
+# Whoever looks at a repository twice, or at two, finds the same kinds there.
+@lru_cache(maxsize=16)
+def _kinds_of(files: tuple[repo.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     known: dict[tuple[str, str], Kind] = {}
-    for file in repo.kinds(root):
+    findings: list[Finding] = []
+    for file in files:
         for data in checked(file, "kind", findings, marked=marked):
             kind = parse_kind(data)
             known[str(bare(kind.api_version)), kind.name] = kind
     # Where two kinds would serve, the repository's own, which were read last, come first.
-    return list(reversed(known.values()))
+    return tuple(reversed(known.values())), tuple(findings)
 
 
 def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:

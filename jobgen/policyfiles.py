@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,12 @@ class PolicyFiles(NamedTuple):
 
 def load_policies(root: Path) -> PolicyFiles:
     """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
-    shipped, own = list(repo.shipped_policies(root)), list(repo.own_policies(root))
+    return _loaded(tuple(repo.shipped_policies(root)), tuple(repo.own_policies(root)))
+
+
+# The same policies are compiled once, however many repositories have them.
+@lru_cache(maxsize=16)
+def _loaded(shipped: tuple[repo.File, ...], own: tuple[repo.File, ...]) -> PolicyFiles:
     findings: list[Finding] = []
     proven, documents = _documents(shipped, findings), _documents(own, findings)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in proven))
@@ -38,7 +44,7 @@ def load_policies(root: Path) -> PolicyFiles:
     return PolicyFiles(policies, tuple(findings), named)
 
 
-def _documents(files: list[repo.File], findings: list[Finding], *, marked: bool = False) -> list[tuple[str, Data]]:
+def _documents(files: Iterable[repo.File], findings: list[Finding], *, marked: bool = False) -> list[tuple[str, Data]]:
     return [
         (file.path, document.data)
         for file in files
