@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from jobgen import catalogue, repo
+from jobgen import repo
 from jobgen.jobs import jobs_in
 from jobgen.make import identity_of
 from jobgen.model import Data, Finding, Problem, Related, mark_of
 from jobgen.path import pointer
+from jobgen.places import place
 from jobgen.rules import Fault, Row, Rule, all_rules
 from jobgen.station import Station
 from jobgen.trace import Job, Traced, Tracer, Where
@@ -49,7 +50,7 @@ class _Finder:
             rule.name, fault.message, node, category=rule.category, severity=fault.severity or rule.severity
         )
         return replace(
-            catalogue.place(problem, job.file.path, job.mark),
+            place(problem, job.file.path, job.mark),
             object=identity_of(traced.object),
             env=fault.node.job.env,
             pointer=pointer(fault.node.path),

@@ -9,6 +9,7 @@ from jobgen.combinations import misspelt, nonsense
 from jobgen.expand import Document
 from jobgen.make import is_spec, items_of, raw_faults
 from jobgen.model import Data, Finding, Mark, Problem, bare
+from jobgen.places import place
 from jobgen.suppress import MARKER, Suppression, suppressions_in
 from jobgen.sweeps import is_sweep, members, outline, strays
 from jobgen.trace import WHOLE, Job, number_of_member
@@ -43,7 +44,7 @@ def note_comments(file: repo.File, comments: list[Suppression], findings: list[F
 def _spec(data: Data, file: repo.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
         problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
-        findings.append(catalogue.place(problem, file.path, mark))
+        findings.append(place(problem, file.path, mark))
     elif is_sweep(data):
         yield from _members(data, file, position, mark, findings)
     elif catalogue.faults(data, "trainingjob"):
@@ -79,13 +80,13 @@ def _placed(
 ) -> Iterator[Finding]:
     """The faults of one document on their lines, each once, however many members have it."""
     data = catalogue.marked_document(file, position)
-    return iter(dict.fromkeys(catalogue.place(problem, file.path, mark) for problem in faults(data)))
+    return iter(dict.fromkeys(place(problem, file.path, mark) for problem in faults(data)))
 
 
 def _manifests(data: Data, file: repo.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
     for item, manifest in enumerate(items_of(data)):
         job = Job(Document(manifest, file.path), file, position, item, mark)
         if raw_faults(manifest):
-            findings += [catalogue.place(problem, file.path, job.place()) for problem in raw_faults(job.marked().data)]
+            findings += [place(problem, file.path, job.place()) for problem in raw_faults(job.marked().data)]
         else:
             yield job

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from jobgen import catalogue, memory, repo
+from jobgen import memory, repo
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
 from jobgen.ledger import Ledger, Opened, Part, Record, layers_of, part_of
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
+from jobgen.places import place
 from jobgen.station import PatchName, Rendered, Station, Used
 from jobgen.suppress import Suppression
 from jobgen.trace import Job, Tracer, Where
@@ -118,16 +119,16 @@ def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequ
     scope = "repository" if run.entries is None else "files"
     ledger = Ledger(str(run.shelf.root), scope, ",".join(run.environments), layers_of(repo.inputs(run.shelf.root)))
     parts = [ledger.part(entry) for entry in entries]
-    places = [place for place, part in enumerate(parts) if part is None]
+    numbers = [number for number, part in enumerate(parts) if part is None]
 
-    changed = [entries[place] for place in places]
+    changed = [entries[number] for number in numbers]
     found = spread(changed, lambda share: _records(run, stations, tracer, share))
-    for place, told in zip(places, found, strict=True):
+    for number, told in zip(numbers, found, strict=True):
         if isinstance(told, Part):
-            parts[place] = told
+            parts[number] = told
         else:
-            parts[place] = part_of(told[2], entries[place].path)
-            ledger.note(entries[place], told)
+            parts[number] = part_of(told[2], entries[number].path)
+            ledger.note(entries[number], told)
     ledger.save()
     return [part for part in parts if part is not None]
 
@@ -190,8 +191,8 @@ def _judge(run: Run, station: Station, tracer: Tracer, made: Sequence[tuple[Job,
     """What is wrong with objects: looked at bare, all together, and those with a problem again with places."""
     judge = station.judge
     manifests = [judge.manifest(rendered.object) for _, (_, rendered) in made]
-    for place in sorted(judge.suspects(manifests)):
-        job, (part, _) = made[place]
+    for number in sorted(judge.suspects(manifests)):
+        job, (part, _) = made[number]
         part.findings.extend(_new(job, part, tracer.findings(job, station.name, judge)))
     # Files that stand for themselves are no fleet.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
@@ -219,7 +220,7 @@ def _is_first(
     if first is made:
         return True
     problem = Problem("duplicate-identity", f"`{made.identity}` is made twice; rename one of them", category="fleet")
-    found = catalogue.place(problem, made.mark.file, _place(made, entries))
+    found = place(problem, made.mark.file, _place(made, entries))
     related = (Related(_place(first, entries), "first made here"),)
     findings.append(replace(found, related=related, object=made.identity, env=made.env))
     return False
@@ -257,4 +258,4 @@ def _idle_patches(run: Run, stations: list[Station], used: set[PatchName], trace
         for patch in tracer.catalogue().environment(overlay, []).patches
     }
     message = "the patch matches no job"
-    return [catalogue.place(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]
+    return [place(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen import catalogue, repo
 from jobgen.model import Data, Finding, bare
+from jobgen.places import place
 from jobgen.policy import Policies, compile_policies
 from jobgen.policy.parse import POLICY, is_policy
 
@@ -35,7 +36,7 @@ def _loaded(shipped: tuple[repo.File, ...], own: tuple[repo.File, ...]) -> Polic
     if problems:
         marked = _documents(own, [], marked=True)
         _, problems = compile_policies((data for _, data in marked), (data for _, data in proven))
-        findings += [catalogue.place(problem, "policies") for problem in problems]
+        findings += [place(problem, "policies") for problem in problems]
     named = {
         str(bare(data["metadata"].get("name"))): path
         for path, data in (*proven, *documents)

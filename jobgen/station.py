@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen import catalogue
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Expander
 from jobgen.make import facets_of, identity_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Identity, Mark, Problem, bare
 from jobgen.overlay import Patch
+from jobgen.places import place
 from jobgen.trace import Job, Tracer
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Station:
         problems: list[Problem] = []
         if self.problems:
             tracer.catalogue().environment(self.name, problems)
-        return [catalogue.place(problem, "overlays") for problem in problems]
+        return [place(problem, "overlays") for problem in problems]
 
     def patches_for(self, job: Job) -> list[Patch] | None:
         """The patches that mean a job; None if the job belongs elsewhere."""

@@ -14,6 +14,7 @@ from jobgen.make import facets_of, identity_of, is_spec, items_of, make
 from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Mark, Problem, mark_of
 from jobgen.path import Step, pointer
+from jobgen.places import place
 from jobgen.source import Document as Source
 from jobgen.source import read
 from jobgen.sweeps import member
@@ -154,7 +155,7 @@ class Tracer:
         problems = judge(traced.object) if judge else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
         begins = job.place() if problems else job.mark
-        found = (catalogue.place(problem, job.file.path, begins) for problem in problems)
+        found = (place(problem, job.file.path, begins) for problem in problems)
         return [
             replace(
                 finding if not _by_kind(finding) else replace(finding, mark=job.framework() or begins),
@@ -170,4 +171,4 @@ class Tracer:
         environments = list(self.shelf.overlays) or [""]
         walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
         deletions = [deletion for walk in walks for deletion in walk.deletions]
-        return [catalogue.place(problem, "overlays") for problem in dead_deletions(deletions)]
+        return [place(problem, "overlays") for problem in dead_deletions(deletions)]

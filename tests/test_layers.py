@@ -28,6 +28,7 @@ ROWS = """
     render
     runs
     make
+    places
     catalogue
     trace policyfiles importing
     jobs station migrate

@@ -13,6 +13,7 @@ from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, counted, stopped
 from jobgen.jobs import jobs_in
 from jobgen.model import Data, Finding, Severity, bare, plain
+from jobgen.places import place
 from jobgen.policy import Facts, Guard, Policies
 from jobgen.policyfiles import PolicyFiles, load_policies
 from jobgen.report import text
@@ -94,7 +95,7 @@ def _found(
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
     for job in jobs_in([entry], findings):
         traced = tracer.trace(job, "")
-        for found in (catalogue.place(problem, entry.path, job.mark) for problem in traced.problems):
+        for found in (place(problem, entry.path, job.mark) for problem in traced.problems):
             # Rendering holds a spec against some policies itself.
             if found.rule in names:
                 yield found.mark.line, found.rule, found.message
