@@ -9,9 +9,6 @@ import pytest
 
 # What another run has worked out must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
-# Commands are run hundreds of times; their modules are compiled once, and not into the checkout.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(os.environ["XDG_CACHE_HOME"], "compiled")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -273,13 +273,13 @@ def meaning(tree, name="", holder=""):
     return type(tree).__name__, tree
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
 def test_a_patch_between_two_trees_makes_one_of_the_other(base, wanted):
     assert same(merge(base, patch_between(base, wanted), []), wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(templates, templates)
 def test_a_patch_between_two_templates_makes_one_of_the_other(base, wanted):
     assert same(merge(base, patch_between(base, wanted), []), wanted)

@@ -187,7 +187,7 @@ def routes(draw):
     return migrated(document, source, source, framework, SHELF.kinds).document, source, target, framework
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(routes())
 def test_no_field_disappears_without_a_line_in_the_account(route):
     document, source, target, framework = route
@@ -215,7 +215,7 @@ def texts(value):
     return [value] if isinstance(value, str) and value.startswith("t") and value.endswith("x") else []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(routes())
 def test_a_migrated_job_can_be_rendered(route):
     document, source, target, framework = route

@@ -142,7 +142,7 @@ def mutate(draw, node):
             node[key[:-1]] = node.pop(key, None)
 
 
-@settings(derandomize=True, deadline=None, max_examples=1500)
+@settings(derandomize=True, deadline=None, max_examples=500)
 @given(mutations())
 def test_our_checks_find_a_fault_exactly_where_a_json_schema_validator_does(mutation):
     name, document = mutation

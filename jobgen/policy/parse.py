@@ -121,8 +121,9 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
     )
 
 
-def _sight(metadata: dict[str, Data]) -> Sight | None:
-    said = (metadata.get("annotations") or {}).get(LOOKS_AT)
+def _sight(metadata: Data) -> Sight | None:
+    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
+    said = notes.get(LOOKS_AT) if isinstance(notes, dict) else None
     return sight_of(said) if isinstance(said, str) and said.split() else None
 
 
