@@ -51,7 +51,7 @@ class Judge:
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
         manifest = self.manifest(made)
-        problems = self._admission(manifest)
+        problems = self.admission(manifest)
         if not any(problem.rule in _OF_ANOTHER_SHAPE for problem in problems):
             problems += self.rulebook.problems(manifest)
         if self.guard is not None:
@@ -67,7 +67,7 @@ class Judge:
 
         Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
         """
-        found = {place for place, manifest in enumerate(manifests) if self._admission(manifest)}
+        found = {place for place, manifest in enumerate(manifests) if self.admission(manifest)}
         good = [place for place in range(len(manifests)) if place not in found]
         found.update(good[place] for place in self.rulebook.suspects([manifests[place] for place in good]))
         if self.guard is not None:
@@ -85,7 +85,7 @@ class Judge:
         api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
         return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
 
-    def _admission(self, manifest: Manifest) -> list[Problem]:
+    def admission(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator makes of it."""
         made, kind = manifest.object, manifest.kind
         check = self._check(self.schema_of(manifest))
