@@ -13,6 +13,7 @@ from jobgen.model import Data
 from jobgen.path import Named, pointer
 from jobgen.queues import is_admitted_by_kueue, is_suspended, kueue_queue
 from jobgen.refusals import Refusal, refusals
+from jobgen.runs import SOURCE
 from jobgen.sides import Side
 from jobgen.station import Rendered
 from jobgen.view import Manifest, at, text
@@ -85,7 +86,8 @@ def changed(old: Side, new: Side, before: Rendered, after: Rendered) -> Conseque
     """An object that both sides have."""
     then, now = old.manifest(before), new.manifest(after)
     size = footprint(now)
-    found = [] if before.object == after.object else list(changes(before.object, after.object))
+    same = before.object == after.object
+    found = [] if same else list(changes(_wherever(before.object), _wherever(after.object)))
     if not found:
         said = Verdict(Effect.IN_PLACE, "nothing changed")
         return Consequence("unchanged", before, after, size, size, said)
@@ -97,6 +99,17 @@ def changed(old: Side, new: Side, before: Rendered, after: Rendered) -> Conseque
     total = worst(field.verdict for field in fields)
     stops = total.effect in (Effect.STOPS_RUNNING, Effect.RESTART) and _runs(then) and not _waits(then)
     return blank._replace(fields=fields, verdict=total, stops=stops)
+
+
+def _wherever(made: Data) -> Data:
+    """The object without the path of its file: a job that is moved is the job that it was."""
+    metadata = at(made, "metadata")
+    notes = at(metadata, "annotations")
+    if not isinstance(notes, dict) or SOURCE not in notes:
+        return made
+    kept = {key: value for key, value in notes.items() if key != SOURCE}
+    rest = {key: value for key, value in metadata.items() if key != "annotations"}
+    return {**made, "metadata": {**rest, "annotations": kept} if kept else rest}
 
 
 def _replaced(blank: Consequence, then: Manifest, now: Manifest, found: list[FieldChange]) -> Consequence:

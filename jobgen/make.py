@@ -10,7 +10,7 @@ from jobgen.expand import Document, Expander
 from jobgen.kinds import Kind
 from jobgen.mends import retyped
 from jobgen.merge import Deletion, merge
-from jobgen.model import API_VERSION, Data, Identity, Problem, bare, in_layer, plain
+from jobgen.model import API_VERSION, Data, Identity, Key, Leaf, Problem, bare, in_layer, plain
 from jobgen.overlay import Facets, Patch
 from jobgen.render import render
 from jobgen.runs import is_at_rest, named, needs_name
@@ -47,10 +47,21 @@ def make(
         if patch.json_patch is not None:
             made = jsonpatch.apply(made, patch.json_patch, problems)
     if spec is not None and needs_name(spec):
-        made = named(made, spec, problems)
+        made = named(made, spec, _source(job), problems)
     if not problems:
         problems.extend(_unsafe_names(made))
     return made
+
+
+def _source(job: Document) -> Data:
+    """The path of a job's file; None if it is no file of the repository, but an item of somebody's list."""
+    if not job.file.startswith("jobs/"):
+        return None
+    # A name may be any bytes, and an object is text.
+    path = job.file.encode("utf-8", "replace").decode()
+    first = next(iter(job.data))
+    # No scalar of the file wrote this, so the place is a point: where the job begins.
+    return Leaf(path, first.mark._replace(end_line=0, end_column=0), "path of the file") if type(first) is Key else path
 
 
 def is_spec(data: Data) -> bool:

@@ -17,6 +17,9 @@ from jobgen.view import Manifest, at
 JOB = "jobgen.dev/job"
 """The annotation that names the job an object is a run of, beside the namespace that it has anyway."""
 
+SOURCE = "jobgen.dev/source"
+"""The annotation with the path of the job's file, from the root of the repository."""
+
 ON_CHANGE = "jobgen.dev/on-change"
 """The annotation of an object that no change may replace."""
 
@@ -67,8 +70,8 @@ def needs_name(job: JobSpec) -> bool:
     return bool(job.cluster.gitops) or "run" in job.fields
 
 
-def named(made: Data, job: JobSpec, problems: list[Problem]) -> Data:
-    """The object with the name of its run, and with what an engine must know about it."""
+def named(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Data:
+    """The object with the name of its run, and with what an engine must know about it; `source` is the job's file."""
     run = _run(job)
     hashed = bare(run.get("identity")) == "hash"
     found = list(_contradictions(run, made, job)) if run else []
@@ -79,6 +82,8 @@ def named(made: Data, job: JobSpec, problems: list[Problem]) -> Data:
     result["metadata"] = dict(made["metadata"])
     if job.cluster.gitops or hashed:
         _annotate(result, JOB, _name(made))
+    if job.cluster.gitops and source is not None:
+        _annotate(result, SOURCE, source)
     _on_change(result, run.get("onChange", "replace" if hashed else None), job.cluster.gitops)
     if hashed:
         result["metadata"]["name"] = derive(_name(made), _hashed_name(made, job, run, problems))

@@ -411,10 +411,39 @@ def test_a_job_that_is_renamed_is_another_job(repository):
     ]
 
 
-def test_a_job_that_moves_to_another_file_is_the_same(repository):
+def test_a_job_that_moves_to_another_file_is_the_same(repository, tmp_path_factory):
+    trees = tmp_path_factory.mktemp("trees")
+    rendered(repository, "-o", trees / "old")
     (repository / "jobs/bert.yaml").rename(repository / "jobs/other.yaml")
+    rendered(repository, "-o", trees / "new")
+    paths = [(trees / side / "prod/ml/pytorchjob-bert.yaml").read_text() for side in ("old", "new")]
 
-    assert told(since(repository, "HEAD")) == []
+    assert paths[0].replace("jobs/bert.yaml", "jobs/other.yaml") == paths[1] != paths[0]
+    assert told(since(repository, "HEAD")) == told(between(trees, format_="json")) == []
+    assert json.loads(since(repository, "HEAD").out)["summary"]["unchanged"] == 1
+
+
+def test_a_move_does_nothing_even_to_a_job_that_every_change_would_restart(tmp_path):
+    options = "annotations: {argocd.argoproj.io/sync-options: 'Force=true,Replace=true'}, labels"
+    content = spec().replace("labels", options) + "  run: {onChange: forbid}\n"
+    for folder, path, text_ in (
+        ("old", "bert.yaml", content),
+        ("new", "nlp/bert.yaml", content),
+        ("edited", "nlp/bert.yaml", content.replace("team: nlp", "team: vision")),
+    ):
+        write(tmp_path, f"{folder}/overlays/prod/o.yaml", OVERLAY)
+        write(tmp_path, f"{folder}/jobs/{path}", text_)
+
+    assert findings_between(tmp_path / "old", tmp_path / "new") == []
+    assert [one.rule for one in findings_between(tmp_path / "old", tmp_path / "edited")] == ["forbidden-change"]
+
+
+def test_where_a_moved_job_changed_too_only_that_is_told(repository):
+    (repository / "jobs/bert.yaml").unlink()
+    write(repository, "jobs/other.yaml", spec(image="x:2"))
+    [entry] = json.loads(since(repository, "HEAD").out)["objects"]
+
+    assert {field["field"].rpartition(".")[2] for field in entry["fields"]} == {"image"}
 
 
 def test_a_repository_of_manifests_needs_no_settings(tmp_path):

@@ -19,7 +19,7 @@ from jobgen.explain import explain
 from jobgen.jobs import jobs_in
 from jobgen.make import facets_of, make
 from jobgen.merge import LIST_KEYS
-from jobgen.model import plain
+from jobgen.model import Mark, plain
 from jobgen.trace import Tracer
 
 HERE = Path(__file__).parent
@@ -60,6 +60,7 @@ spec:
   patches:
   - merge:
       resources: {memory: 8Gi}
+  cluster: {gitops: flux}
 """
 PROD = """\
 apiVersion: jobgen.dev/v1
@@ -221,6 +222,13 @@ metadata.namespace = "ml"
   overlays/base/overlay.yaml:4:14  namespace of base: "ml"
 """,
     ),
+    "by nobody, as it is the path of the file": (
+        "metadata.annotations['jobgen.dev/source']",
+        """\
+metadata.annotations["jobgen.dev/source"] = "jobs/bert.yaml"
+  jobs/bert.yaml:1:1  path of the file: "jobs/bert.yaml"
+""",
+    ),
     "by the key, where the value is empty": (
         f"{WORKER}.template.spec.volumes[0]",
         f"""\
@@ -284,7 +292,7 @@ def squeezed(text):
 
 # The promise behind all of this: a value can be changed where it is said to have been written. For every place that
 # is told, that one scalar is changed in the file, everything is rendered again, and nothing but the values that were
-# told to come from there has changed.
+# told to come from there has changed. A place without an end is no scalar: there the file itself is moved.
 
 # Leaves that no file spells: the path to the pods of a runtime names their job.
 PLACELESS = re.compile(r"spec/runtimePatches/0/trainingRuntimeSpec/template/spec/replicatedJobs/0/name")
@@ -363,11 +371,17 @@ def prove(root):
         assert last.mark or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
         # Of a list or a map only what is in it can be changed.
         if last.value not in ({}, []):
-            setting.setdefault(last.mark, set()).add(leaf)
+            whole_file = last.mark and not last.mark.end_line
+            setting.setdefault(Mark(last.mark.file) if whole_file else last.mark, set()).add(leaf)
         losing.update((word.mark, set()) for word in others if not isinstance(word.value, (dict, list)))
     broken = []
     for mark, leaves in {**losing, **setting}.items():
         if mark is None:
+            continue
+        if not mark.end_line:
+            after = rendered_elsewhere(root, mark.file)
+            changed = {leaf for leaf in before.keys() | after.keys() if before.get(leaf) != after.get(leaf)}
+            broken += [(str(mark), sorted(map(shown, changed ^ leaves)))] if changed != leaves else []
             continue
         path = root / mark.file
         start, end = span_of(mark, texts[path])
@@ -386,6 +400,15 @@ def prove(root):
         if surplus or expected - changed:
             broken.append((str(mark), sorted(map(shown, surplus)), sorted(map(shown, expected - changed))))
     return broken
+
+
+def rendered_elsewhere(root, file):
+    """Every leaf with a file moved, each under the path that it had before."""
+    there = f"{file.rpartition('.')[0]}-moved.yaml"
+    (root / file).rename(root / there)
+    leaves = rendered(root)
+    (root / there).rename(root / file)
+    return {(env, file if path == there else path, *leaf): value for (env, path, *leaf), value in leaves.items()}
 
 
 def span_of(mark, text):

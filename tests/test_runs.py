@@ -24,7 +24,7 @@ from jobgen.make import make
 from jobgen.model import plain
 from jobgen.overlay import Cluster, Environment
 from jobgen.runhash import run_hash
-from jobgen.runs import JOB
+from jobgen.runs import JOB, SOURCE
 from jobgen.source import read
 
 KINDS = catalogue.load(Path(__file__).parent.parent).kinds
@@ -45,11 +45,11 @@ spec:
 """
 
 
-def made(data, gitops="argocd", **facts):
+def made(data, gitops="argocd", file="jobs/bert.yaml", **facts):
     """The object of a job, and what is wrong with it."""
     expander = Expander(Environment("prod", Cluster(gitops=gitops, **facts)), list(KINDS))
     problems = []
-    return make(Document(data, "jobs/bert.yaml"), expander, [], problems, []), problems
+    return make(Document(data, file), expander, [], problems, []), problems
 
 
 def job():
@@ -100,6 +100,14 @@ def test_neither_are_labels_of_the_object_nor_what_applies_it():
     data["metadata"] |= {"labels": {"team": "nlp"}, "annotations": {"a": "b"}, "namespace": "ml"}
 
     assert name_of(data) == name_of(job()) == name_of(job(), gitops="flux") == name_of(job(), gitops="")
+
+
+def test_a_file_that_is_moved_is_no_other_run():
+    (before, _), (after, _) = made(job()), made(job(), file="jobs/nlp/bert.yaml")
+
+    assert before["metadata"]["annotations"].pop(SOURCE) == "jobs/bert.yaml"
+    assert after["metadata"]["annotations"].pop(SOURCE) == "jobs/nlp/bert.yaml"
+    assert before == after
 
 
 @given(st.data())
@@ -229,7 +237,27 @@ def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
     thing, _ = made(data, gitops="")
 
     assert thing["metadata"] == {"name": "bert"}
-    assert made(data, gitops="kubectl")[0]["metadata"] == {"name": "bert", "annotations": {JOB: "bert"}}
+    assert made(data, gitops="kubectl")[0]["metadata"] == {
+        "name": "bert",
+        "annotations": {JOB: "bert", SOURCE: "jobs/bert.yaml"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "path"),
+    [
+        ("jobs/ö/a b.yaml", "jobs/ö/a b.yaml"),
+        ("jobs/\udcff.yaml", "jobs/?.yaml"),  # what is no text in the file system cannot be any in an object
+        ("TrainingJob bert", None),  # what a function is given is no file of the repository
+    ],
+)
+def test_the_path_of_the_file_is_text_from_the_root_and_our_word_is_the_last(file, path):
+    data = job()
+    data["metadata"]["annotations"] = {JOB: "theirs"} | ({SOURCE: "theirs"} if path else {})
+    thing, _ = made(data, file=file)
+
+    assert thing["metadata"]["annotations"].get(SOURCE) == path
+    assert thing["metadata"]["annotations"][JOB] == "bert"
 
 
 # Days.

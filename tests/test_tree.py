@@ -120,6 +120,37 @@ def test_a_comment_or_another_file_changes_nothing(repo: Path) -> None:
     assert contents(repo / "rendered") == before
 
 
+def test_where_an_engine_applies_the_tree_a_move_changes_the_path_and_nothing_else(repo: Path) -> None:
+    overlay = repo / "overlays/prod/overlay.yaml"
+    overlay.write_text(OVERLAY.replace("spec: {", "spec: {cluster: {gitops: flux}, "))
+    render(repo, "-o", "rendered")
+    before = contents(repo / "rendered")
+    (repo / "jobs/nlp").mkdir()
+    (repo / "jobs/c.yaml").rename(repo / "jobs/nlp/c.yaml")
+    checked = render(repo, "-o", "rendered", "--check")
+    render(repo, "-o", "rendered")
+    after = contents(repo / "rendered")
+
+    assert (checked.returncode, checked.stderr.splitlines()[:4]) == (
+        1,
+        [
+            "rendered/prod/ml/pytorchjob-c.yaml: out of date",
+            "    @@ -8 +8 @@",
+            "    -    jobgen.dev/source: jobs/c.yaml",
+            "    +    jobgen.dev/source: jobs/nlp/c.yaml",
+        ],
+    )
+    # The lock has the digest of that file; of the job it has the same as before.
+    assert {path for path in after if after[path] != before[path]} == {
+        "prod/ml/pytorchjob-c.yaml",
+        "prod/jobgen.lock.json",
+    }
+    jobs = [json.loads(tree["prod/jobgen.lock.json"])["jobs"] for tree in (before, after)]
+    assert jobs[0] == jobs[1]
+    moved = before["prod/ml/pytorchjob-c.yaml"].replace(b": jobs/c.yaml\n", b": jobs/nlp/c.yaml\n")
+    assert after["prod/ml/pytorchjob-c.yaml"] == moved
+
+
 def test_a_tree_of_another_version_that_is_the_same_passes_the_check_and_is_renewed(repo: Path) -> None:
     lock = repo / "rendered/prod/jobgen.lock.json"
     written = lock.read_text()

@@ -1,4 +1,4 @@
-"""What a cluster writes into objects that people export; it says nothing about the job, so it is left out."""
+"""What a cluster, or jobgen, wrote into objects that people export; it says nothing of the job, so it is left out."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.model import Data, bare
 from jobgen.path import Step, dotted
+from jobgen.runs import SOURCE
 
-# Fields of the object that the API server or the operator writes.
+# Fields of the object that the API server, the operator or jobgen writes.
 _SERVER = (
     ("status",),
     *(
@@ -17,6 +18,8 @@ _SERVER = (
         resourceVersion selfLink uid""".split()
     ),
     ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+    # The job gets another file now, and the path of that one with it.
+    ("metadata", "annotations", SOURCE),
 )
 
 
