@@ -118,12 +118,12 @@ def read_layer(file: repo.File, findings: list[Finding], *, marked: bool = False
     return source
 
 
-def read_source(file: repo.File, findings: list[Finding], *, marked: bool = False) -> Source:
+def read_source(file: repo.File, findings: list[Finding], *, marked: bool = False, alike: bool = False) -> Source:
     """The file's documents; what is wrong with its text goes to `findings`."""
     if file.finding:
         findings.append(file.finding)
         return Source(file.path, ())
-    source = read(file.content, file.path, marked=marked)
+    source = read(file.content, file.path, marked=marked, alike=alike)
     findings += source.findings
     return source
 

@@ -26,7 +26,7 @@ def jobs_in(
         file = repo.read(path)
         if comments is not None:
             note_comments(file, comments, findings)
-        for position, document in enumerate(catalogue.read_source(file, findings).documents):
+        for position, document in enumerate(catalogue.read_source(file, findings, alike=True).documents):
             if is_spec(document.data):
                 yield from _spec(document.data, file, position, document.mark, findings)
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobgen.model import Data, Finding, Mark, Severity, bare
+from jobgen.source.alike import read_alike
 from jobgen.source.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import shown
@@ -37,11 +38,14 @@ class Source:
     findings: tuple[Finding, ...] = ()
 
 
-def read(content: bytes, file: str, *, marked: bool = False) -> Source:
-    """All documents of a file; with `marked`, every key and scalar carries its place."""
+def read(content: bytes, file: str, *, marked: bool = False, alike: bool = False) -> Source:
+    """All documents of a file; with `marked`, every key and scalar carries its place.
+
+    With `alike`, documents may share the parts in which they are the same.
+    """
     findings: list[Finding] = []
     documents: list[Document] = []
-    for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked):
+    for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked, alike=alike):
         if len(findings) > MAX_FAULTS:
             findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].mark)]
             break
@@ -79,7 +83,9 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Data, Mark]]:
+def _documents(
+    text: str, file: str, findings: list[Finding], *, marked: bool, alike: bool
+) -> Iterator[tuple[Data, Mark]]:
     """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
     line, column = 1, 0
     # As far as kubectl looks to tell JSON from YAML.
@@ -92,7 +98,7 @@ def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -
         column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
     for chunk in _chunks(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _document(chunk, file, findings, marked=marked), _beginning(chunk, file)
+        yield _document(chunk, file, findings, marked=marked, alike=alike), _beginning(chunk, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +171,9 @@ def _separator_problem(after: str, *, opens: bool) -> str:
     return ""
 
 
-def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Data:
+def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool, alike: bool) -> Data:
     if not marked:
-        sure, data = read_lines(chunk.text)
+        sure, data = read_alike(chunk.text) if alike else read_lines(chunk.text)
         if sure:
             return data
     # The exact reader brings in the YAML library; most runs never need it.

@@ -7,6 +7,7 @@ keys), and then the exact reader is asked. A property test holds the two against
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.model import Data
@@ -43,7 +44,7 @@ _DOUBTFUL_KEYS = frozenset(
 )
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """A line: its column, that of what follows a dash, its key, its value; and whether the value is still to come."""
 
     column: int
@@ -54,8 +55,6 @@ class _Row(NamedTuple):
 
 
 _known: dict[str, Any] = {}
-# Manifests say the same lines again and again: what a line is need be found out once.
-_rows: dict[str, _Row] = {}
 _KNOWN_LIMIT = 50_000
 _FLOW_LIMIT = 400
 # Block and flow share one bound on depth; a value in brackets is at most as deep as it has of them.
@@ -63,7 +62,7 @@ _FLOW_DEPTH = 50
 _BLOCK_DEPTH = MAX_DEPTH - _FLOW_DEPTH
 
 
-class _NotSureError(Exception):
+class NotSureError(Exception):
     """The text may be fine, but it is not for this reader."""
 
 
@@ -72,38 +71,48 @@ def read_lines(text: str) -> tuple[bool, Data]:
     if not text.replace("\n", " ").isprintable():
         return False, None
     try:
-        return True, _build(text.split("\n"))
-    except _NotSureError:
+        return True, build(map(row_of, text.split("\n")))
+    except NotSureError:
         return False, None
 
 
-def _row(line: str) -> _Row:
-    """What a line is, remembered."""
+class _Rows(dict[str, Row]):
+    """What lines are: manifests say the same ones again and again, and each need be looked at once."""
+
+    def __missing__(self, line: str) -> Row:
+        if len(self) > _KNOWN_LIMIT:
+            self.clear()
+        row = self[line] = _row(line)
+        return row
+
+
+row_of = _Rows().__getitem__
+
+
+def _row(line: str) -> Row:
+    """What a line is."""
     match = _LINE.match(line)
     if match is None:
-        raise _NotSureError
+        raise NotSureError
     indent, dash, key, rest, item = match.groups("")
     column = len(indent)
     inner = column + len(dash) if dash else -1
     if key in _DOUBTFUL_KEYS or (not key and not dash and item and item[0] != "#"):
-        raise _NotSureError
+        raise NotSureError
     waits = bool(key) and (not rest or rest[0] == "#")
     value = None if waits or not (key or dash) else _scalar(rest if key else item)
-    row = _Row(column, inner, key, value, waits)
-    if len(_rows) > _KNOWN_LIMIT:
-        _rows.clear()
-    _rows[line] = row
-    return row
+    return Row(column, inner, key, value, waits)
 
 
-def _build(lines: list[str]) -> Data:
+def build(rows: Iterable[Row]) -> Data:
+    """The document that lines make."""
     root: Data = None
     # The open containers with their columns; `waiting` is the key whose value the next line may open.
     columns: list[int] = [-1]
     open_nodes: list[Any] = [None]
     waiting: tuple[Any, str, int] | None = None
-    for line in lines:
-        column, inner, key, value, waits = _rows.get(line) or _row(line)
+    for row in rows:
+        column, inner, key, value, waits = row
         if inner >= 0:
             node = _to_list(column, columns, open_nodes, waiting)
             waiting = None
@@ -122,7 +131,7 @@ def _build(lines: list[str]) -> Data:
                 root = _to_map(column, columns, open_nodes, waiting, root)
             mapping = open_nodes[-1]
         if key in mapping:
-            raise _NotSureError
+            raise NotSureError
         mapping[key] = value
         waiting = (mapping, key, column) if waits else None
     return root
@@ -137,7 +146,7 @@ def _to_list(column: int, columns: list[int], open_nodes: list[Any], waiting: An
     if type(top) is list and columns[-1] == column:
         return top
     if waiting is None or waiting[0] is not top or len(columns) > _BLOCK_DEPTH:
-        raise _NotSureError
+        raise NotSureError
     fresh: list[Any] = []
     top[waiting[1]] = fresh
     columns.append(column)
@@ -159,9 +168,9 @@ def _to_map(column: int, columns: list[int], open_nodes: list[Any], waiting: Any
     elif waiting is not None and waiting[0] is top and column > waiting[2]:
         top[waiting[1]] = fresh
     else:
-        raise _NotSureError
+        raise NotSureError
     if len(columns) > _BLOCK_DEPTH:
-        raise _NotSureError
+        raise NotSureError
     columns.append(column)
     open_nodes.append(fresh)
     return root
@@ -173,13 +182,13 @@ def _scalar(rest: str) -> Any:
         return _known[rest]
     match = _REST.match(rest)
     if match is None:
-        raise _NotSureError
+        raise NotSureError
     flow, quoted, word = match.groups()
     # Documents are never changed once they are read, so equal texts may share one value.
     value = _flow(flow) if flow else quoted[1:-1] if quoted else through_json(resolve(word))
     if isinstance(value, float):
         # Rare, and where infinities hide: the exact reader decides.
-        raise _NotSureError
+        raise NotSureError
     if len(_known) > _KNOWN_LIMIT:
         _known.clear()
     _known[rest] = value
@@ -189,7 +198,7 @@ def _scalar(rest: str) -> Any:
 def _flow(text: str) -> Any:
     """A one-line `[…]` or `{…}`."""
     if text.count("[") + text.count("{") > _FLOW_DEPTH:
-        raise _NotSureError
+        raise NotSureError
     if _FLAT_LIST.match(text):
         return [_scalar(item.strip(" ")) for item in text[1:-1].split(",")]
     if _FLAT_MAP.match(text):
@@ -199,12 +208,12 @@ def _flow(text: str) -> Any:
     while at < len(text):
         match = _FLOW.match(text, at)
         if match is None:
-            raise _NotSureError
+            raise NotSureError
         tokens.append((match[1] or "", match[2] or "", match[3] or ""))
         at = match.end()
     value, rest = _flow_node(tokens, 0)
     if rest != len(tokens):
-        raise _NotSureError
+        raise NotSureError
     return value
 
 
@@ -213,24 +222,24 @@ def _flat_map(text: str) -> dict[str, Any]:
     for pair in text[1:-1].split(","):
         key, _, value = pair.strip(" ").partition(": ")
         if key in items or key in _DOUBTFUL_KEYS:
-            raise _NotSureError
+            raise NotSureError
         items[key] = _scalar(value.strip(" "))
     return items
 
 
 def _flow_node(tokens: list[tuple[str, str, str]], at: int) -> tuple[Any, int]:
     if at >= len(tokens) or len(tokens) > _FLOW_LIMIT:
-        raise _NotSureError
+        raise NotSureError
     quoted, word, mark = tokens[at]
     if quoted or word:
         if word.endswith(":") or (word[:1] == "-" and len(word) == 1):
-            raise _NotSureError
+            raise NotSureError
         return _scalar(quoted or word.rstrip(" ")), at + 1
     if mark == "[":
         return _flow_list(tokens, at + 1)
     if mark == "{":
         return _flow_map(tokens, at + 1)
-    raise _NotSureError
+    raise NotSureError
 
 
 def _flow_list(tokens: list[tuple[str, str, str]], at: int) -> tuple[list[Any], int]:
@@ -252,12 +261,12 @@ def _flow_map(tokens: list[tuple[str, str, str]], at: int) -> tuple[dict[str, An
     while True:
         quoted, word, _ = tokens[at] if at < len(tokens) else ("", "", "")
         if not quoted and (word in _DOUBTFUL_KEYS or not (word[:1].isalpha() or word[:1] == "_")):
-            raise _NotSureError
+            raise NotSureError
         key = quoted[1:-1] if quoted else word
         if key in items:
-            raise _NotSureError
+            raise NotSureError
         if at + 1 >= len(tokens) or tokens[at + 1][2] != ":":
-            raise _NotSureError
+            raise NotSureError
         items[key], at = _flow_node(tokens, at + 2)
         at = _flow_next(tokens, at, "}")
         if at < 0:
@@ -270,5 +279,5 @@ def _flow_next(tokens: list[tuple[str, str, str]], at: int, end: str) -> int:
     if mark == end:
         return -(at + 1)
     if mark != ",":
-        raise _NotSureError
+        raise NotSureError
     return at + 1
