@@ -11,9 +11,10 @@ from jobgen.admission import pod_problems
 from jobgen.admission.objects import metadata_problems
 from jobgen.foreignschema import BrokenSchemaError, compile_foreign
 from jobgen.kinds import Kind
-from jobgen.model import Change, Data, Problem, Severity, bare, derive
+from jobgen.model import Change, Data, Problem, Severity, bare, derive, plain
 from jobgen.overlay import Cluster
 from jobgen.policy import Guard
+from jobgen.resemblance import EVERYBODY, Models
 from jobgen.rulebook import Rulebook
 from jobgen.rules import Row, Rule
 from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
@@ -26,6 +27,10 @@ Schemas = dict[str, Callable[[Data], list[Problem]] | None]
 _SAID_BY_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 # What is not of the shape that its schema says makes no sense to the rules.
 _OF_ANOTHER_SHAPE = frozenset(("wrong-type",))
+
+# The numbers of checks, as bits; behind them, those of the rules.
+_SCHEMA, _METADATA, _PODS, _POLICIES = 1, 2, 4, 8
+_FIRST_RULE = 4
 
 
 class Judge:
@@ -47,6 +52,7 @@ class Judge:
         self.rulebook = Rulebook(rules)
         self.guard = guard
         self._schemas: Schemas = {}
+        self._models = Models()
 
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -67,14 +73,34 @@ class Judge:
 
         Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
         """
-        found = {place for place, manifest in enumerate(manifests) if self.admission(manifest)}
+        asked = [self._asked(manifest) for manifest in manifests]
+        found = {place for place, manifest in enumerate(manifests) if self.admission(manifest, asked[place])}
         good = [place for place in range(len(manifests)) if place not in found]
-        found.update(good[place] for place in self.rulebook.suspects([manifests[place] for place in good]))
-        if self.guard is not None:
-            for place in good:
-                if place not in found and any(True for _ in self.guard.problems(manifests[place].object)):
-                    found.add(place)
+        by_rules = self.rulebook.suspects(
+            [manifests[place] for place in good], [asked[place] >> _FIRST_RULE for place in good]
+        )
+        found.update(good[place] for place in by_rules)
+        for place, manifest in enumerate(manifests):
+            if place not in found and asked[place] & _POLICIES and self.guard is not None:
+                found.update(place for _ in self.guard.problems(manifest.object))
+            if place not in found and asked[place] == EVERYBODY:
+                self._models.note(_sort(manifest), manifest.object)
         return found
+
+    def _asked(self, manifest: Manifest) -> int:
+        """Which checks must be asked about an object, as bits; fewer than all if one like it was fine."""
+        return self._models.asked(_sort(manifest), manifest.object, lambda: self._checks(manifest))
+
+    def _checks(self, manifest: Manifest) -> list[Callable[[Data], object]]:
+        """All checks, each by its number, for whoever wants to know what they read."""
+        rules = range(len(self.rulebook.concerned(manifest)))
+        return [
+            lambda made: self.admission(self.manifest(made), _SCHEMA),
+            lambda made: self.admission(self.manifest(made), _METADATA),
+            lambda made: self.admission(self.manifest(made), _PODS),
+            lambda made: plain(self.guard.looked_at(made)) if self.guard else None,
+            *(lambda made, bit=1 << rule: self.rulebook.problems(self.manifest(made), bit) for rule in rules),
+        ]
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
         """What the rules about all objects keep of this one."""
@@ -85,15 +111,18 @@ class Judge:
         api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
         return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
 
-    def admission(self, manifest: Manifest) -> list[Problem]:
+    def admission(self, manifest: Manifest, asked: int = EVERYBODY) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator makes of it."""
         made, kind = manifest.object, manifest.kind
+        if not asked & (_SCHEMA | _METADATA | _PODS):
+            return []
         check = self._check(self.schema_of(manifest))
         if check is None:
             return [*metadata_problems(made.get("metadata")), self._unchecked(manifest)]
-        problems = check(made)
-        problems += metadata_problems(made.get("metadata"))
-        if kind is not None:
+        problems = check(made) if asked & _SCHEMA else []
+        if asked & _METADATA:
+            problems += metadata_problems(made.get("metadata"))
+        if kind is not None and asked & _PODS:
             found = [problem for template in templates(made, kind) for problem in pod_problems(*template)]
             if problems:
                 found = [problem for problem in found if problem.rule not in _SAID_BY_SCHEMA]
@@ -131,6 +160,10 @@ class Judge:
                 return Problem("old-api-version", message, node, category="schema", mend=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
+
+
+def _sort(manifest: Manifest) -> tuple[str, str]:
+    return text(manifest.object.get("apiVersion")), manifest.kind_name
 
 
 def _compiled(schema: repo.Schema) -> Callable[[Data], list[Problem]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Data: TypeAlias = Any
@@ -47,8 +48,37 @@ class Leaf:
         self.layer = layer
         self.under = under
 
+    @classmethod
+    def watched(cls, watch: Watch, mark: Mark) -> Leaf:
+        """A leaf that tells somebody whenever its value is read."""
+        leaf = cls.__new__(cls)
+        leaf.mark, leaf.layer, leaf.under = mark, "", watch
+        return leaf
+
+    def __getattr__(self, name: str) -> Data:
+        # Only a watched leaf lacks a value of its own, and leads here.
+        if name == "value" and type(self.under) is Watch:
+            return self.under.read()
+        raise AttributeError(name)
+
     def __repr__(self) -> str:
         return f"Leaf({self.value!r}, {self.mark})"
+
+
+class Watch:
+    """What stands behind a watched leaf: its value, the type of that, and who is told when it is read."""
+
+    __slots__ = ("_told", "_value", "sort")
+
+    def __init__(self, value: Data, told: Callable[[], None]) -> None:
+        self._value = value
+        self._told = told
+        self.sort = type(value)
+
+    def read(self) -> Data:
+        """The value, once somebody has been told."""
+        self._told()
+        return self._value
 
 
 class Key(str):
@@ -83,6 +113,18 @@ class Items(list[Data]):
 def bare(leaf: Data) -> Data:
     """The scalar itself, on either walk."""
     return leaf.value if type(leaf) is Leaf else leaf
+
+
+def sort_of(leaf: Data) -> type:
+    """The type of a scalar, on either walk; whoever knows only that has not read it."""
+    if type(leaf) is not Leaf:
+        return type(leaf)
+    return leaf.under.sort if type(leaf.under) is Watch else type(leaf.value)
+
+
+def is_null(leaf: Data) -> bool:
+    """Whether a scalar is null, on either walk."""
+    return sort_of(leaf) is NoneType
 
 
 def derive(leaf: Data, value: Data) -> Data:

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.model import Problem
+from jobgen.resemblance import EVERYBODY
 from jobgen.rules import Row, Rule
 from jobgen.view import Container, Manifest, Pod
 
 _ByField = dict[str, list[Rule]]
 _REMEMBERED = 4096
+_MANY = 1000
 
 
 class _Asked(NamedTuple):
@@ -21,8 +23,11 @@ class _Asked(NamedTuple):
     some: _ByField
 
 
+_NOBODY = _Asked([], {})
+
+
 class _Table(NamedTuple):
-    """The rules that concern one kind, by what they look at; and templates that some of them have found to be fine."""
+    """The rules to ask about one kind, by what they look at; and templates that some of them have found to be fine."""
 
     manifest: list[Rule]
     role: list[Rule]
@@ -31,7 +36,8 @@ class _Table(NamedTuple):
     pod_beyond: _Asked
     container_beyond: _Asked
     fleet: list[Rule]
-    fine: set[bytes]
+    fine: set[bytes] | None
+    """None where the templates are known to be new."""
 
 
 class Rulebook:
@@ -39,11 +45,17 @@ class Rulebook:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
-        self._tables: dict[tuple[str, bool], _Table] = {}
+        self._tables: dict[tuple[str, bool, int], _Table] = {}
 
-    def problems(self, manifest: Manifest) -> list[Problem]:
-        """What the rules find in an object."""
-        table = self._table(manifest)
+    def concerned(self, manifest: Manifest) -> list[Rule]:
+        """The rules about objects of its kind."""
+        # A kind may have other spellings; rules go by its own name.
+        name = manifest.kind.name if manifest.kind else manifest.kind_name
+        return [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
+
+    def problems(self, manifest: Manifest, asked: int = EVERYBODY) -> list[Problem]:
+        """What the rules find in an object: all that concern it, or some by their bits."""
+        table = self._table(manifest, asked)
         problems: list[Problem] = []
         for rule in table.manifest:
             _ask(rule, manifest, problems)
@@ -54,12 +66,17 @@ class Rulebook:
             _look_once(role.pod, table, problems)
         return problems
 
-    def suspects(self, manifests: Sequence[Manifest]) -> set[int]:
-        """Those objects in which the rules find something, by their place: each rule in turn, since that is faster."""
+    def suspects(self, manifests: Sequence[Manifest], asked: Sequence[int]) -> set[int]:
+        """Those objects in which the rules find something, by their place: each rule in turn, since that is faster.
+
+        `asked` says for each of them which rules there are to ask.
+        """
         places: dict[int, list[int]] = {}
         tables: dict[int, _Table] = {}
         for place, manifest in enumerate(manifests):
-            table = self._table(manifest)
+            if not asked[place]:
+                continue
+            table = self._table(manifest, asked[place])
             tables[id(table)] = table
             places.setdefault(id(table), []).append(place)
         found: set[int] = set()
@@ -80,22 +97,22 @@ class Rulebook:
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
         """What the rules about all objects keep of this one, with the rule's name."""
-        for rule in self._table(manifest).fleet:
+        for rule in self._table(manifest, EVERYBODY).fleet:
             assert rule.gather is not None
             for row in rule.gather(manifest):
                 yield rule.name, row
 
-    def _table(self, manifest: Manifest) -> _Table:
-        # A kind may have other spellings; rules go by its own name.
-        name = manifest.kind.name if manifest.kind else manifest.kind_name
-        key = (name, manifest.kind is not None)
+    def _table(self, manifest: Manifest, asked: int) -> _Table:
+        key = (manifest.kind_name, manifest.kind is not None, asked)
         if key not in self._tables:
-            concerned = [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
-            self._tables[key] = _table(concerned, known=manifest.kind is not None)
+            if len(self._tables) > _MANY:
+                self._tables.clear()
+            rules = [rule for number, rule in enumerate(self.concerned(manifest)) if asked >> number & 1]
+            self._tables[key] = _table(rules, set() if asked == EVERYBODY else None, known=manifest.kind is not None)
         return self._tables[key]
 
 
-def _table(rules: list[Rule], *, known: bool) -> _Table:
+def _table(rules: list[Rule], fine: set[bytes] | None, *, known: bool) -> _Table:
     def on(*scopes: str) -> list[Rule]:
         return [rule for rule in rules if rule.on in scopes]
 
@@ -107,7 +124,7 @@ def _table(rules: list[Rule], *, known: bool) -> _Table:
         pod_beyond=_asked(rule for rule in on("pod") if rule.beyond),
         container_beyond=_asked(rule for rule in on("container") if rule.beyond),
         fleet=on("fleet"),
-        fine=set(),
+        fine=fine,
     )
 
 
@@ -124,9 +141,11 @@ def _asked(rules: Iterable[Rule]) -> _Asked:
 def _look_once(pod: Pod, table: _Table, problems: list[Problem]) -> None:
     """Ask the rules that look at the template alone; roles and jobs say the same again and again."""
     try:
-        key = marshal.dumps(pod.template)
+        key = marshal.dumps(pod.template) if table.fine is not None else b""
     except ValueError:
         # A traced template: it is looked at because something is wrong with it.
+        key = b""
+    if table.fine is None or not key:
         _look_at_pod(pod, table.pod, table.container, problems)
         return
     if key in table.fine:
@@ -140,9 +159,11 @@ def _look_once(pod: Pod, table: _Table, problems: list[Problem]) -> None:
 
 
 def _look_at_pod(pod: Pod, on_pod: _Asked, on_container: _Asked, problems: list[Problem]) -> None:
-    _look(pod, pod.spec, on_pod, problems)
-    for container in (*pod.containers, *pod.init_containers):
-        _look(container, container.data, on_container, problems)
+    if on_pod != _NOBODY:
+        _look(pod, pod.spec, on_pod, problems)
+    if on_container != _NOBODY:
+        for container in (*pod.containers, *pod.init_containers):
+            _look(container, container.data, on_container, problems)
 
 
 def _look(part: Pod | Container, fields: Iterable[str], rules: _Asked, problems: list[Problem]) -> None:

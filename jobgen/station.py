@@ -96,8 +96,12 @@ class Station:
 
     def patches_for(self, job: Job) -> list[Patch] | None:
         """The patches that mean a job; None if the job belongs elsewhere."""
+        environment = self.expander.environment
+        if not environment.jobs and not environment.patches:
+            # Nobody asks anything about the job.
+            return []
         facets = facets_of(job.document, self.expander)
-        return self.expander.environment.patches_for(facets) if self.expander.environment.takes(facets) else None
+        return environment.patches_for(facets) if environment.takes(facets) else None
 
     def make(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
         """The job's object, or None if it has problems or is at rest."""

@@ -14,7 +14,7 @@ from jobgen.homes import homes, homeward
 from jobgen.limits import forms, limits
 from jobgen.listkeys import repeated
 from jobgen.mends import NOTHING, renamed, retyped
-from jobgen.model import Data, Key, Leaf, Problem, bare
+from jobgen.model import Data, Key, Leaf, Problem, bare, is_null, sort_of
 from jobgen.schema import TYPES, WORDS, nearest, shown, to_blame
 from jobgen.source.limits import MAX_FAULTS
 
@@ -154,12 +154,12 @@ def _mapping(
             field = fields.get(key, other)
             if field is None:
                 _unknown(key, value, name, list(fields), hint, problems)
-            elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and child.value is None)):
+            elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and is_null(child))):
                 # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)
         for key in required:
             found = value.get(key)
-            if found is None or (type(found) is Leaf and found.value is None):
+            if found is None or (type(found) is Leaf and is_null(found)):
                 problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or blame, category="schema"))
 
     return check
@@ -193,7 +193,7 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
             if len(problems) > MAX_FAULTS:
                 return
             if type(item) is not simple:
-                if item is None or (type(item) is Leaf and item.value is None):
+                if item is None or (type(item) is Leaf and is_null(item)):
                     problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
                 else:
                     judge(item, f"{name}[{index}]", blame, problems)
@@ -209,11 +209,11 @@ def _scalar(kinds: list[str], form: str) -> Check:
     numbers = _RANGES.get(form)
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = value.value if type(value) is Leaf else value
-        if type(found) not in types:
+        sort = sort_of(value)
+        if sort not in types:
             problems.append(_wrong_type(value, name, blame, expected))
-        elif numbers is not None and type(found) is int and found not in numbers:
-            message = f"`{name}` is `{found}`, which does not fit into {form[3:]} bits"
+        elif numbers is not None and sort is int and bare(value) not in numbers:
+            message = f"`{name}` is `{bare(value)}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
 
     return check
@@ -243,7 +243,7 @@ def _counted(judge: Check, budget: Budget, weight: int) -> Check:
 
 def _unless_null(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        if value is not None and not (type(value) is Leaf and value.value is None):
+        if value is not None and not (type(value) is Leaf and is_null(value)):
             judge(value, name, blame, problems)
 
     return check

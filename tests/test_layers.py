@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent / "jobgen"
 # From the ground up. A package stands in one row, and its modules know each other.
 ROWS = """
     model fork lock git files memory budget
-    output path quantity emit source report accelerators demands commandline imagename secretshapes
+    resemblance output path quantity emit source report accelerators demands commandline imagename secretshapes
     mends
     merge schema amounts baseline blame written
     compare combinations suppress edit jsonpatch kinds normal explain admission crd homes listkeys cel devices

@@ -22,8 +22,6 @@ _WITHOUT_NAMESPACE = frozenset(
     ResourceFlavor StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding""".split()
 )
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-# Who asks is not known offline: somebody without special rights.
-_SOMEBODY = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
 _CONDITIONS, _PARAMS = -1, -2
 _OBJECT = frozenset(("object", "oldObject"))
 _REMEMBERED = 4096
@@ -90,9 +88,7 @@ class Guard:
         """Everything that the policies have against the creation of an object."""
         api_version, kind = made.get("apiVersion"), made.get("kind")
         key = (str(bare(api_version)), str(bare(kind)))
-        concerned = self._by_kind.get(key)
-        if concerned is None:
-            concerned = self._by_kind[key] = self._concerned(*key)
+        concerned = self._concerned(*key)
         if not concerned.policies:
             return
         traced = type(kind) is Leaf or type(api_version) is Leaf
@@ -105,6 +101,13 @@ class Guard:
                 concerned.fine.clear()
             concerned.fine.add(glimpse)
         yield from found
+
+    def looked_at(self, made: Data) -> Data:
+        """The part of an object on which the word of the policies depends: all of it, unless they say otherwise."""
+        concerned = self._concerned(str(bare(made.get("apiVersion"))), str(bare(made.get("kind"))))
+        if not concerned.policies:
+            return None
+        return seen(made, concerned.sight) if concerned.sight else made
 
     def _found(self, made: Data, key: tuple[str, str], concerned: _Concerned, *, traced: bool) -> Iterator[Problem]:
         subject = self._subject(made, *key, traced=traced)
@@ -119,6 +122,12 @@ class Guard:
                     yield from _told(violation, subject)
 
     def _concerned(self, api_version: str, kind: str) -> _Concerned:
+        key = (api_version, kind)
+        if key not in self._by_kind:
+            self._by_kind[key] = self._sorted_out(api_version, kind)
+        return self._by_kind[key]
+
+    def _sorted_out(self, api_version: str, kind: str) -> _Concerned:
         group, _, version = api_version.rpartition("/")
         resource = self._resource(group, kind)
         found = tuple(
@@ -190,7 +199,7 @@ class Guard:
         if "params" in policy.reads:
             more["params"] = param
         if "request" in policy.reads:
-            more["request"] = _request(subject.request)
+            more["request"] = subject.request.as_data()
         if "namespaceObject" in policy.reads:
             name = subject.request.namespace
             more["namespaceObject"] = self.policies.shelf.namespace(name) if name else None
@@ -278,23 +287,3 @@ def _told(violation: _Violation, subject: Subject) -> Iterator[Problem]:
 def _name_of(subject: Subject) -> Data:
     metadata = subject.made.get("metadata")
     return metadata.get("name") if isinstance(metadata, dict) and subject.traced else None
-
-
-def _request(request: Request) -> dict[str, Data]:
-    kind = {"group": request.group, "version": request.version, "kind": request.kind}
-    resource = {"group": request.group, "version": request.version, "resource": request.resource}
-    return {
-        "uid": "",
-        "kind": kind,
-        "resource": resource,
-        "subResource": "",
-        "requestKind": kind,
-        "requestResource": resource,
-        "requestSubResource": "",
-        "name": request.name,
-        "namespace": request.namespace,
-        "operation": "CREATE",
-        "userInfo": _SOMEBODY,
-        "dryRun": False,
-        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
-    }

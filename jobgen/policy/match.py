@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.model import Data
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that every namespace has."""
+
+# Who asks is not known offline: somebody without special rights.
+_SOMEBODY = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
 
 
 class Request(NamedTuple):
@@ -22,6 +25,26 @@ class Request(NamedTuple):
     name: str
     labels: Mapping[str, str]
     namespace_labels: Mapping[str, str] | None
+
+    def as_data(self) -> dict[str, Any]:
+        """The request as expressions see it."""
+        kind = {"group": self.group, "version": self.version, "kind": self.kind}
+        resource = {"group": self.group, "version": self.version, "resource": self.resource}
+        return {
+            "uid": "",
+            "kind": kind,
+            "resource": resource,
+            "subResource": "",
+            "requestKind": kind,
+            "requestResource": resource,
+            "requestSubResource": "",
+            "name": self.name,
+            "namespace": self.namespace,
+            "operation": "CREATE",
+            "userInfo": _SOMEBODY,
+            "dryRun": False,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+        }
 
 
 class Rule(NamedTuple):
