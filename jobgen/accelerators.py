@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from jobgen.pattern import pattern
+
 # Resources that count devices, by vendor; MIG slices and templates are devices too.
-_DEVICES = re.compile(
+_DEVICES = pattern(
     r"""(?:
       nvidia\.com/(?:gpu|gpu\.shared|vgpu|mig-[0-9]+g\.[0-9]+gb(?:\.[a-z.]+)?)
     | amd\.com/gpu
@@ -28,7 +30,7 @@ _DEVICES = re.compile(
     re.VERBOSE,
 )
 # Resources that say how much of a device is meant.
-_SHARES = re.compile(
+_SHARES = pattern(
     r"""(?:
       (?:nvidia|amd)\.com/gpu(?:mem|mem-percentage|cores)
     | huawei\.com/Ascend[0-9]+[A-Za-z0-9]*-(?:memory|core)

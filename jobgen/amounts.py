@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from jobgen.model import Data, bare
+from jobgen.pattern import pattern
 from jobgen.quantity import canonical
 
-_PARTS = re.compile(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
+_PARTS = pattern(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
 _POWERS = {suffix: power for power, suffix in zip(range(-9, 21, 3), [*"num", "", *"kMGTPE"], strict=True)}
 _BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
 

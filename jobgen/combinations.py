@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import product
 from math import prod
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen.mends import closest
 from jobgen.model import Data, Problem, bare
+from jobgen.pattern import pattern
 from jobgen.schema import nearest
 
 MOST = 256
@@ -17,7 +17,7 @@ MOST = 256
 
 RESERVED = ("zip", "include", "exclude", "limit")
 _EXACT = 2**53
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
 class Member(NamedTuple):

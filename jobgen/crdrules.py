@@ -12,6 +12,7 @@ from jobgen.cel import Bound, Expression, Failed, Fault, available, bind, compil
 from jobgen.cel.values import NO_OVERLOAD
 from jobgen.crdvalues import Shape, shape
 from jobgen.model import Data, Problem, bare
+from jobgen.pattern import pattern
 from jobgen.schema import to_blame
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
@@ -20,8 +21,8 @@ Check = Callable[[Data, str, Data, list[Problem]], None]
 _NAME = "crd-rule-violated"
 _RULES = "x-kubernetes-validations"
 _NAMES = ("self", "oldSelf")
-_STEP = re.compile(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]")
-_TIME = re.compile(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|Hours|(?:Millis|S)econds|Minutes))\b")
+_STEP = pattern(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]")
+_TIME = pattern(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|Hours|(?:Millis|S)econds|Minutes))\b")
 _LONGEST_MESSAGE = 5 * 1024
 
 

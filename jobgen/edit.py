@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 
 from jobgen.emit import inline
 from jobgen.model import Data, Edit, Key, Leaf, Mark, plain
+from jobgen.pattern import pattern
 from jobgen.written import Place, RefusedError, documents, place_of, scalars
 
 __all__ = ["RefusedError", "edited"]
 
-_WORDS = re.compile(r"\S")
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE)
-_NOT_PLAIN = re.compile(r"[|>&*!\"']")
+_WORDS = pattern(r"\S")
+_COMMENT = pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
+_NOT_PLAIN = pattern(r"[|>&*!\"']")
 
 
 def edited(content: bytes, file: str, edits: Sequence[Edit]) -> bytes:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from jobgen.mends import NOTHING, Mend, moved
 from jobgen.model import Data, Key
+from jobgen.pattern import pattern
 
-_PATH = re.compile(r"[A-Za-z.]+")
+_PATH = pattern(r"[A-Za-z.]+")
 _LEVELS = 7
 """Deep enough for the fields of a container."""
 _MOST_PLACES = 50_000

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import NamedTuple
 
+from jobgen.pattern import pattern
+
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
-_DOMAIN = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
-_REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
-_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_DIGEST = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
-_IDENTIFIER = re.compile(r"[a-f0-9]{64}")
+_DOMAIN = pattern(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
+_REPOSITORY = pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
+_TAG = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST = pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
+_IDENTIFIER = pattern(r"[a-f0-9]{64}")
 _LONGEST = 255
-_SEPARATORS = re.compile(r"[-_.+]")
+_SEPARATORS = pattern(r"[-_.+]")
 
 MOVING = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
 """Tags that are moved from image to image."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from jobgen.model import Data, Items, Problem, bare, lay, plain
 from jobgen.path import BadPathError, Named, Step, parse_pointer
+from jobgen.pattern import pattern
 
-_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
+_INDEX = pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 
 
 class _FailedError(Exception):

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from jobgen.pattern import pattern
+
 LOCK = "jobgen.lock.json"
 """Names the files of an environment that are ours; everything else in its folder is somebody else's."""
 
@@ -17,10 +19,8 @@ ATTRIBUTES = ".gitattributes"
 
 # What we write is a file in the folder of a namespace, or one of two by name; a lock that lists anything else was not
 # written by us.
-_OURS = re.compile(
-    rf"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z|{KUSTOMIZATION}\Z|{re.escape(ATTRIBUTES)}\Z"
-)
-_ENTRY = re.compile(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
+_OURS = pattern(rf"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z|{KUSTOMIZATION}\Z|{re.escape(ATTRIBUTES)}\Z")
+_ENTRY = pattern(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

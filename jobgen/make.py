@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from jobgen import jsonpatch
@@ -12,6 +11,7 @@ from jobgen.mends import retyped
 from jobgen.merge import Deletion, merge
 from jobgen.model import API_VERSION, Data, Identity, Key, Leaf, Problem, bare, in_layer, plain
 from jobgen.overlay import Facets, Patch
+from jobgen.pattern import pattern
 from jobgen.render import render
 from jobgen.runs import is_at_rest, named, needs_name
 
@@ -25,7 +25,7 @@ _CLUSTER_SCOPED = frozenset(
 _LONGEST = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
-_SEGMENT = re.compile(r"[^./\\\0][^/\\\0]{0,252}\Z")
+_SEGMENT = pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 
 def make(

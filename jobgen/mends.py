@@ -9,6 +9,7 @@ import re
 from typing import TypeAlias
 
 from jobgen.model import Change, Data, Leaf, bare
+from jobgen.pattern import pattern
 from jobgen.quantity import canonical
 
 Mend: TypeAlias = tuple[tuple[Change, ...], bool]
@@ -16,8 +17,8 @@ Mend: TypeAlias = tuple[tuple[Change, ...], bool]
 NOTHING: Mend = ((), True)
 # A hint may be wrong; what is written down in its place must be more than near.
 _ALMOST = 0.8
-_JOINTS = re.compile(r"[-_. ]")
-_AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
+_JOINTS = pattern(r"[-_. ]")
+_AMOUNT = pattern(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from posixpath import normpath
 from typing import NamedTuple
 
+from jobgen.pattern import pattern
 from jobgen.view import Container, at, items, mapping, text
 
 _WRITTEN = (
@@ -15,10 +15,10 @@ _WRITTEN = (
 ).split()
 _NAMES = "|".join(word.replace("_", "[-_]") for word in _WRITTEN)
 # Both in a script and as a word of its own, whose value is then the next word.
-_FLAG = re.compile(rf"--({_NAMES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
+_FLAG = pattern(rf"--({_NAMES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
 _VARIABLES = frozenset(word.upper() for word in _WRITTEN if word not in ("save", "logdir"))
-_URI = re.compile(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
-_UNKNOWN = re.compile(r"[$`*{<]")
+_URI = pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
+_UNKNOWN = pattern(r"[$`*{<]")
 
 Place = tuple[str, ...]
 

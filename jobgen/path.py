@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jobgen.pattern import pattern
+
 
 class Named(NamedTuple):
     """A step to the list item whose field has a value: `[name=main]`."""
@@ -20,16 +22,16 @@ class Named(NamedTuple):
 Step = str | int | Named
 
 # In brackets: a key in either sort of quotes, an index, a named item. Else a word, and a dot between two words.
-_DOTTED = re.compile(
+_DOTTED = pattern(
     r"""\.?\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([0-9]+)|([^=\[\]\s"']+)=(?:"((?:[^"\\]|\\.)*)"|([^\]"]*)))\]
     |(?:\A|\.)([^.\[\]]+)""",
     re.DOTALL | re.VERBOSE,
 )
-_POINTER = re.compile(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
-_BARE_VALUE = re.compile(r'[^\]"]*')
-_SIMPLE = re.compile(r"[^.\[\]\"'/]+")
-_INDEX = re.compile("[0-9]+")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_POINTER = pattern(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
+_BARE_VALUE = pattern(r'[^\]"]*')
+_SIMPLE = pattern(r"[^.\[\]\"'/]+")
+_INDEX = pattern("[0-9]+")
+_ESCAPE = pattern(r"\\(.)", re.DOTALL)
 
 
 class BadPathError(ValueError):

@@ -9,6 +9,7 @@ from typing import Any
 
 from jobgen import repo
 from jobgen.model import Severity
+from jobgen.pattern import pattern
 from jobgen.ruledocs import EXPECTATION, RuleDoc, documented
 from jobgen.source import read
 
@@ -17,9 +18,9 @@ _POLICY, _BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBindi
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
 # What stands beside the cases for their sake: params, and the labels of namespaces.
 _BESIDE = ("ConfigMap", "Namespace")
-_KIND = re.compile(r"^kind: *(\S+)", re.MULTILINE)
-_SEPARATOR = re.compile(r"^---.*\n", re.MULTILINE)
-_REMARK = re.compile(r"\A(?:#.*\n)+")
+_KIND = pattern(r"^kind: *(\S+)", re.MULTILINE)
+_SEPARATOR = pattern(r"^---.*\n", re.MULTILINE)
+_REMARK = pattern(r"\A(?:#.*\n)+")
 
 
 def all_docs(root: Path | None) -> dict[str, RuleDoc]:

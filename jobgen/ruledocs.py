@@ -10,10 +10,11 @@ from typing import NamedTuple
 from jobgen import repo
 from jobgen.admission.rules import RULES as POD_RULES
 from jobgen.model import Severity
+from jobgen.pattern import pattern
 from jobgen.roadrules import ROAD_RULES
 from jobgen.rules import Rule, all_rules
 
-EXPECTATION = re.compile(r" *# expect: .*$", re.MULTILINE)
+EXPECTATION = pattern(r" *# expect: .*$", re.MULTILINE)
 """What a line of a case says about the findings that are to stand there."""
 
 

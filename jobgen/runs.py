@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from datetime import date
 
 from jobgen.argocd import SYNC_OPTIONS
 from jobgen.expand import JobSpec
 from jobgen.model import Data, Problem, bare, derive
+from jobgen.pattern import pattern
 from jobgen.podnames import ROOM, longest_suffix
 from jobgen.render.place import put
 from jobgen.runhash import LENGTH, run_hash
@@ -27,7 +27,7 @@ _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _OPTIONS = {"keep": "Prune=false", "replace": "PruneLast=true"}
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _SHORTEST = 8
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
+_DATE = pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def is_at_rest(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -> bool:

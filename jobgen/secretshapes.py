@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from jobgen.pattern import pattern
+
 # Forms with a mark of their own and a known length; a prefix alone proves nothing.
-_TOKENS = re.compile(
+_TOKENS = pattern(
     r"""(?<![A-Za-z0-9_-])(?:
       hf_[A-Za-z]{34}
     | gh[pousr]_[A-Za-z0-9]{36}
@@ -22,22 +24,22 @@ _TOKENS = re.compile(
     )(?![A-Za-z0-9_])""",
     re.VERBOSE,
 )
-_PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
+_PRIVATE_KEY = pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
 # Secrets without a mark, that a variable's name and their length give away.
 _BY_NAME = {
-    "WANDB_API_KEY": re.compile(r"[0-9a-f]{40}"),
-    "AWS_SECRET_ACCESS_KEY": re.compile(r"[A-Za-z0-9/+]{40}"),
+    "WANDB_API_KEY": pattern(r"[0-9a-f]{40}"),
+    "AWS_SECRET_ACCESS_KEY": pattern(r"[A-Za-z0-9/+]{40}"),
 }
-_NAMES = re.compile(
+_NAMES = pattern(
     r"(?:.*[_-])?(?:TOKEN|SECRET|PASSWORD|PASSWD|(?:API|SECRET|ACCESS|PRIVATE|AUTH|ACCOUNT|ENCRYPTION)[_-]?KEY)",
     re.IGNORECASE,
 )
 # Tokens of a tokenizer, and numbers of them.
-_OF_TEXT = re.compile(
+_OF_TEXT = pattern(
     r"(?:.*[_-])?(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|IMAGE|SPECIAL|STOP|MAX|MIN|NUM|PER)[_-]TOKEN", re.IGNORECASE
 )
 # What stands for a secret, or says where it is.
-_NO_SECRET = re.compile(
+_NO_SECRET = pattern(
     r"""
       .*(?:\$[({A-Za-z_]|\{\{|<.*>|^\{.*\}$|%\().*
     | [./~].*|[a-z0-9+]+://.*|.*\.(?:json|pem|key|txt|ya?ml|crt)
@@ -58,7 +60,7 @@ _MARKS = (
     *("dckr_pat_", "-----BEGIN "),
 )
 _SHORTEST = 24
-_ASSIGNED = re.compile(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
+_ASSIGNED = pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
 _DISTINCT = 8
 _ANY = 6
 

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.model import Data, Edit, Finding, Fix, Items, Key, Leaf, Mark, Severity
+from jobgen.pattern import pattern
 from jobgen.schema import nearest
 from jobgen.source import read
 
 MARKER = b"jobgen: ignore"
-_COMMENT = re.compile(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
-_FORM = re.compile(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
-_DATE = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
+_COMMENT = pattern(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
+_FORM = pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
+_DATE = pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
 _HOW = "write `# jobgen: ignore[rule] -- reason`"
 
 

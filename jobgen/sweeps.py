@@ -11,6 +11,7 @@ from typing import NamedTuple
 from jobgen.combinations import Member, combinations, same_text, text_of
 from jobgen.mends import closest
 from jobgen.model import Data, Items, Leaf, Problem, bare, derive, mark_of
+from jobgen.pattern import pattern
 from jobgen.schema import nearest
 
 SWEEP = "jobgen.dev/sweep"
@@ -22,8 +23,8 @@ GPUS = "jobgen.dev/sweep-gpus"
 MATRIX = "matrix"
 """The layer of values that were filled in."""
 
-_EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
-_VARIABLE = re.compile(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
+_EXPRESSION = pattern(r"\$\{\{\s*(.*?)\s*\}\}")
+_VARIABLE = pattern(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
 # Fields that are text whatever is filled in; elsewhere a variable that stands alone keeps its type.
 _TEXTS = frozenset(("command", "args", "env", "labels", "annotations", "nodeSelector"))
 _LONGEST = 40

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "jobgen"
 # From the ground up. A package stands in one row, and its modules know each other.
 ROWS = """
+    pattern
     model fork lock git files memory budget
     resemblance output path quantity emit source report accelerators demands commandline imagename secretshapes
     mends

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+
+from jobgen.pattern import pattern
 
 DNS_LABEL = "use at most 63 of `a-z`, `0-9` and `-`, with a letter or digit at both ends"
 DNS_SUBDOMAIN = "use at most 253 of `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
@@ -19,41 +20,41 @@ _remembered = lru_cache(maxsize=8192)
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LOOSE_LABEL = r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
-_dns_label = re.compile(_LABEL).fullmatch
-_dns_subdomain = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
-_search_domain = re.compile(rf"{_LOOSE_LABEL}(?:\.{_LOOSE_LABEL})*").fullmatch
-_sysctl = re.compile(rf"(?:{_SYSCTL}[./])*{_SYSCTL}").fullmatch
-_label_name = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]").fullmatch
-_port_name = re.compile(r"[a-z0-9](?:-?[a-z0-9])*").fullmatch
-_env_name = re.compile(r"[ -<>-~]+").fullmatch
-_config_key = re.compile(r"[-._a-zA-Z0-9]+").fullmatch
-_header = re.compile(r"[-A-Za-z0-9]+").fullmatch
+_dns_label = pattern(_LABEL)
+_dns_subdomain = pattern(rf"{_LABEL}(?:\.{_LABEL})*")
+_search_domain = pattern(rf"{_LOOSE_LABEL}(?:\.{_LOOSE_LABEL})*")
+_sysctl = pattern(rf"(?:{_SYSCTL}[./])*{_SYSCTL}")
+_label_name = pattern(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_port_name = pattern(r"[a-z0-9](?:-?[a-z0-9])*")
+_env_name = pattern(r"[ -<>-~]+")
+_config_key = pattern(r"[-._a-zA-Z0-9]+")
+_header = pattern(r"[-A-Za-z0-9]+")
 
 
 @_remembered
 def is_dns_label(text: str) -> bool:
     """The name of a container, a volume, a namespace."""
-    return len(text) <= 63 and _dns_label(text) is not None
+    return len(text) <= 63 and _dns_label.fullmatch(text) is not None
 
 
 @_remembered
 def is_dns_subdomain(text: str) -> bool:
     """The name of most objects."""
-    return len(text) <= 253 and _dns_subdomain(text) is not None
+    return len(text) <= 253 and _dns_subdomain.fullmatch(text) is not None
 
 
 @_remembered
 def is_search_domain(text: str) -> bool:
     """A domain in a DNS search list: underscores and a last dot are fine there."""
     bare = text.removesuffix(".")
-    return text == "." or (len(bare) <= 253 and _search_domain(bare) is not None)
+    return text == "." or (len(bare) <= 253 and _search_domain.fullmatch(bare) is not None)
 
 
 @_remembered
 def is_label_key(text: str) -> bool:
     """A label's key, and whatever else is a qualified name."""
     prefix, slash, name = text.rpartition("/")
-    return (not slash or is_dns_subdomain(prefix)) and len(name) <= 63 and _label_name(name) is not None
+    return (not slash or is_dns_subdomain(prefix)) and len(name) <= 63 and _label_name.fullmatch(name) is not None
 
 
 @_remembered
@@ -65,25 +66,25 @@ def is_annotation_key(text: str) -> bool:
 @_remembered
 def is_label_value(text: str) -> bool:
     """A label's value."""
-    return not text or (len(text) <= 63 and _label_name(text) is not None)
+    return not text or (len(text) <= 63 and _label_name.fullmatch(text) is not None)
 
 
 @_remembered
 def is_port_name(text: str) -> bool:
     """The name of a port, as IANA spells services."""
-    return len(text) <= 15 and _port_name(text) is not None and not text.replace("-", "").isdigit()
+    return len(text) <= 15 and _port_name.fullmatch(text) is not None and not text.replace("-", "").isdigit()
 
 
 @_remembered
 def is_env_name(text: str) -> bool:
     """The name of an environment variable, by the relaxed rule of Kubernetes 1.34 and later."""
-    return _env_name(text) is not None
+    return _env_name.fullmatch(text) is not None
 
 
 @_remembered
 def is_config_key(text: str) -> bool:
     """A key in a ConfigMap or a Secret."""
-    return len(text) <= 253 and text != "." and not text.startswith("..") and _config_key(text) is not None
+    return len(text) <= 253 and text != "." and not text.startswith("..") and _config_key.fullmatch(text) is not None
 
 
 def is_referred_subdomain(text: str) -> bool:
@@ -93,12 +94,12 @@ def is_referred_subdomain(text: str) -> bool:
 
 def is_header(text: str) -> bool:
     """The name of an HTTP header."""
-    return _header(text) is not None
+    return _header.fullmatch(text) is not None
 
 
 def is_sysctl(text: str) -> bool:
     """The name of a kernel parameter, with `.` or `/` between its parts."""
-    return len(text) <= 253 and _sysctl(text) is not None
+    return len(text) <= 253 and _sysctl.fullmatch(text) is not None
 
 
 def is_ip(text: str) -> bool:

@@ -27,10 +27,11 @@ from jobgen.admission.mounts import file_path, inner_path
 from jobgen.admission.names import DNS_LABEL, DNS_SUBDOMAIN, climbs, is_dns_label, is_dns_subdomain
 from jobgen.admission.resources import quantity
 from jobgen.model import Data, bare
+from jobgen.pattern import pattern
 
 _RULE = "invalid-volume-source"
-_IQN = re.compile(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
-_OTHER_IQN = re.compile(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
+_IQN = pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
+_OTHER_IQN = pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 _HOST_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from jobgen.admission.fields import Pod, Table, is_set, mapping_of, missing, string, text, unsupported
 from jobgen.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
 from jobgen.model import Data, bare
+from jobgen.pattern import pattern
 
 _RULE = "invalid-os-option"
 _SYSTEMS = ("linux", "windows")
@@ -17,9 +17,9 @@ _LINUX_CONTEXT = tuple(
     "capabilities readOnlyRootFilesystem privileged allowPrivilegeEscalation procMount".split()
 )
 _LINUX_POD = ("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace", "resources")
-_DOMAIN = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
-_USER = re.compile(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DOMAIN = pattern(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_USER = pattern(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
+_CONTROL = pattern(r"[\x00-\x1f\x7f]")
 
 
 def _is_user(name: str) -> bool:

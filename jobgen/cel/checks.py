@@ -9,14 +9,15 @@ from jobgen.cel import engine, patterns
 from jobgen.cel.growth import grows_too_much
 from jobgen.cel.tree import Call, Checked, Const, Entry, Ident, Node, Sequence, Struct, children, walk
 from jobgen.cel.values import OFFLINE, Failed, Fault, place
+from jobgen.pattern import pattern
 
 _OPTIONAL = "optional_type<"
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
-_STRING = re.compile(
+_STRING = pattern(
     r"[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|//[^\n]*", re.DOTALL
 )
 # The parser writes what they stand on twice, which in a row doubles the tree each time.
-_DOUBLES = re.compile(r"\bopt(?:Flat)?Map\b")
+_DOUBLES = pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
 _READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
 # Their fields have no types that the API server knows before it runs.

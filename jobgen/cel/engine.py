@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from jobgen.cel.signatures import WIDENED, declarations
 from jobgen.cel.values import Failed, Fault
+from jobgen.pattern import pattern
 
 Native = Any
 """A value of the library's own: a compiled expression, or what variables are bound to."""
@@ -19,16 +19,16 @@ Functions = Mapping[str, Callable[..., Any]]
 PREFIX = "jobgen_"
 """What our functions are called at run time, so that none of them is taken for one of the engine's."""
 
-_FAULT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
-_CODE = re.compile(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
-_QUOTED = re.compile(r"'((?:_?[^\s']+_?)|\([^']*\))'")
+_FAULT = pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_CODE = pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
+_QUOTED = pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
 _TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
-    (re.compile(r"Key not found in map : (.*)"), r"no such key: `\1`"),
-    (re.compile(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
-    (re.compile(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
-    (re.compile(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
-    (re.compile(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
+    (pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
+    (pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
+    (pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
+    (pattern(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
+    (pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
 
@@ -177,6 +177,6 @@ def _fault(message: str) -> Fault:
 
 def _words(message: str) -> str:
     words = _CODE.sub("", message.partition("\n")[0])
-    for pattern, said in _WORDS:
-        words = pattern.sub(said, words)
+    for found, said in _WORDS:
+        words = found.sub(said, words)
     return words.replace('`"', "`").replace('"`', "`")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from jobgen.cel.values import NO_OVERLOAD, strings, tag_of, tagged, untagged
+from jobgen.pattern import pattern
 
 IP, CIDR = "ip", "cidr"
-_BITS = re.compile(r"0|[1-9][0-9]{0,2}")
+_BITS = pattern(r"0|[1-9][0-9]{0,2}")
 _LINK_LOCAL_GROUP = IPv4Network("224.0.0.0/24")
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.cel.values import NO_OVERLOAD, OFFLINE, tagged, untagged
+from jobgen.pattern import pattern
 from jobgen.quantity import canonical
 
 TAG = "quantity"
 _LARGEST = 2**63 - 1
-_SPELT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_SPELT = pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
 _BINARY = {f"{letter}i": 10 * power for power, letter in enumerate("KMGTPE", 1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 # Powers beyond this are nobody's amount, and cost more than they say.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from jobgen.pattern import pattern
 
 _COMPARABLE = "int uint double bool duration timestamp string bytes".split()
 _NUMBERS = "int uint double".split()
@@ -75,8 +76,8 @@ _TEXT = """
     format.named: (string) optional_type<kubernetes.NamedFormat>
     validate: kubernetes.NamedFormat.(string) optional_type<list<string>>
 """
-_OVERLOAD = re.compile(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
-_SPLIT = re.compile(r", (?![^<]*>)")
+_OVERLOAD = pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
+_SPLIT = pattern(r", (?![^<]*>)")
 # Standard functions that Kubernetes knows for more types than the engine does: taken out there, and declared here.
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 

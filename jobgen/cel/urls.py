@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from jobgen.cel.values import strings, tagged, untagged
+from jobgen.pattern import pattern
 
 TAG = "url"
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_HOST = re.compile(r"[^\s\"<>\\^`{|}%#?/\[\]:]*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\](?::[0-9]*)?")
-_IS_HOST = re.compile("//(?!/)")
+_SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_ESCAPE = pattern(r"%(?![0-9A-Fa-f]{2})")
+_HOST = pattern(r"[^\s\"<>\\^`{|}%#?/\[\]:]*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\](?::[0-9]*)?")
+_IS_HOST = pattern("//(?!/)")
 _PATH_SAFE = "/%!$&'()*+,;=:@-._~[]"
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
 from jobgen.cel.values import NO_OVERLOAD, strings, tagged, untagged
+from jobgen.pattern import pattern
 
 TAG = "semver"
 _NUMBER = r"0|[1-9][0-9]*"
 _LABEL = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-_VERSION = re.compile(
+_VERSION = pattern(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_LABEL}(?:\.{_LABEL})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 _LARGEST = 2**64 - 1

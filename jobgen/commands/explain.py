@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from jobgen.jobs import jobs_in
 from jobgen.make import facets_of, identity_of
 from jobgen.model import Data, Finding
 from jobgen.path import BadPathError, Step, dotted, parse
+from jobgen.pattern import pattern
 from jobgen.pipeline import Run
 from jobgen.report import text
 from jobgen.schema import nearest
@@ -24,7 +24,7 @@ from jobgen.station import Station
 from jobgen.trace import Job, Traced, Tracer
 
 # A name with the hash of a run.
-_RUN = re.compile(r"(.+)-[0-9a-f]{8}\Z")
+_RUN = pattern(r"(.+)-[0-9a-f]{8}\Z")
 _TOLD = 5
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,9 +14,10 @@ from jobgen.gitops.flux import kustomization
 from jobgen.gitops.known import known
 from jobgen.gitops.place import Place
 from jobgen.model import Data, Severity, bare
+from jobgen.pattern import pattern
 from jobgen.report import text
 
-_DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
+_DURATION = pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
 _CONFIG_MAP = """\
 A part of argocd-cm. Lay it over what is there: `kubectl apply --server-side -f FILE`.
 health: without a check, Argo CD takes a job for done as soon as it exists.

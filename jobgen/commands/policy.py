@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -13,13 +12,14 @@ from jobgen.catalogue import Catalogue
 from jobgen.commands import Code, Result, counted, stopped
 from jobgen.jobs import jobs_in
 from jobgen.model import Data, Finding, Severity, bare, plain
+from jobgen.pattern import pattern
 from jobgen.places import place
 from jobgen.policy import Facts, Guard, Policies
 from jobgen.policyfiles import PolicyFiles, load_policies
 from jobgen.report import text
 from jobgen.trace import Job, Tracer
 
-_EXPECT = re.compile(r"# expect: *(.+)")
+_EXPECT = pattern(r"# expect: *(.+)")
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata, resources
 from pathlib import Path
@@ -15,12 +14,13 @@ from jobgen.commands import Code, Result, stopped
 from jobgen.commands.placing import put
 from jobgen.crd import from_crd, schemas_of
 from jobgen.model import Finding, bare, plain
+from jobgen.pattern import pattern
 from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.source import read
 
 LOCK = "schemas.lock.json"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
+_NAME = pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 _PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
 _DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
 

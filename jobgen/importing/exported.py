@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.model import Data, bare
 from jobgen.path import Step, dotted
+from jobgen.pattern import pattern
 from jobgen.runs import SOURCE
 
 # Fields of the object that the API server, the operator or jobgen writes.
@@ -65,7 +65,7 @@ def _is_template_time(key: str, path: tuple[Step, ...], dropped: list[str]) -> b
     return found
 
 
-_PLACEHOLDER = re.compile(r"\{\{|\$\{?\w|\{%|<%")
+_PLACEHOLDER = pattern(r"\{\{|\$\{?\w|\{%|<%")
 
 
 def template_text(nodes: Iterable[Data]) -> Iterator[Data]:

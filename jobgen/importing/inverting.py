@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,10 +14,11 @@ from jobgen.importing.sameness import differences, same
 from jobgen.kinds import Kind
 from jobgen.model import API_VERSION, Data, bare
 from jobgen.path import Step
+from jobgen.pattern import pattern
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
+_NAME = pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
+_NAMESPACE = pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_NOT_IN_NAMES = pattern(r"[^a-z0-9.-]+")
 _ORDER = """
     framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
     resources volumes shm restartPolicy nodeSelector tolerations affinity serviceAccount imagePullSecrets

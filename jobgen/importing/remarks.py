@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,9 +11,10 @@ from jobgen.kinds import Kind
 from jobgen.make import make
 from jobgen.merge import LIST_KEYS
 from jobgen.model import Data, Key, Leaf, Mark, bare
+from jobgen.pattern import pattern
 from jobgen.source import read
 
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
+_COMMENT = pattern(r"(?:^|(?<=\s))#.*")
 _WIDTH = 110
 
 Path = tuple[str, ...]

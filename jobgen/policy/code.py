@@ -8,23 +8,20 @@ from collections.abc import Mapping
 
 from jobgen.cel import Bound, Expression, Failed, Fault, compile_cel
 from jobgen.model import Data
+from jobgen.pattern import pattern
 
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
-_ASIDE = re.compile(rf"[rR]?(?:{_STRING})|//[^\n]*", re.DOTALL)
-_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-_VARIABLE = re.compile(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
-_LOOP = re.compile(
-    r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$"
-)
-_CHAIN = re.compile(
-    rf"(?<![\w.])object((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{_STRING})\s*\])+)", re.DOTALL
-)
-_STEP = re.compile(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({_STRING})\s*\]", re.DOTALL)
+_ASIDE = pattern(rf"[rR]?(?:{_STRING})|//[^\n]*", re.DOTALL)
+_WORD = pattern(r"(?<![\w.])[A-Za-z_]\w*")
+_VARIABLE = pattern(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+_LOOP = pattern(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$")
+_CHAIN = pattern(rf"(?<![\w.])object((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{_STRING})\s*\])+)", re.DOTALL)
+_STEP = pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({_STRING})\s*\]", re.DOTALL)
 _LONGEST = 10_000
 
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables")
 """All that expressions can read; which of it, depends on the policy and on what the expression is for."""
-IDENTIFIER = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
+IDENTIFIER = pattern(r"[A-Za-z_]\w*\Z", re.ASCII)
 RESERVED = frozenset(
     """as break const continue else false for function if import in let loop namespace null package return true
     var void while""".split()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
+from jobgen.pattern import pattern
 from jobgen.report.entries import Entry
 
-_EVIDENCE = re.compile(r"`([^`]*)`")
+_EVIDENCE = pattern(r"`([^`]*)`")
 
 
 def fingerprints(several: Sequence[Entry]) -> list[str]:

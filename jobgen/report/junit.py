@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from jobgen.model import Severity
+from jobgen.pattern import pattern
 from jobgen.report import Report, filenames, totals
 from jobgen.report.entries import Entry, entries, suppressed
 from jobgen.report.text import visible
@@ -16,7 +16,7 @@ from jobgen.report.text import visible
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 _TABLE = str.maketrans(_SPECIAL)
 # All else that nobody can see is spelt out: not even as references may most of it stand in XML 1.0.
-_KEPT = re.compile(r"([\t\n\r])")
+_KEPT = pattern(r"([\t\n\r])")
 
 
 class _Case(NamedTuple):

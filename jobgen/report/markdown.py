@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from jobgen.pattern import pattern
 from jobgen.report.text import visible
 
 # A character reference is text and never markup, in a table and in inline HTML alike.
-_MARKUP = re.compile(r"""[^\w\s.,;'"=+/()%-]|_""", re.ASCII)
-_QUOTED = re.compile(r"`([^`]+)`")
+_MARKUP = pattern(r"""[^\w\s.,;'"=+/()%-]|_""", re.ASCII)
+_QUOTED = pattern(r"`([^`]+)`")
 
 
 def inline(words: str) -> str:

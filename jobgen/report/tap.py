@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from jobgen.model import Severity
+from jobgen.pattern import pattern
 from jobgen.report import Report, totals
 from jobgen.report.entries import Entry, entries, suppressed
 from jobgen.report.strictjson import dumps
 from jobgen.report.text import visible
 
-_SPECIAL = re.compile(r"([\\#])")
+_SPECIAL = pattern(r"([\\#])")
 
 
 def render(report: Report) -> str:

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobgen.model import Data, Finding, Mark, Severity, bare
+from jobgen.pattern import pattern
 from jobgen.source.alike import read_alike
 from jobgen.source.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import shown
 
-_SEPARATOR = re.compile(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
-_CONTENT = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
+_SEPARATOR = pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+_CONTENT = pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
 # What Go counts as space; Python counts a few control characters more.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
-_LINE_OF_SPACE = re.compile(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
+_LINE_OF_SPACE = pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
 @dataclass(frozen=True, slots=True)

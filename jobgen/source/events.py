@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from yaml._yaml import CParser
 
+from jobgen.pattern import pattern
 from jobgen.source.scalars import shown
 
 SYNTAX = "yaml-syntax"
@@ -30,20 +31,20 @@ StreamEndEvent = yaml.StreamEndEvent
 
 # Characters that stand in for what libyaml would trip over. No text has them; one that does is not respelt.
 _COLON, _QUOTE, _MARK = "\U0010fffd", "\U0010fffc", "\U0010fffb"
-_STAND_INS = re.compile(f"[{_COLON}{_QUOTE}{_MARK}]")
-_ESCAPE = re.compile(r"\\.", re.DOTALL)
+_STAND_INS = pattern(f"[{_COLON}{_QUOTE}{_MARK}]")
+_ESCAPE = pattern(r"\\.", re.DOTALL)
 # What Go takes and libyaml does not, by libyaml's complaint: a colon before a bracket, `\'` and the rest of its string.
 _RESPELT = {
-    "found unexpected ':'": re.compile(":"),
-    "found unknown escape character": re.compile(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
+    "found unexpected ':'": pattern(":"),
+    "found unknown escape character": pattern(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
 }
 # How many characters may be parsed again and again for the sake of such spellings.
 _PATIENCE = 2_000_000
 
-_TAG = re.compile(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
-_DIRECTIVE = re.compile(r"^%\S+", re.MULTILINE)
-_SLASH_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\/")
-_ODD_BREAK = re.compile("[\r\x85\u2028\u2029]")
+_TAG = pattern(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
+_DIRECTIVE = pattern(r"^%\S+", re.MULTILINE)
+_SLASH_ESCAPE = pattern(r"(?<!\\)(?:\\\\)*\\/")
+_ODD_BREAK = pattern("[\r\x85\u2028\u2029]")
 _NO_DOCUMENT = "did not find expected <document start>"
 _BEGINNINGS = ("while scanning a simple key", "while scanning a quoted scalar")
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
+from jobgen.pattern import pattern
 from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import shown, through_json
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-_TOKEN = re.compile(
+_SPACE = pattern(r"[ \t\r\n]*")
+_TOKEN = pattern(
     r"""[ \t\r\n]*(?:([\[\]{},:])
     |("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
     |(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
@@ -21,8 +22,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORDS = {"true": True, "false": False, "null": None}
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = pattern("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = pattern(r"\\u[dD][89a-fA-F]")
 _INT64 = range(-(2**63), 2**63)
 
 

@@ -11,19 +11,20 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.model import Data
+from jobgen.pattern import pattern
 from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import resolve, through_json
 
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
-_LINE = re.compile(r"( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))\Z")
-_REST = re.compile(
+_LINE = pattern(r"( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))\Z")
+_REST = pattern(
     r"""(\[[^\n#]{0,1000}\]|\{[^\n#]{0,1000}\})\ *(?:\ \#.*)?\Z
     |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
     |((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#\ ]|:(?=[^\ ])|(?<=[^\ ])\#|\ ++(?=[^\ \#]))*+)
     \ *(?:\ \#.*)?\Z""",
     re.VERBOSE,
 )
-_FLOW = re.compile(
+_FLOW = pattern(
     r"""\ *(?:
     ("[^"\\]*"|'[^']*')
     |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
@@ -35,8 +36,8 @@ _FLOW = re.compile(
 _ITEM = (
     r"""(?:(?:[A-Za-z0-9_./+=$^~]|-(?=[A-Za-z0-9_./-]))[A-Za-z0-9_./+=$^~-]*(?::[A-Za-z0-9_./+=$^~-]+)*|"[\w ./=-]*")"""
 )
-_FLAT_LIST = re.compile(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
-_FLAT_MAP = re.compile(
+_FLAT_LIST = pattern(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
+_FLAT_MAP = pattern(
     rf"\{{ *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM}(?: *, *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM})* *\}}\Z", re.ASCII
 )
 _DOUBTFUL_KEYS = frozenset(

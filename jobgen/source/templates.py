@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from jobgen.model import Finding, Mark
+from jobgen.pattern import pattern
 from jobgen.source.scalars import shown
 
 # What these faults have in common: a template does not get past them.
 _FAULTS = frozenset(("yaml-syntax", "invalid-key"))
-_TEMPLATE = re.compile(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
+_TEMPLATE = pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
 # A line may be as long as a file.
 _LOOKED_AT = 1000
 # Outside quotes and comments, for what stands in them does not break YAML; quotes inside a template are its own.
-_PASSED_OVER = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
+_PASSED_OVER = pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
 
 
 def blaming_template(fault: Finding, line: str, first_column: int = 0) -> Finding:

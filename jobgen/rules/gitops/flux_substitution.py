@@ -1,13 +1,13 @@
 """Variables of a script that Flux takes for its own."""
 
-import re
 from collections.abc import Iterator
 
+from jobgen.pattern import pattern
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container, Manifest, text
 
 _SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
-_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
+_VARIABLE = pattern(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
 
 
 @rule("container", WARNING, beyond=True, fields=("command", "args"))

@@ -1,13 +1,13 @@
 """Text of a template that was never filled in."""
 
-import re
 from collections.abc import Iterator
 
+from jobgen.pattern import pattern
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container, text
 
 # What Helm, Argo Workflows and their like begin with; other braces may be meant for the program.
-_TEMPLATE = re.compile(
+_TEMPLATE = pattern(
     r"\{\{-?\s*(?:\.|\$\.|include |template |tpl |printf |quote |default "
     r"|(?:workflow|inputs|outputs|steps|tasks|item|pod|retries|values)\b[.}\s])[^}]*\}\}"
 )

@@ -1,14 +1,14 @@
 """A variable in the shell's spelling, where there is no shell."""
 
-import re
 from collections.abc import Iterator
 
 from jobgen.model import Change, Data
+from jobgen.pattern import pattern
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container, items, text
 
-_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
-_SHELL = re.compile(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
+_VARIABLE = pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
+_SHELL = pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
 
 @rule("container", WARNING, fields=("command", "args", "env"))

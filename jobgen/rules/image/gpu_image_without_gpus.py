@@ -1,13 +1,13 @@
 """An image for GPUs in a job that has none."""
 
-import re
 from collections.abc import Iterator
 
 from jobgen.imagename import image_name
+from jobgen.pattern import pattern
 from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Manifest, Pod, at, text
 
-_FOR_GPUS = re.compile(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
+_FOR_GPUS = pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
 
 
 @rule("job", INFO)

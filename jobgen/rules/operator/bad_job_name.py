@@ -1,14 +1,14 @@
 """A job's name that a Service cannot have."""
 
-import re
 from collections.abc import Iterator
 
 from jobgen.admission.names import is_dns_subdomain
 from jobgen.operators import refusal
+from jobgen.pattern import pattern
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, text
 
-_fits = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?").fullmatch
+_fits = pattern(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 
 @rule("job", ERROR)
@@ -25,5 +25,5 @@ def bad_job_name(manifest: Manifest) -> Iterator[Fault]:
     name = text(given)
     whole_name = name if manifest.name else f"{name}aaaaa"
     # What no object can be called is refused before any operator sees it.
-    if name and not _fits(whole_name) and is_dns_subdomain(whole_name):
+    if name and not _fits.fullmatch(whole_name) and is_dns_subdomain(whole_name):
         yield Fault(given, f"`{name}` must begin with a letter and have no dots; {refusal(manifest)}")

@@ -1,16 +1,16 @@
 """A misspelt resource."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
 from jobgen.accelerators import WELL_KNOWN, is_device, is_share
 from jobgen.mends import is_same_word
 from jobgen.model import Change, Data
+from jobgen.pattern import pattern
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Container
 
-_LETTERS = re.compile(r"[^a-z0-9]")
+_LETTERS = pattern(r"[^a-z0-9]")
 _DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN)
 
 

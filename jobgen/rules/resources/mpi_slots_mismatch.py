@@ -1,15 +1,15 @@
 """Processes that mpirun is to start, and the slots they have."""
 
-import re
 from collections.abc import Iterator
 
 from jobgen.commandline import Word, launches, spoken
 from jobgen.model import bare
+from jobgen.pattern import pattern
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest, Role, text, whole
 
 # A number of something: scripts are slow to take apart.
-_LITERAL = re.compile(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
+_LITERAL = pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
 
 
 @rule("job", WARNING, kinds=("MPIJob",))

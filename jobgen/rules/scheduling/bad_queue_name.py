@@ -1,14 +1,14 @@
 """A queue's name that no queue can have."""
 
-import re
 from collections.abc import Iterator
 
+from jobgen.pattern import pattern
 from jobgen.queues import kueue_queue
 from jobgen.rules import ERROR, Fault, rule
 from jobgen.view import Manifest, text
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\Z")
+_SUBDOMAIN = pattern(rf"{_LABEL}(?:\.{_LABEL})*\Z")
 
 
 @rule("manifest", ERROR)

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 
 from jobgen.model import Change
+from jobgen.pattern import pattern
 from jobgen.queues import QUEUE, kueue_queue
 from jobgen.rules import WARNING, Fault, rule
 from jobgen.view import Manifest
 
 # The domain as people remember it, then `queue`, with `local` before or `name` behind it.
-_NEARLY = re.compile(
+_NEARLY = pattern(
     r"(?:kueue\.(?:x-k8s\.io|k8s\.io|x\.k8s\.io|x-k8s|sigs\.k8s\.io|io)|x-k8s\.io)/(?:local[-_]?)?queue(?:[-_.]?name)?\Z",
     re.IGNORECASE,
 )

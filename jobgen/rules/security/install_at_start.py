@@ -1,13 +1,13 @@
 """Software that is fetched when a pod starts."""
 
-import re
 from collections.abc import Iterator
 
+from jobgen.pattern import pattern
 from jobgen.rules import INFO, Fault, rule
 from jobgen.view import Container, text
 
-_PIPED = re.compile(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
-_INSTALLED = re.compile(
+_PIPED = pattern(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
+_INSTALLED = pattern(
     r"\b(?:pip3?|uv pip|conda|mamba|apt|apt-get|yum|dnf|apk)\s+(?:-\S{1,100}\s{1,9}){0,9}(?:install|add)\b"
 )
 
