@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import marshal
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from jobgen import git, memory, repo
+from jobgen.bounds import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.kinds import Kind, contradictions, parse_kind
 from jobgen.model import API_VERSION, Change, Data, Finding, Mark, Problem, bare
 from jobgen.overlay import Environment, Overlay, compose, contradictions_of_overlay
@@ -17,11 +18,9 @@ from jobgen.places import place
 from jobgen.schema import Check, compile_schema, nearest
 from jobgen.severities import Severities, parse_severities
 from jobgen.source import Document, Source, read
-from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(NamedTuple):
     """Kinds, overlays and settings of a repository, bare or traced."""
 
     root: Path
@@ -170,12 +169,24 @@ def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
 def _kinds_of(files: tuple[repo.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     known: dict[tuple[str, str], Kind] = {}
     findings: list[Finding] = []
-    for file in files:
-        for data in checked(file, "kind", findings, marked=marked):
-            kind = parse_kind(data)
-            known[str(bare(kind.api_version)), kind.name] = kind
+    for data in _kind_documents(files, findings, marked=marked):
+        kind = parse_kind(data)
+        known[str(bare(kind.api_version)), kind.name] = kind
     # Where two kinds would serve, the repository's own, which were read last, come first.
     return tuple(reversed(known.values())), tuple(findings)
+
+
+def _kind_documents(files: tuple[repo.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
+    """The descriptions of kinds; that all of them fit their format is remembered."""
+    key = memory.key_of("kinds", *(part for file in files for part in (file.path, file.content)))
+    known = memory.recall(key) if not marked else None
+    if known is not None:
+        documents: list[Data] = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        return documents
+    found = [data for file in files for data in checked(file, "kind", findings, marked=marked)]
+    if not marked and not findings:
+        memory.keep(key, marshal.dumps(found))
+    return found
 
 
 def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from jobgen import repo
 from jobgen.jobs import jobs_in
@@ -49,8 +48,7 @@ class _Finder:
         problem = Problem(
             rule.name, fault.message, node, category=rule.category, severity=fault.severity or rule.severity
         )
-        return replace(
-            place(problem, job.file.path, job.mark),
+        return place(problem, job.file.path, job.mark)._replace(
             object=identity_of(traced.object),
             env=fault.node.job.env,
             pointer=pointer(fault.node.path),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Callable, Sequence
 from typing import BinaryIO, TypeVar
@@ -52,6 +51,8 @@ def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) 
     status = 1
     try:
         os.close(reading)
+        import pickle
+
         with os.fdopen(writing, "wb") as pipe:
             pickle.dump(work(part), pipe, protocol=pickle.HIGHEST_PROTOCOL)
         status = 0
@@ -70,5 +71,7 @@ def _result(
     _, status = os.waitpid(pid, 0)
     if status != 0:
         return work(part)
+    import pickle
+
     found: list[Found] = pickle.loads(written)  # noqa: S301 -- our own child wrote it
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from jobgen import repo
 from jobgen.admission import pod_problems
 from jobgen.admission.objects import metadata_problems
+from jobgen.bounds import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.foreignschema import BrokenSchemaError, compile_foreign
 from jobgen.kinds import Kind
 from jobgen.model import Change, Data, Problem, Severity, bare, derive, plain
@@ -17,7 +18,6 @@ from jobgen.policy import Guard
 from jobgen.resemblance import EVERYBODY, Models
 from jobgen.rulebook import Rulebook
 from jobgen.rules import Row, Rule
-from jobgen.source.limits import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.structural import compile_structural
 from jobgen.view import Manifest, text
 

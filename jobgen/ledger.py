@@ -7,25 +7,19 @@ its content decides. Everything else that a lint depends on is in the name of th
 from __future__ import annotations
 
 import marshal
-import os
 import time
-from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobgen import memory, repo
-from jobgen.model import Edit, Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.model import Finding, Identity, Mark
 from jobgen.rules import Row
+from jobgen.shorthand import Plain, finding_of, plain_finding
+from jobgen.stamps import Stamp, is_young, stamp_of
 from jobgen.station import Rendered, Used
 from jobgen.suppress import Suppression
 from jobgen.trace import Where
 
-Plain = tuple[Any, ...]
-Stamp = tuple[int, int, int, int]
-"""Size, the times of its content and of its entry, and the number of a file on its disk."""
-
-# A file that is written twice within what a disk calls one moment has one time for both.
-_YOUNG = 2_000_000_000
 _MOST = 300_000
 # What becomes of a job that expires depends on the day, and not on its file alone.
 _DATED = b"expires"
@@ -61,10 +55,10 @@ class Ledger:
     def part(self, entry: repo.Entry) -> Part | None:
         """What is known of a file; None if it must be looked at."""
         known = self._known.get(entry.full) if entry.content is None and entry.finding is None else None
-        stamp = _stamp(entry.full) if known else None
+        stamp = stamp_of(entry.full) if known else None
         if known is None or stamp is None:
             return None
-        if stamp != known[0] or max(stamp[1:3]) > self._saved - _YOUNG:
+        if stamp != known[0] or is_young(stamp, self._saved):
             file = repo.read(entry)
             if file.finding or _digest(file.content) != known[1]:
                 return None
@@ -89,25 +83,19 @@ class Opened:
 
     def __init__(self, entry: repo.Entry) -> None:
         # The stamp is older than what is read, so a change in between is seen the next time.
-        self._stamp = _stamp(entry.full) if entry.content is None and entry.finding is None else None
+        self._stamp = stamp_of(entry.full) if entry.content is None and entry.finding is None else None
         file = repo.read(entry)
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 
     def record(self, part: Part) -> Record | Part:
         """What was said of it, as a record if it can be kept."""
-        plain = _plain_of(part, self.entry.path) if self._stamp and self._content is not None else None
-        if plain is None or self._stamp is None or self._content is None:
+        if self._stamp is None or self._content is None or _DATED in self._content:
+            return part
+        plain = _plain_of(part, self.entry.path)
+        if plain is None:
             return part
         return (self._stamp, _digest(self._content), plain)
-
-
-def _stamp(path: str) -> Stamp | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def _digest(content: bytes) -> bytes:
@@ -121,7 +109,7 @@ def _plain_of(part: Part, path: str) -> Plain | None:
         return None
     made = tuple((each.env, tuple(each.identity), tuple(each.mark), each.position, each.item) for each in part.made)
     rows = tuple((rule, row.fact, row.path, tuple(row.job)) for rule, row in part.rows)
-    findings = tuple(map(_of_finding, part.findings))
+    findings = tuple(map(plain_finding, part.findings))
     if rows or findings:
         try:
             marshal.dumps((rows, findings))
@@ -146,53 +134,9 @@ def part_of(plain: Plain, path: str) -> Part | None:
         return None
     return Part(
         [Rendered(env, None, Identity(*who), Mark(*mark), *where) for env, who, mark, *where in made],
-        [_finding_of(each) for each in findings],
+        [finding_of(each) for each in findings],
         set(names),
         Used(set(patches), {}, [], []),
         [(rule, Row(fact, path_, Where(*job))) for rule, fact, path_, job in rows],
         [Suppression(Mark(*mark), *rest) for mark, *rest in comments],
     )
-
-
-def _of_finding(found: Finding) -> Plain:
-    fix: Plain | None = None
-    if found.fix:
-        edits: list[Plain] = [(edit.op, tuple(edit.mark), *edit[2:]) for edit in found.fix.edits]
-        fix = (tuple(edits), found.fix.safe)
-    return (
-        found.rule,
-        found.category,
-        found.severity.value,
-        found.message,
-        tuple(found.mark),
-        found.object and tuple(found.object),
-        found.env,
-        found.pointer,
-        tuple((tuple(related.mark), related.message) for related in found.related),
-        fix,
-    )
-
-
-def _finding_of(plain: Plain) -> Finding:
-    rule, category, severity, message, mark, who, env, pointer, related, fix = plain
-    return Finding(
-        rule,
-        category,
-        Severity(severity),
-        message,
-        Mark(*mark),
-        Identity(*who) if who else None,
-        env,
-        pointer,
-        tuple(Related(Mark(*place), words) for place, words in related),
-        Fix(tuple(Edit(op, Mark(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
-    )
-
-
-def layers_of(files: Iterable[repo.File]) -> bytes:
-    """What names the layers that a lint depends on: the paths and contents of their files."""
-    digest = blake2b(digest_size=16)
-    for file in files:
-        digest.update(f"{file.path} {len(file.content)}\n".encode())
-        digest.update(file.content)
-    return digest.digest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen import jsonpatch
 from jobgen.expand import Document, Expander
 from jobgen.kinds import Kind
 from jobgen.mends import retyped
@@ -12,8 +11,6 @@ from jobgen.merge import Deletion, merge
 from jobgen.model import API_VERSION, Data, Identity, Key, Leaf, Problem, bare, in_layer, plain
 from jobgen.overlay import Facets, Patch
 from jobgen.pattern import pattern
-from jobgen.render import render
-from jobgen.runs import is_at_rest, named, needs_name
 
 # Kinds that have no namespace; all others belong to one.
 _CLUSTER_SCOPED = frozenset(
@@ -34,6 +31,10 @@ def make(
     """The object of a job; None, or one with problems, if it cannot be made; None without problems if it is at rest."""
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
     if spec is not None:
+        # Whoever has raw manifests alone renders nothing.
+        from jobgen.render import render
+        from jobgen.runs import is_at_rest, named, needs_name
+
         if "run" in spec.fields and is_at_rest(spec, expander.day, problems):
             return None
         made = render(spec, problems, deletions)
@@ -45,6 +46,8 @@ def make(
         if patch.manifest is not None:
             made = merge(made, patch.manifest, deletions)
         if patch.json_patch is not None:
+            from jobgen import jsonpatch
+
             made = jsonpatch.apply(made, patch.json_patch, problems)
     if spec is not None and needs_name(spec):
         made = named(made, spec, _source(job), problems)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -259,9 +259,8 @@ class Problem(NamedTuple):
     safe: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem put in its place."""
+class Finding(NamedTuple):
+    """A problem put in its place; two that say the same of it are one, however they would be mended."""
 
     rule: str
     category: str
@@ -272,7 +271,16 @@ class Finding:
     env: str = ""
     pointer: str = ""
     related: tuple[Related, ...] = ()
-    fix: Fix | None = field(default=None, compare=False)
+    fix: Fix | None = None
+
+    def __eq__(self, other: builtins.object) -> bool:
+        return isinstance(other, Finding) and self[:-1] == tuple(other)[:-1]
+
+    def __ne__(self, other: builtins.object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
 
     @property
     def fixable(self) -> bool:

@@ -6,7 +6,6 @@ Jobs are walked bare, in several processes if there are many. A job with a probl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jobgen import memory, repo
@@ -14,9 +13,10 @@ from jobgen.catalogue import Catalogue
 from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
-from jobgen.ledger import Ledger, Opened, Part, Record, layers_of, part_of
+from jobgen.ledger import Ledger, Opened, Part, Record, part_of
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
 from jobgen.places import place
+from jobgen.stamps import layers_of
 from jobgen.station import PatchName, Rendered, Station, Used
 from jobgen.suppress import Suppression
 from jobgen.trace import Job, Tracer, Where
@@ -36,22 +36,34 @@ def nothing(_: Data) -> Data:
     """Of an object that has been judged nothing needs to be kept."""
 
 
-@dataclass(slots=True)
 class Run:
     """One walk over a repository, or over some files: what to look at, and what was found."""
 
-    shelf: Catalogue
-    environments: Sequence[str]
-    wanted: Callable[[str], bool] = lambda _: True
-    finish: Callable[[Data], Data] = _as_it_is
-    progress: Callable[[int, int], None] = lambda _, __: None
-    judged: bool = False
-    entries: Sequence[repo.Entry] | None = None
-    findings: list[Finding] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    comments: list[Suppression] = field(default_factory=list)
-    policies: tuple[str, ...] = ()
-    files: int = 0
+    def __init__(
+        self,
+        shelf: Catalogue,
+        environments: Sequence[str],
+        wanted: Callable[[str], bool] = lambda _: True,
+        finish: Callable[[Data], Data] = _as_it_is,
+        progress: Callable[[int, int], None] = lambda _, __: None,
+        *,
+        judged: bool = False,
+        entries: Sequence[repo.Entry] | None = None,
+    ) -> None:
+        self.shelf = shelf
+        self.environments = environments
+        self.wanted = wanted
+        self.finish = finish
+        self.progress = progress
+        self.judged = judged
+        self.entries = entries
+        self.findings: list[Finding] = []
+        self.names: set[str] = set()
+        self.comments: list[Suppression] = []
+        self.policies: tuple[str, ...] = ()
+        self.files = 0
+        self.lasting = False
+        """Whether all that was found depends on files alone, and not on the day."""
 
     def __iter__(self) -> Iterator[Rendered]:
         return _walk(self)
@@ -130,6 +142,7 @@ def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequ
             parts[number] = part_of(told[2], entries[number].path)
             ledger.note(entries[number], told)
     ledger.save()
+    run.lasting = not any(isinstance(told, Part) for told in found)
     return [part for part in parts if part is not None]
 
 
@@ -222,7 +235,7 @@ def _is_first(
     problem = Problem("duplicate-identity", f"`{made.identity}` is made twice; rename one of them", category="fleet")
     found = place(problem, made.mark.file, _place(made, entries))
     related = (Related(_place(first, entries), "first made here"),)
-    findings.append(replace(found, related=related, object=made.identity, env=made.env))
+    findings.append(found._replace(related=related, object=made.identity, env=made.env))
     return False
 
 

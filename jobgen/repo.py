@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.bounds import MAX_BYTES
 from jobgen.files import leads_out
 from jobgen.lock import KUSTOMIZATION, LOCK
 from jobgen.model import Finding, Mark, Severity
-from jobgen.source.limits import MAX_BYTES
 
 SETTINGS = "jobgen.yaml"
 _SOURCES = ("jobs", "overlays", "policies", "schemas")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from textwrap import dedent
 from typing import NamedTuple
 
 from jobgen import repo
@@ -46,6 +45,8 @@ def documented() -> dict[str, RuleDoc]:
 
 def _doc(rule: Rule) -> RuleDoc:
     summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
+    from textwrap import dedent
+
     return RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip())
 
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jobgen.bounds import MAX_FAULTS
 from jobgen.mends import closest, renamed, retyped, spelt
 from jobgen.model import Data, Leaf, Problem
-from jobgen.source.limits import MAX_FAULTS
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place of its own, the problems."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ class Severities(NamedTuple):
         """The finding as bad as it is here, or None if its rule is switched off."""
         for setting in self.rules.get(finding.rule, ()):
             if setting.fits(finding):
-                return None if setting.severity == _OFF else replace(finding, severity=Severity(setting.severity))
+                return None if setting.severity == _OFF else finding._replace(severity=Severity(setting.severity))
         return finding
 
 

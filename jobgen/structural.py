@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from jobgen.bounds import MAX_FAULTS
 from jobgen.budget import Budget
 from jobgen.homes import homes, homeward
 from jobgen.limits import forms, limits
@@ -16,7 +18,6 @@ from jobgen.listkeys import repeated
 from jobgen.mends import NOTHING, renamed, retyped
 from jobgen.model import Data, Key, Leaf, Problem, bare, is_null, sort_of
 from jobgen.schema import TYPES, WORDS, nearest, shown, to_blame
-from jobgen.source.limits import MAX_FAULTS
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place, the problems so far."""
@@ -103,14 +104,15 @@ class _Compiler:
         return simple, self.check(schema)
 
     def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
-        fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
+        properties = schema.get("properties", {})
         extra = schema.get("additionalProperties", True)
         other = self._field(extra) if isinstance(extra, dict) else (None, _anything) if extra else None
         # The server fills in defaults before it looks.
-        required = [
-            key for key in schema.get("required", ()) if "default" not in schema.get("properties", {}).get(key, ())
-        ]
-        return _mapping(fields, other, tuple(required), self._hint, nullable=nullable)
+        required = [key for key in schema.get("required", ()) if "default" not in properties.get(key, ())]
+        fields = _Fields({name: partial(self._field, child) for name, child in properties.items()}, other)
+        # What is wrong with a stranger's schema shall show at once.
+        fields.update({name: fields[name] for name in properties} if self.budget else {})
+        return _mapping(fields, tuple(required), self._hint, nullable=nullable)
 
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         items = self._field(schema.get("items", {}))
@@ -137,9 +139,24 @@ class _Compiler:
         return close
 
 
+class _Fields(dict[str, Field | None]):
+    """The fields of a mapping, each compiled when an object has it: most objects have few of all there are."""
+
+    def __init__(self, known: dict[str, Callable[[], Field]], other: Field | None) -> None:
+        super().__init__()
+        self.known = known
+        self.other = other
+
+    def __missing__(self, key: str) -> Field | None:
+        if key not in self.known:
+            return self.other
+        # A traced key would keep its whole file alive.
+        field = self[str(key)] = self.known[key]()
+        return field
+
+
 def _mapping(
-    fields: dict[str, Field],
-    other: Field | None,
+    fields: _Fields,
     required: tuple[str, ...],
     hint: Callable[[str, list[str]], str],
     *,
@@ -151,9 +168,9 @@ def _mapping(
                 problems.append(_wrong_type(value, name, blame, "a mapping"))
             return
         for key, child in value.items():
-            field = fields.get(key, other)
+            field = fields[key]
             if field is None:
-                _unknown(key, value, name, list(fields), hint, problems)
+                _unknown(key, value, name, list(fields.known), hint, problems)
             elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and is_null(child))):
                 # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)

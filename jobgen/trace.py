@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -157,8 +156,8 @@ class Tracer:
         begins = job.place() if problems else job.mark
         found = (place(problem, job.file.path, begins) for problem in problems)
         return [
-            replace(
-                finding if not _by_kind(finding) else replace(finding, mark=job.framework() or begins),
+            finding._replace(
+                mark=(job.framework() or begins) if _by_kind(finding) else finding.mark,
                 object=identity,
                 env=env,
                 pointer=pointer(_path_to(problem.node, traced.object)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from jobgen import repo
@@ -57,7 +56,7 @@ def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
         groups.setdefault((one.rule, one.mark, one.message, one.env), []).append(one)
     for first, *others in groups.values():
         more = f", and {len(others)} other{'s' if len(others) > 1 else ''} alike" if others else ""
-        yield replace(first, message=f"{first.message}; concerns `{first.object}`{more}")
+        yield first._replace(message=f"{first.message}; concerns `{first.object}`{more}")
 
 
 def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
@@ -124,7 +123,7 @@ def _of_fields(one: Consequence, new: Side) -> Iterator[Finding]:
     unsure = severity(new.manifest(one.new))
     for mark, field in by_mark.items():
         found = _of_field(field, one, mark, len(idle) - 1)
-        yield replace(found, severity=unsure or found.severity)
+        yield found._replace(severity=unsure or found.severity)
 
 
 def _of_field(field: Field, one: Consequence, mark: Mark, more: int) -> Finding:

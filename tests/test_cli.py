@@ -154,3 +154,22 @@ def test_output_is_utf_8_whatever_the_terminal_says(tmp_path: Path) -> None:
 
     assert "für später →".encode() in plain.stdout
     assert (narrow.returncode, narrow.stdout, narrow.stderr) == (0, plain.stdout, b"")
+
+
+@pytest.mark.parametrize(
+    "words", ["lint", "lint jobs", "lint jobs/a.yaml nowhere.yaml", "lint jobs -e prod", "lin jobs"]
+)
+def test_a_lint_of_paths_alone_says_what_it_says_with_options(words: str, tmp_path: Path) -> None:
+    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+    plain = jobgen(repo, *words.split())
+    whole = jobgen(repo, "-C", ".", *words.split())
+
+    assert (plain.returncode, plain.stdout, plain.stderr) == (whole.returncode, whole.stdout, whole.stderr)
+
+
+def test_a_summary_that_cannot_be_written_is_told_and_changes_no_verdict(tmp_path: Path) -> None:
+    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+    done = jobgen(repo, "lint", "--format", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
+
+    assert done.returncode == jobgen(repo, "lint", "--format", "github").returncode
+    assert done.stderr.endswith(b"jobgen: the summary cannot be written: Is a directory\n")

@@ -16,7 +16,8 @@ from examples import EXAMPLES, cases
 from jobgen import catalogue
 from jobgen.commands.fixing import Mended, fixed, put_in_place
 from jobgen.commands.lint import lint_paths
-from jobgen.commands.linting import Asked, lint
+from jobgen.commands.linting import lint
+from jobgen.commands.scope import Asked
 from jobgen.emit import to_yaml
 from jobgen.model import Severity
 from jobgen.pipeline import Run

@@ -8,9 +8,10 @@ import pytest
 ROOT = Path(__file__).parent.parent / "jobgen"
 # From the ground up. A package stands in one row, and its modules know each other.
 ROWS = """
-    pattern
+    pattern bounds
     model fork lock git files memory budget
-    resemblance output path quantity emit source report accelerators demands commandline imagename secretshapes
+    resemblance shorthand
+    output path quantity emit source report accelerators demands commandline imagename secretshapes
     mends
     merge schema amounts baseline blame written
     compare combinations suppress edit jsonpatch kinds normal explain admission crd homes listkeys cel devices
@@ -18,6 +19,7 @@ ROWS = """
     crdrules
     structural policy refusals
     foreignschema repo
+    stamps
     overlay gitops
     view severities roadrules
     queues argocd footprint podnames ways outputs operators
@@ -40,7 +42,9 @@ ROWS = """
     difference
     diffreport transition
     commands
+    terminal
     doors moves
+    interface
     cli
     __main__
 """
@@ -54,17 +58,17 @@ TREES = {name: ast.parse(text) for name, text in SOURCES.items()}
 # What only some modules may do, by the names they would have to use.
 RESERVED = {
     "yaml": {"source.events"},
-    "click": {"cli", "doors", "moves"},
+    "click": {"interface", "doors", "moves"},
     "cel_expr_python": {"cel.engine"},
     "print": set(),
     "exit": set(),
     "SystemExit": {"cli"},
     "sys.exit": set(),
     "os._exit": {"fork"},  # a child must not return into its parent's code
-    "sys.stdout": {"cli", "fork"},  # emptied before a fork, lest both print what is in it
-    "sys.stderr": {"cli", "fork"},
+    "sys.stdout": {"terminal", "fork"},  # emptied before a fork, lest both print what is in it
+    "sys.stderr": {"terminal", "fork"},
     "os.walk": set(),
-    "os.listdir": set(),
+    "os.listdir": {"rules"},  # what rules there are
     "os.scandir": {"repo"},
     ".iterdir": {"output"},  # the tree that it writes
     ".glob": set(),

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -164,12 +165,72 @@ def test_runs_at_the_same_time_do_no_harm(repository):
     assert json.loads(said.pop()) == json.loads(told(repository))
 
 
-def test_it_can_be_switched_off(repository, tmp_path):
-    command = [sys.executable, "-m", "jobgen", "--no-cache", "-C", str(repository), "lint"]
+@pytest.mark.parametrize("words", [("--no-cache", "lint"), ("lint", "--no-cache")])
+def test_it_can_be_switched_off(words, repository, tmp_path):
+    command = [sys.executable, "-m", "jobgen", "-C", str(repository), *words]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
     subprocess.run(command, check=False, capture_output=True, env=environment)
 
     assert not (tmp_path / "cache").exists()
+
+
+def test_what_a_job_that_expires_makes_depends_on_the_day(tmp_path, remembering):
+    write(tmp_path, "jobs/a.yaml", JOB.format(name="a", image="a:latest") + "  run: {expires: 2026-01-31}\n")
+    write(tmp_path, "jobs/b.yaml", JOB.format(name="b", image="b:1"))
+    age(tmp_path)
+    days = ("2026-01-01", "2026-02-01", "2026-01-02")
+    told = [json.loads(lint_paths(tmp_path, (), (), format_="json", today=day).out)["findings"] for day in days]
+
+    assert ["moving-tag" in {finding["rule"] for finding in findings} for findings in told] == [True, False, True]
+
+
+LIGHT = """
+import sys
+from jobgen.cli import main
+sys.argv = ["jobgen", "lint", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(sorted({"click", "jobgen.judge", "jobgen.catalogue"} & set(sys.modules)))
+"""
+
+
+def test_a_lint_of_unchanged_files_says_what_it_said_and_judges_nothing(tmp_path):
+    folder = tmp_path / "repository"
+    for number, image in enumerate(["a:1", "b:latest", "c"]):
+        write(folder, f"jobs/{number}.yaml", JOB.format(name=f"b{number}", image=image))
+    write(folder, "overlays/prod/o.yaml", OVERLAY)
+    write(folder, "jobgen.yaml", "")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    # What is younger than two seconds may change without leaving a trace.
+    time.sleep(2.1)
+
+    def run(*paths):
+        command = [sys.executable, "-c", LIGHT, *paths]
+        done = subprocess.run(command, capture_output=True, cwd=folder, env=environment, text=True, check=False)
+        said, _, modules = done.stdout.rstrip("\n").rpartition("\n")
+        return (done.returncode, said, done.stderr), modules
+
+    for paths in ((), ("jobs/1.yaml",)):
+        first, once = run(*paths)
+        second, again = run(*paths)
+
+        assert first == second
+        assert "moving-tag" in first[1]
+        assert "catalogue" in once
+        assert again == "[]"
+
+    write(folder, "overlays/prod/o.yaml", OVERLAY.replace("ml", "other"))
+    assert "catalogue" in run()[1]
+    assert run()[1] == "[]"
+    write(folder, "jobgen.yaml", "rules: {moving-tag: off}\n")
+    changed, modules = run()
+    assert "catalogue" in modules
+    assert "moving-tag" not in changed[1]
+    (folder / "jobs/1.yaml").unlink()
+    fewer, modules = run()
+    assert "catalogue" in modules
+    assert fewer[2].startswith("2 objects")
 
 
 def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):

@@ -12,10 +12,10 @@ import yamltexts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobgen.bounds import MAX_BYTES
 from jobgen.model import Items, Key, Leaf, Mark, plain
 from jobgen.source import read
 from jobgen.source.exact import compose
-from jobgen.source.limits import MAX_BYTES
 from jobgen.source.lines import read_lines
 
 FOLDER = Path(__file__).parent / "source"

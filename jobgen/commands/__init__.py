@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from jobgen.catalogue import Catalogue, load
-from jobgen.repo import SETTINGS
 from jobgen.report import Report, text
-from jobgen.schema import nearest
 
 
 class Code(IntEnum):
@@ -40,17 +36,3 @@ def stopped(code: Code, message: str, err: str = "") -> Result:
 def counted(count: int, noun: str) -> str:
     """`1 object`, `2 objects`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def environments(shelf: Catalogue, named: Sequence[str]) -> list[str] | Result:
-    """The environments to work on: those named, or all; wrong settings, or one that does not exist, are wrong usage."""
-    if any(finding.mark.file == SETTINGS for finding in shelf.findings):
-        wrong = [finding for finding in load(shelf.root, marked=True).findings if finding.mark.file == SETTINGS]
-        return stopped(Code.USAGE, f"{text.summary(wrong)} in the settings; nothing was done", text.render(wrong))
-    for env in named:
-        if env not in shelf.overlays:
-            known = ", ".join(sorted(shelf.overlays)) or "none"
-            return stopped(
-                Code.USAGE, f"there is no environment `{env}`{nearest(env, list(shelf.overlays))} (known: {known})"
-            )
-    return list(dict.fromkeys(named or shelf.environments()))

@@ -9,7 +9,8 @@ from typing import Any
 
 from jobgen import catalogue, repo
 from jobgen.catalogue import Catalogue
-from jobgen.commands import Code, Result, counted, environments, stopped
+from jobgen.commands import Code, Result, counted, stopped
+from jobgen.commands.environments import environments
 from jobgen.commands.rule import explain_rule, rule_names, unknown
 from jobgen.explain import Explained, NoSuchFieldError, Word, explain
 from jobgen.jobs import jobs_in

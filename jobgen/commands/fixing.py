@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from jobgen import git, repo
 from jobgen.commands import Code, Result, stopped
-from jobgen.commands.linting import Asked, Linted, lint
+from jobgen.commands.linting import lint
+from jobgen.commands.scope import Asked, Linted
 from jobgen.edit import RefusedError, edited
 from jobgen.files import replace_file
 from jobgen.model import Edit, Severity

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from jobgen import catalogue, git
 from jobgen.catalogue import Catalogue
-from jobgen.commands import Code, Result, environments, stopped
+from jobgen.commands import Code, Result, stopped
+from jobgen.commands.environments import environments
 from jobgen.emit import to_yaml
 from jobgen.gitops.argocd import GENERATE_PATHS, SETTINGS, application_set, config_map, generate_paths
 from jobgen.gitops.flux import kustomization

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen import baseline, git, repo
-from jobgen.commands import Code, Result, counted, stopped
-from jobgen.commands.linting import Asked, Linted, lint
-from jobgen.commands.since import new_since
-from jobgen.files import replace_file
+from jobgen import repo
+from jobgen.commands import Code, Result, counted, recall, stopped
+from jobgen.commands.scope import Asked, Linted
 from jobgen.model import Finding, Severity
 from jobgen.report import Report, RuleText, Suppressed, formats, totals
-from jobgen.suppress import is_date
 
 if TYPE_CHECKING:
     from jobgen.commands.fixing import Fixed
@@ -54,30 +51,78 @@ def lint_paths(
     terminal: Terminal = _PLAIN,
 ) -> Result:
     """Judge a whole repository, or the manifests at some paths; `fix` is `safe` or `unsafe` where faults are mended."""
-    if today and not is_date(today):
-        return stopped(Code.USAGE, f"`{today}` is not a date like `2027-01-31`")
+    if today and (wrong := _wrong_day(today)):
+        return wrong
     asked = Asked(directory, paths, envs, stdin, second_opinion, today)
     mended = _fixed(asked, fix, diff=diff) if fix or diff else Result(Code.FINE)
     if diff or mended.code is not Code.FINE:
         return mended
-    linted = lint(asked)
+    linted = _linted(asked)
     if isinstance(linted, Result):
         return linted
     if not linted.objects and not linted.findings and not linted.silenced:
         return stopped(Code.NOTHING, "there is nothing to lint here")
     if write_baseline:
         return _write_baseline(directory / (known or BASELINE), linted)
-    try:
-        if since:
-            linted = new_since(asked, since, linted)
-        findings = linted.findings
-        findings, old = _unknown(directory, known, linted, mend=bool(fix)) if known else (findings, [])
-    except (git.GitError, baseline.BaselineError) as fault:
-        return stopped(Code.USAGE, str(fault))
-    report = _report(linted, findings, old, directory)._replace(show_suppressed=show_suppressed)
+    if since:
+        linted = _since(asked, since, linted)
+        if isinstance(linted, Result):
+            return linted
+    told = _unknown(directory, known, linted, mend=bool(fix)) if known else (linted.findings, [])
+    if isinstance(told, Result):
+        return told
+    report = _report(linted, *told, directory)._replace(show_suppressed=show_suppressed)
     if format_ in _EXPLAINING:
         report = _explained(report, linted.root)
     return _told(report, format_, terminal, mended.err, statistics=statistics)
+
+
+# Everything below that most runs do without is imported where it is needed: a lint of unchanged files is a short one.
+
+
+def _wrong_day(today: str) -> Result | None:
+    from jobgen.suppress import is_date
+
+    return None if is_date(today) else stopped(Code.USAGE, f"`{today}` is not a date like `2027-01-31`")
+
+
+def _linted(asked: Asked) -> Linted | Result:
+    """What is said of the files as they are: remembered if nothing has changed, else found out and remembered."""
+    state = recall.state_of(asked)
+    known = recall.recalled(state)
+    if known is not None:
+        return known
+    from jobgen.commands.linting import lint
+
+    linted = lint(asked)
+    if isinstance(linted, Linted):
+        recall.keep(state, linted)
+    return linted
+
+
+def _since(asked: Asked, revision: str, linted: Linted) -> Linted | Result:
+    """What is new since a revision."""
+    from jobgen.commands.since import new_since
+    from jobgen.git import GitError
+
+    try:
+        return new_since(asked, revision, linted)
+    except GitError as fault:
+        return stopped(Code.USAGE, str(fault))
+
+
+def _write_baseline(path: Path, linted: Linted) -> Result:
+    from jobgen.commands.known import write_baseline
+
+    return write_baseline(path, linted)
+
+
+def _unknown(
+    directory: Path, file: str, linted: Linted, *, mend: bool
+) -> tuple[list[Finding], list[Suppressed]] | Result:
+    from jobgen.commands.known import unknown
+
+    return unknown(directory, file, linted, mend=mend)
 
 
 def _fixed(asked: Asked, fix: str, *, diff: bool) -> Result:
@@ -133,34 +178,6 @@ def _mended(mended: Fixed, words: str) -> str:
     return said + "".join(
         f"{path} was not mended in full: it would show more errors than before\n" for path in mended.left
     )
-
-
-def _write_baseline(path: Path, linted: Linted) -> Result:
-    try:
-        replace_file(path, baseline.to_text(linted.findings).encode(), linted.root)
-    except OSError as fault:
-        return stopped(Code.USAGE, f"`{path}` cannot be written: {fault.strerror}")
-    return Result(Code.FINE, err=f"{counted(len(linted.findings), 'finding')} written to {path}\n")
-
-
-def _unknown(directory: Path, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]]:
-    """The findings that a baseline does not know, and those that it does; what was mended is taken out if asked for."""
-    found = repo.beside(directory / file, file, linted.root)
-    if found.finding:
-        raise baseline.BaselineError(f"`{file}`: {found.finding.message}")
-    try:
-        written = found.content.decode()
-    except UnicodeDecodeError:
-        raise baseline.BaselineError(f"`{file}` is not UTF-8") from None
-    new, old, left = baseline.split(linted.findings, baseline.parse(written))
-    if left and mend:
-        try:
-            replace_file(directory / file, baseline.without(written, left).encode(), linted.root)
-        except OSError as fault:
-            raise baseline.BaselineError(f"`{file}` cannot be written: {fault.strerror}") from None
-    else:
-        new += baseline.stale(left, written, file)
-    return new, [Suppressed(finding, "was there before", "baseline") for finding in old]
 
 
 def _told(report: Report, format_: str, terminal: Terminal, said: str, *, statistics: bool) -> Result:

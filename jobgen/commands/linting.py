@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from jobgen import catalogue, git, repo
-from jobgen.commands import Code, Result, environments, kubeconform, stopped
+from jobgen.commands import Code, Result, kubeconform, stopped
+from jobgen.commands.environments import environments
+from jobgen.commands.scope import Asked, Linted, Scope, is_asked_about, scope_of
 from jobgen.jobs import note_comments
 from jobgen.model import Data, Finding
 from jobgen.pipeline import Run, nothing
@@ -16,44 +16,13 @@ from jobgen.ruledocs import names
 from jobgen.station import Station
 from jobgen.suppress import Silenced, Suppression, idle, silence
 
-_OURS = ("jobs", "overlays", "policies", "schemas", repo.SETTINGS)
-STDIN = "<stdin>"
-
-
-class Asked(NamedTuple):
-    """What is to be linted: a folder, paths in it, environments, standard input; and whether kubeconform is asked."""
-
-    directory: Path
-    paths: Sequence[str] = ()
-    envs: Sequence[str] = ()
-    stdin: bytes | None = None
-    second_opinion: bool = False
-    today: str = ""
-
-
-class Linted(NamedTuple):
-    """What a lint found, and how much it looked at."""
-
-    findings: list[Finding]
-    silenced: list[Silenced]
-    files: int
-    objects: int
-    environments: list[str]
-    rules: frozenset[str]
-    """The names of all rules and policies that were applied."""
-    root: Path
-    comments: list[Suppression]
-    mandatory: frozenset[str]
-    today: str
-
 
 def lint(asked: Asked) -> Linted | Result:
     """Judge a whole repository, or the manifests at some paths."""
     if asked.second_opinion and not kubeconform.installed():
         return stopped(Code.USAGE, kubeconform.MISSING)
-    root = repo.find_root(asked.directory.resolve())
-    ours, loose = _sorted(asked.directory, root, asked.paths)
-    runs = _runs(asked, root, ours, loose)
+    scope = scope_of(asked)
+    runs = _runs(asked, scope)
     if isinstance(runs, Result):
         return runs
     try:
@@ -70,26 +39,26 @@ def lint(asked: Asked) -> Linted | Result:
         objects,
         [name for run in runs for name in run.environments if name],
         _rules(runs),
-        root or asked.directory,
+        scope.root or asked.directory,
         comments,
         runs[0].shelf.mandatory,
         today,
+        lasting=not comments and all(run.lasting for run in runs),
     )
 
 
-def _runs(asked: Asked, root: Path | None, ours: list[str], loose: list[str]) -> list[Run] | Result:
+def _runs(asked: Asked, scope: Scope) -> list[Run] | Result:
     keep = _as_it_is if asked.second_opinion else nothing
     runs: list[Run] = []
-    if root is not None and (ours or not asked.paths):
-        shelf = catalogue.load(root, today=asked.today)
+    if scope.whole and scope.root is not None:
+        shelf = catalogue.load(scope.root, today=asked.today)
         chosen = environments(shelf, asked.envs)
         if isinstance(chosen, Result):
             return chosen
         runs.append(Run(shelf, chosen, finish=keep, judged=True))
-    if loose or asked.stdin is not None or root is None:
-        shelf = catalogue.load(root or asked.directory, today=asked.today)
-        entries = list(_entries(asked.directory, loose or ([] if asked.paths else ["."]), asked.stdin))
-        runs.append(Run(shelf, [""], finish=keep, judged=True, entries=entries))
+    if scope.loose is not None:
+        shelf = catalogue.load(scope.root or asked.directory, today=asked.today)
+        runs.append(Run(shelf, [""], finish=keep, judged=True, entries=scope.loose))
     return runs
 
 
@@ -135,39 +104,3 @@ def _walked(run: Run, *, second_opinion: bool) -> int:
 
 def _as_it_is(made: Data) -> Data:
     return made
-
-
-def _sorted(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Paths that belong to the repository's own folders, from its root; and those that stand for themselves."""
-    ours: list[str] = []
-    loose: list[str] = []
-    for path in paths:
-        full = (directory / path).resolve()
-        inside = root is not None and full.is_relative_to(root) and full != root
-        relative = full.relative_to(root).as_posix() if root and inside else ""
-        if path == "-":
-            continue
-        if root is not None and full == root:
-            ours += _OURS
-        elif relative.split("/")[0] in _OURS and relative:
-            ours.append(relative)
-        else:
-            loose.append(path)
-    return ours, loose
-
-
-def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[repo.Entry]:
-    for path in paths:
-        yield from repo.loose(directory, path)
-    if stdin is not None:
-        yield repo.Entry(STDIN, content=stdin)
-
-
-def is_asked_about(finding: Finding, asked: Asked) -> bool:
-    """Whether a finding is about the paths that were asked about; overlays and kinds are about every job."""
-    ours, loose = _sorted(asked.directory, repo.find_root(asked.directory.resolve()), asked.paths)
-    file = finding.mark.file
-    if not ours or file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)):
-        return True
-    wanted = [*ours, *(path.removeprefix("./") for path in loose), *([STDIN] if asked.stdin is not None else [])]
-    return any(file == path or file.startswith(f"{path.rstrip('/')}/") for path in wanted)

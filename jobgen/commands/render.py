@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from jobgen import catalogue, output, repo
 from jobgen.catalogue import Catalogue
-from jobgen.commands import Code, Result, environments, stopped
+from jobgen.commands import Code, Result, stopped
+from jobgen.commands.environments import environments
 from jobgen.commands.origins import Place, companions, origins, place_of
 from jobgen.commands.tree import Tree, check_tree, write_tree
 from jobgen.emit import to_json, to_yaml

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from jobgen import git
 from jobgen.commands import Result
-from jobgen.commands.linting import Asked, Linted, is_asked_about, lint
+from jobgen.commands.linting import lint
+from jobgen.commands.scope import Asked, Linted, is_asked_about
 from jobgen.model import Finding
 from jobgen.suppress import silence
 

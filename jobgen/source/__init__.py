@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobgen.bounds import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.model import Data, Finding, Mark, Severity, bare
 from jobgen.pattern import pattern
 from jobgen.source.alike import read_alike
-from jobgen.source.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.source.lines import read_lines
 from jobgen.source.scalars import shown
 
@@ -22,16 +21,14 @@ _BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
 _LINE_OF_SPACE = pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One document of a file: its data and where it begins."""
 
     data: Data
     mark: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A file that has been read: its documents, and what is wrong with its text."""
 
     file: str
@@ -102,8 +99,7 @@ def _documents(
         yield _document(chunk, file, findings, marked=marked, alike=alike), _beginning(chunk, file)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stream:
+class _Stream(NamedTuple):
     """The JSON at the beginning of a text, and where YAML goes on, if it does."""
 
     documents: list[tuple[Data, Mark]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobgen.bounds import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
 from jobgen.source import events as libyaml
-from jobgen.source.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.source.nodes import Open, Scalar, Unfit, first_unfit, wants_key
 from jobgen.source.scalars import as_json_key, from_base64, resolve, resolve_as, shown, through_json
 from jobgen.source.templates import blaming_template

@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from jobgen.bounds import MAX_DEPTH
 from jobgen.model import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
 from jobgen.pattern import pattern
-from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import shown, through_json
 
 _SPACE = pattern(r"[ \t\r\n]*")

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from jobgen.bounds import MAX_DEPTH
 from jobgen.model import Data
 from jobgen.pattern import pattern
-from jobgen.source.limits import MAX_DEPTH
 from jobgen.source.scalars import resolve, through_json
 
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import struct
-from calendar import monthrange
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from math import frexp
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobgen.pattern import pattern
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"], True),
@@ -97,6 +97,8 @@ def through_json(value: Any) -> Any:
     if isinstance(value, float):
         # A whole float is written without a point, and so comes back as an integer if it fits.
         if value.is_integer() and abs(value) < 1e21 and not isinstance(value, Wide):
+            from decimal import Decimal
+
             whole = int(Decimal(repr(value)))
             return whole if whole in _INT64 else float(whole)
         return float(value)
@@ -108,6 +110,9 @@ def _is_timestamp(text: str) -> bool:
     match = _TIMESTAMP.match(text)
     if match is None:
         return False
+    # Dates and floats are rare in manifests, and what they need takes long to import.
+    from calendar import monthrange
+
     year, month, day, *clock = (int(part or 0) for part in match.groups())
     hours, minutes, seconds, zone_hours, zone_minutes, *other = clock
     if not 1 <= month <= 12 or not 1 <= day <= monthrange(year, month)[1]:
@@ -122,6 +127,8 @@ def from_base64(text: str) -> str | None:
     digits = text.replace("\r", "").replace("\n", "")
     if not _BASE64.match(digits):
         return None
+    import base64
+
     return _NOT_UTF8.sub("\ufffd", base64.b64decode(digits).decode("utf-8", "surrogateescape"))
 
 
@@ -147,6 +154,8 @@ def _float_key(value: float) -> str:
 
 def _shortest32(value: float) -> str:
     """Go's FormatFloat(value, 'g', -1, 32): the shortest digits that give the same 32-bit float."""
+    from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+
     single = _as32(value)
     exact = Decimal(single)
     # Half of a last digit goes to the even one; but where floats change their spacing, Go rounds it up.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from jobgen.model import Finding, Mark
 from jobgen.pattern import pattern
 from jobgen.source.scalars import shown
@@ -28,7 +26,7 @@ def blaming_template(fault: Finding, line: str, first_column: int = 0) -> Findin
     message = f"this is template text ({shown(line[start:end])}); render it first, or quote it"
     file, line_number = fault.mark[:2]
     mark = Mark(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
-    return replace(fault, rule="template-text", message=message, mark=mark)
+    return fault._replace(rule="template-text", message=message, mark=mark)
 
 
 def _template(line: str) -> tuple[int, int] | None:

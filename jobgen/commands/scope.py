@@ -1,0 +1,100 @@
+"""What a lint is asked about, which files that means, and what it says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen import repo
+
+if TYPE_CHECKING:
+    from jobgen.model import Finding
+    from jobgen.suppress import Silenced, Suppression
+
+STDIN = "<stdin>"
+_OURS = ("jobs", "overlays", "policies", "schemas", repo.SETTINGS)
+
+
+class Asked(NamedTuple):
+    """What is to be linted: a folder, paths in it, environments, standard input; and whether kubeconform is asked."""
+
+    directory: Path
+    paths: Sequence[str] = ()
+    envs: Sequence[str] = ()
+    stdin: bytes | None = None
+    second_opinion: bool = False
+    today: str = ""
+
+
+class Linted(NamedTuple):
+    """What a lint found, and how much it looked at."""
+
+    findings: list[Finding]
+    silenced: list[Silenced]
+    files: int
+    objects: int
+    environments: list[str]
+    rules: frozenset[str]
+    """The names of all rules and policies that were applied."""
+    root: Path
+    comments: list[Suppression]
+    mandatory: frozenset[str]
+    today: str
+    lasting: bool
+    """Whether it is true as long as no file changes."""
+
+
+class Scope(NamedTuple):
+    """The repository and whether it is meant as a whole; and files that stand for themselves, None if nobody asked."""
+
+    root: Path | None
+    whole: bool
+    loose: list[repo.Entry] | None
+
+
+def scope_of(asked: Asked) -> Scope:
+    """The files that are meant."""
+    root = repo.find_root(asked.directory.resolve())
+    ours, loose = _sorted(asked.directory, root, asked.paths)
+    whole = root is not None and bool(ours or not asked.paths)
+    if not loose and asked.stdin is None and root is not None:
+        return Scope(root, whole, None)
+    entries = _entries(asked.directory, loose or ([] if asked.paths else ["."]), asked.stdin)
+    return Scope(root, whole, list(entries))
+
+
+def is_asked_about(finding: Finding, asked: Asked) -> bool:
+    """Whether a finding is about the paths that were asked about; overlays and kinds are about every job."""
+    ours, loose = _sorted(asked.directory, repo.find_root(asked.directory.resolve()), asked.paths)
+    file = finding.mark.file
+    if not ours or file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)):
+        return True
+    wanted = [*ours, *(path.removeprefix("./") for path in loose), *([STDIN] if asked.stdin is not None else [])]
+    return any(file == path or file.startswith(f"{path.rstrip('/')}/") for path in wanted)
+
+
+def _sorted(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Paths that belong to the repository's own folders, from its root; and those that stand for themselves."""
+    ours: list[str] = []
+    loose: list[str] = []
+    for path in paths:
+        full = (directory / path).resolve()
+        inside = root is not None and full.is_relative_to(root) and full != root
+        relative = full.relative_to(root).as_posix() if root and inside else ""
+        if path == "-":
+            continue
+        if root is not None and full == root:
+            ours += _OURS
+        elif relative.split("/")[0] in _OURS and relative:
+            ours.append(relative)
+        else:
+            loose.append(path)
+    return ours, loose
+
+
+def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[repo.Entry]:
+    for path in paths:
+        yield from repo.loose(directory, path)
+    if stdin is not None:
+        yield repo.Entry(STDIN, content=stdin)
