@@ -103,10 +103,8 @@ def _digest(content: bytes) -> bytes:
 
 
 def _plain_of(part: Part, path: str) -> Plain | None:
-    """A part as plain data; None if it speaks of the layers in a way that only this process understands."""
+    """A part as plain data; None if a rule keeps facts that are not."""
     used = part.used
-    if used.hits or used.misses or used.own_misses:
-        return None
     made = tuple((each.env, tuple(each.identity), tuple(each.mark), each.position, each.item) for each in part.made)
     rows = tuple((rule, row.fact, row.path, tuple(row.job)) for rule, row in part.rows)
     findings = tuple(map(plain_finding, part.findings))
@@ -120,23 +118,37 @@ def _plain_of(part: Part, path: str) -> Plain | None:
         made,
         findings,
         tuple(part.names),
-        tuple(used.patches),
+        _plain_use(used),
         rows,
         tuple((tuple(comment.mark), *comment[1:]) for comment in part.comments),
         path,
     )
 
 
+def _plain_use(used: Used) -> Plain:
+    hits, misses = ([(marker, tuple(where)) for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
+    return tuple(used.patches), hits, misses, [tuple(where) for where in used.own_misses]
+
+
+def _use_of(patches: Plain, hits: list[Plain], misses: list[Plain], own_misses: list[Plain]) -> Used:
+    return Used(
+        set(patches),
+        {marker: Where(*where) for marker, where in hits},
+        [(marker, Where(*where)) for marker, where in misses],
+        [Where(*where) for where in own_misses],
+    )
+
+
 def part_of(plain: Plain, path: str) -> Part | None:
     """What a record says; None if the file had another name then, by which all its places are called."""
-    made, findings, names, patches, rows, comments, known_path = plain
+    made, findings, names, used, rows, comments, known_path = plain
     if known_path != path:
         return None
     return Part(
         [Rendered(env, None, Identity(*who), Mark(*mark), *where) for env, who, mark, *where in made],
         [finding_of(each) for each in findings],
         set(names),
-        Used(set(patches), {}, [], []),
+        _use_of(*used),
         [(rule, Row(fact, path_, Where(*job))) for rule, fact, path_, job in rows],
         [Suppression(Mark(*mark), *rest) for mark, *rest in comments],
     )

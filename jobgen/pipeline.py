@@ -78,7 +78,8 @@ def _walk(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.shelf)
     run.findings += tracer.catalogue().findings if run.shelf.findings else ()
     policies = _policies(run) if run.judged else None
-    stations = [Station(run.shelf, name, policies) for name in run.environments]
+    numbers: dict[int, int] = {}
+    stations = [Station(run.shelf, name, policies, numbers) for name in run.environments]
     run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
     if run.failed:
         # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
@@ -97,7 +98,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
             # Files that stand for themselves may well be meant for different clusters.
             if run.entries is not None or _is_first(made, seen, entries, run.findings):
                 yield made
-    run.findings += _dead_deletions([part.used for part in parts], tracer)
+    run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
     run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
     if run.judged:
         if run.entries is None:
@@ -245,16 +246,18 @@ def _place(made: Rendered, entries: Sequence[repo.Entry]) -> Mark:
     return Job(Document({}, file.path), file, made.position, made.item, made.mark).place()
 
 
-def _dead_deletions(used: Sequence[Used], tracer: Tracer) -> list[Finding]:
+def _dead_deletions(used: Sequence[Used], entries: Sequence[repo.Entry], tracer: Tracer) -> list[Finding]:
     """Deletion markers that hit nothing; judged with places, but only where one missed and never hit."""
-    hits = {marker: job for part in used for marker, job in part.hits.items()}
-    suspects = [job for part in used for marker, job in part.misses if marker not in hits]
-    suspects += [job for part in used for job in part.own_misses]
+    hits = {marker: where for part in used for marker, where in part.hits.items()}
+    suspects = [where for part in used for marker, where in part.misses if marker not in hits]
+    suspects += [where for part in used for where in part.own_misses]
     if not suspects:
         return []
     # Whoever shows that a marker does hit something is heard too.
-    heard = {(job.file.path, job.position, job.item): job for job in (*suspects, *hits.values())}
-    return tracer.dead_deletions(heard.values())
+    heard = {where[1:] for where in (*suspects, *hits.values())}
+    files = {path for path, *_ in heard}
+    jobs = jobs_in([entry for entry in entries if entry.path in files], [])
+    return tracer.dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
 
 
 def _idle_patches(run: Run, stations: list[Station], used: set[PatchName], tracer: Tracer) -> list[Finding]:

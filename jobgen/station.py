@@ -12,14 +12,14 @@ from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Identity, Mark, Problem, bare
 from jobgen.overlay import Patch
 from jobgen.places import place
-from jobgen.trace import Job, Tracer
+from jobgen.trace import Job, Tracer, Where
 
 if TYPE_CHECKING:
     from jobgen.judge import Judge
     from jobgen.policy import Guard, Policies
 
 Marker = tuple[int, str]
-"""A deletion marker of an overlay: the mapping that holds it, by identity, and its key."""
+"""A deletion marker of an overlay: the number of the mapping that holds it, and its key."""
 
 
 class Rendered(NamedTuple):
@@ -40,18 +40,20 @@ PatchName = tuple[str, int]
 
 
 class Used(NamedTuple):
-    """What the overlays did while jobs went by: it is the same for forked children, who share the overlays."""
+    """What the overlays did while jobs went by, in words that any process with the same overlays understands."""
 
     patches: set[PatchName]
-    hits: dict[Marker, Job]
-    misses: list[tuple[Marker, Job]]
-    own_misses: list[Job]
+    hits: dict[Marker, Where]
+    misses: list[tuple[Marker, Where]]
+    own_misses: list[Where]
 
 
 class Station:
     """One environment, ready to take jobs."""
 
-    def __init__(self, shelf: Catalogue, name: str, policies: Policies | None = None) -> None:
+    def __init__(
+        self, shelf: Catalogue, name: str, policies: Policies | None = None, numbers: dict[int, int] | None = None
+    ) -> None:
         self.name = name
         self._policies = policies
         self.problems: list[Problem] = []
@@ -59,7 +61,10 @@ class Station:
         environment = self.expander.environment
         self._shelf = shelf
         self._judge: Judge | None = None
-        self._overlays = set(_containers([environment.defaults, environment.patches, shelf.kinds]))
+        # Environments share overlays, and so their numbers; the same overlays always get the same ones.
+        self._numbers: dict[int, int] = {} if numbers is None else numbers
+        for found in _containers([environment.defaults, environment.patches, shelf.kinds]):
+            self._numbers.setdefault(found, len(self._numbers))
 
     @property
     def judge(self) -> Judge:
@@ -121,14 +126,15 @@ class Station:
         return Rendered(self.name, made, identity, job.mark, job.position, job.item)
 
     def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
+        where = Where(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
-            marker = (id(deletion.asked_by), str(deletion.key))
-            if marker[0] not in self._overlays:
-                used.own_misses.extend([] if deletion.found else [job])
+            number = self._numbers.get(id(deletion.asked_by))
+            if number is None:
+                used.own_misses.extend([] if deletion.found else [where])
             elif deletion.found:
-                used.hits.setdefault(marker, job)
+                used.hits.setdefault((number, str(deletion.key)), where)
             else:
-                used.misses.append((marker, job))
+                used.misses.append(((number, str(deletion.key)), where))
 
 
 def _containers(tree: Data) -> Iterator[int]:

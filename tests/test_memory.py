@@ -107,7 +107,8 @@ def test_whatever_changes_is_seen(seed, repository, remembering):
         elif change == "gone":
             (repository / f"jobs/{number}.yaml").unlink(missing_ok=True)
         elif change == "overlay":
-            write(repository, "overlays/prod/o.yaml", OVERLAY.replace("LOG", chance.choice(["LOG", "RANK"])))
+            deleting = chance.choice(["", "    - merge: {env: {LOG: null}}\n", "    - merge: {env: {OLD: null}}\n"])
+            write(repository, "overlays/prod/o.yaml", OVERLAY.replace("LOG", chance.choice(["LOG", "RANK"])) + deleting)
         elif change == "settings":
             write(repository, "jobgen.yaml", chance.choice(["", "rules: {moving-tag: off}\n"]))
         elif change == "policy":

@@ -1,6 +1,7 @@
 """Objects like one that was fine: whoever is not asked about them would have had nothing to say."""
 
 import json
+import marshal
 from itertools import chain, islice
 
 import pytest
@@ -154,3 +155,16 @@ def test_few_are_asked_about_another_tag_and_everybody_about_another_shape(bench
     assert 0 < asked.bit_count() < rules / 4
     assert bench.judge._asked(manifest(made)) == 0
     assert bench.judge._asked(manifest({**made, "status": {}})) == EVERYBODY
+
+
+def test_what_rules_about_all_objects_keep_of_one_can_be_remembered(benches):
+    rows = [
+        row
+        for bench in benches
+        for made in chain.from_iterable(bench.of_rule.values())
+        for _, row in bench.judge.rows(bench.judge.manifest(made))
+    ]
+
+    assert len(rows) > 100
+    for row in rows:
+        marshal.dumps(tuple(row))

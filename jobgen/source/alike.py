@@ -81,13 +81,16 @@ class _Known:
                     ahead.append((child, _Container(container.node[key], number, key)))
 
 
-_known: dict[int, _Known] = {}
+_known: dict[tuple[int, str], _Known] = {}
 
 
 def read_alike(text: str) -> tuple[bool, Data]:
     """Whether a document is of the plain sort, and if so its data, which it may share with others."""
     lines = text.split("\n")
-    known = _known.get(len(lines))
+    # Files of several kinds take turns in many a folder.
+    at = text.find("kind: ")
+    sort = (len(lines), text[at : text.find("\n", at)])
+    known = _known.get(sort)
     if known is not None:
         try:
             data = known.with_lines(lines)
@@ -99,5 +102,5 @@ def read_alike(text: str) -> tuple[bool, Data]:
     if isinstance(data, dict) and _SHORTEST <= len(lines) <= _LONGEST:
         if len(_known) >= _REMEMBERED:
             _known.clear()
-        _known[len(lines)] = _Known(lines, data)
+        _known[sort] = _Known(lines, data)
     return sure, data
