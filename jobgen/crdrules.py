@@ -10,7 +10,7 @@ from typing import Any
 from jobgen.budget import Budget
 from jobgen.cel import Bound, Expression, Failed, Fault, available, bind, compile_cel, mentions
 from jobgen.cel.values import NO_OVERLOAD
-from jobgen.crdvalues import Shape, shape
+from jobgen.crdvalues import Shape, escaped, shape
 from jobgen.model import Data, Problem, bare
 from jobgen.pattern import pattern
 from jobgen.schema import to_blame
@@ -23,6 +23,7 @@ _RULES = "x-kubernetes-validations"
 _NAMES = ("self", "oldSelf")
 _STEP = pattern(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]")
 _TIME = pattern(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|Hours|(?:Millis|S)econds|Minutes))\b")
+_SELF = pattern(r"\bself\b(?:\s*\.\s*([A-Za-z_]\w*)(?!\w*\s*\())?")
 _LONGEST_MESSAGE = 5 * 1024
 
 
@@ -34,7 +35,9 @@ def ruled(judge: Check, schema: dict[str, Any], root: dict[str, Any], budget: Bu
     def compiled() -> tuple[Shape, list[tuple[dict[str, Any], Expression]]]:
         judged = [] if available() else [rule for rule in _rules(schema) if _is_judged(rule)]
         found = [(rule, _expression(rule)) for rule in judged]
-        return shape(schema, root, budget), [(rule, known) for rule, known in found if isinstance(known, Expression)]
+        whole, fields = shape(schema, root, budget), _fields_of(judged)
+        shaped = whole if fields is None else lambda value: whole(_only(value, fields))
+        return shaped, [(rule, known) for rule, known in found if isinstance(known, Expression)]
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         before = len(problems)
@@ -60,6 +63,20 @@ def _violations(
             continue
         message = _unknown(rule, result) if isinstance(result, Failed) else _message(rule, seen)
         yield Problem(_NAME, message, _blamed(rule, value, blame), category="schema")
+
+
+def _fields_of(rules: list[dict[str, Any]]) -> frozenset[str] | None:
+    """The fields of a value that its rules may read; None if one of them may read all."""
+    texts = [text for rule in rules for text in (rule["rule"], rule.get("messageExpression")) if isinstance(text, str)]
+    named = [name for text in texts for name in _SELF.findall(text)]
+    return frozenset(named) if all(named) else None
+
+
+def _only(value: Data, fields: frozenset[str]) -> Data:
+    """A value with no more than its rules read: of a large object that is often a name."""
+    if not isinstance(value, dict):
+        return value
+    return {key: child for key, child in value.items() if key in fields or escaped(key) in fields}
 
 
 def rules_in(schema: Data) -> Iterator[dict[str, Any]]:

@@ -226,7 +226,7 @@ for _door in (gitops, cmp_group, fn_command, init_command, import_command, migra
     cli.add_command(_door)
 
 
-def answer(words: list[str] | None = None) -> Result | int:
+def answer(words: list[str]) -> Result | int:
     """What the command says to its arguments; help and version are printed at once, and come back as an exit code."""
     try:
         result: Result | int = cli.main(words, prog_name="jobgen", standalone_mode=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobgen import repo
 from jobgen.admission import pod_problems
@@ -14,12 +15,15 @@ from jobgen.foreignschema import BrokenSchemaError, compile_foreign
 from jobgen.kinds import Kind
 from jobgen.model import Change, Data, Problem, Severity, bare, derive, plain
 from jobgen.overlay import Cluster
-from jobgen.policy import Guard
+from jobgen.porter import Porter
 from jobgen.resemblance import EVERYBODY, Models
 from jobgen.rulebook import Rulebook
 from jobgen.rules import Row, Rule
 from jobgen.structural import compile_structural
 from jobgen.view import Manifest, text
+
+if TYPE_CHECKING:
+    from jobgen.policy import Guard
 
 Schemas = dict[str, Callable[[Data], list[Problem]] | None]
 
@@ -42,7 +46,7 @@ class Judge:
         kinds: Sequence[Kind],
         cluster: Cluster,
         rules: Iterable[Rule] = (),
-        guard: Guard | None = None,
+        guard: Guard | Porter | None = None,
     ) -> None:
         self.root = root
         self.kinds = {

@@ -16,13 +16,16 @@ from jobgen.jobs import jobs_in
 from jobgen.ledger import Ledger, Opened, Part, Record, part_of
 from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
 from jobgen.places import place
+from jobgen.porter import Door
 from jobgen.stamps import layers_of
 from jobgen.station import PatchName, Rendered, Station, Used
 from jobgen.suppress import Suppression
 from jobgen.trace import Job, Tracer, Where
 
 if TYPE_CHECKING:
-    from jobgen.policy import Policies
+    from pathlib import Path
+
+    from jobgen.policyfiles import PolicyFiles
 
 # What a step needs stays at hand while it is taken for all jobs of a batch.
 _BATCH = 50
@@ -98,6 +101,8 @@ def _walk(run: Run) -> Iterator[Rendered]:
             # Files that stand for themselves may well be meant for different clusters.
             if run.entries is not None or _is_first(made, seen, entries, run.findings):
                 yield made
+    for porter in filter(None, (station.porter for station in stations)):
+        porter.save()
     run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
     run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
     if run.judged:
@@ -110,15 +115,29 @@ def _walk(run: Run) -> Iterator[Rendered]:
     run.findings[:] = sorted(set(run.findings), key=lambda found: (found.mark, found.rule, found.message, found.env))
 
 
-def _policies(run: Run) -> Policies:
+def _policies(run: Run) -> Door:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
-    # Whoever only renders need not wait for CEL.
-    from jobgen.policyfiles import load_policies
-
-    found = load_policies(run.shelf.root)
+    root = run.shelf.root
+    files = [*repo.shipped_policies(root), *repo.own_policies(root)]
+    key = memory.key_of("policies", layers_of(files))
+    known = memory.recall(key)
+    if known is not None:
+        # They are fine; whether anybody has to ask them remains to be seen.
+        run.policies = tuple(known.decode().split("\n"))
+        return Door(key, lambda: _loaded(root).policies)
+    found = _loaded(root)
     run.findings += found.findings
     run.policies = tuple(found.files)
-    return found.policies
+    if not found.findings:
+        memory.keep(key, "\n".join(run.policies).encode())
+    return Door(key, lambda: found.policies)
+
+
+def _loaded(root: Path) -> PolicyFiles:
+    # Whoever only renders need not wait for CEL, nor whoever lints what has passed before.
+    from jobgen.policyfiles import load_policies
+
+    return load_policies(root)
 
 
 def _can_remember(run: Run, stations: list[Station]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobgen import memory
 from jobgen.catalogue import Catalogue
 from jobgen.expand import Expander
 from jobgen.make import facets_of, identity_of, make
@@ -12,6 +14,7 @@ from jobgen.merge import Deletion
 from jobgen.model import Data, Finding, Identity, Mark, Problem, bare
 from jobgen.overlay import Patch
 from jobgen.places import place
+from jobgen.porter import Door, Porter
 from jobgen.trace import Job, Tracer, Where
 
 if TYPE_CHECKING:
@@ -52,10 +55,15 @@ class Station:
     """One environment, ready to take jobs."""
 
     def __init__(
-        self, shelf: Catalogue, name: str, policies: Policies | None = None, numbers: dict[int, int] | None = None
+        self,
+        shelf: Catalogue,
+        name: str,
+        policies: Policies | Door | None = None,
+        numbers: dict[int, int] | None = None,
     ) -> None:
         self.name = name
         self._policies = policies
+        self.porter: Porter | None = None
         self.problems: list[Problem] = []
         self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds), shelf.day)
         environment = self.expander.environment
@@ -79,9 +87,18 @@ class Station:
             self._judge = Judge(shelf.root, shelf.kinds, cluster, rules, self._guard())
         return self._judge
 
-    def _guard(self) -> Guard | None:
-        if self._policies is None:
-            return None
+    def _guard(self) -> Guard | Porter | None:
+        if not isinstance(self._policies, Door):
+            return self._guard_of(self._policies) if self._policies is not None else None
+        door = self._policies
+        facts = (repr(self.expander.environment.cluster), ",".join(sorted(self._shelf.severities.off)))
+        kinds = marshal.dumps([(str(bare(kind.api_version)), kind.name, kind.plural) for kind in self._shelf.kinds], 2)
+        self.porter = Porter(
+            memory.key_of("passed", door.key, self.name, *facts, kinds), lambda: self._guard_of(door.load())
+        )
+        return self.porter
+
+    def _guard_of(self, policies: Policies) -> Guard:
         from jobgen.policy import Facts, Guard
 
         plurals = {
@@ -89,8 +106,8 @@ class Station:
         }
         facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
         off = self._shelf.severities.off
-        kept = tuple(pair for pair in self._policies.policies if pair[0].name not in off)
-        return Guard(self._policies._replace(policies=kept), facts)
+        kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
+        return Guard(policies._replace(policies=kept), facts)
 
     def composition_findings(self, tracer: Tracer) -> list[Finding]:
         """What is wrong with the overlays that make this environment."""

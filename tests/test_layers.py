@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent / "jobgen"
 ROWS = """
     pattern bounds
     model fork lock git files memory budget
-    resemblance shorthand
+    resemblance shorthand glimpse
     output path quantity emit source report accelerators demands commandline imagename secretshapes
     mends
     merge schema amounts baseline blame written
@@ -18,7 +18,7 @@ ROWS = """
     crdvalues limits effects cmp krm runhash sweeps
     crdrules
     structural policy refusals
-    foreignschema repo
+    foreignschema repo porter
     stamps
     overlay gitops
     view severities roadrules
@@ -62,9 +62,9 @@ RESERVED = {
     "cel_expr_python": {"cel.engine"},
     "print": set(),
     "exit": set(),
-    "SystemExit": {"cli"},
+    "SystemExit": set(),
     "sys.exit": set(),
-    "os._exit": {"fork"},  # a child must not return into its parent's code
+    "os._exit": {"cli", "fork"},  # a child must not return into its parent's code
     "sys.stdout": {"terminal", "fork"},  # emptied before a fork, lest both print what is in it
     "sys.stderr": {"terminal", "fork"},
     "os.walk": set(),

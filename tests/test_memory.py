@@ -187,12 +187,10 @@ def test_what_a_job_that_expires_makes_depends_on_the_day(tmp_path, remembering)
 
 LIGHT = """
 import sys
-from jobgen.cli import main
-sys.argv = ["jobgen", "lint", *sys.argv[1:]]
-try:
-    main()
-finally:
-    print(sorted({"click", "jobgen.judge", "jobgen.catalogue"} & set(sys.modules)))
+from jobgen.cli import run
+code = run(["lint", *sys.argv[1:]])
+print(sorted({"click", "jobgen.judge", "jobgen.catalogue"} & set(sys.modules)))
+sys.exit(code)
 """
 
 

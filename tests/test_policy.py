@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from jobgen import repo
 from jobgen.blame import culprit, culprits, node_at, without
 from jobgen.commands.policy import list_policies, run_cases
+from jobgen.glimpse import seen
 from jobgen.model import Severity, bare, mark_of, plain
 from jobgen.policy import Facts, Guard, Policies, compile_policies
-from jobgen.policy.glimpse import seen
 from jobgen.policyfiles import load_policies
 from jobgen.source import read
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.cel import Bound, Expression, Failed, bind, compile_cel
+from jobgen.glimpse import Sight, joined, seen
 from jobgen.model import Data, Leaf, Problem, Severity, bare, plain
 from jobgen.policy.code import NAMES
-from jobgen.policy.glimpse import Sight, joined, seen
 from jobgen.policy.match import Match, Request, plural
 from jobgen.policy.params import Missing, Shelf
 from jobgen.policy.parse import Binding, Policy, Validation
@@ -108,6 +108,11 @@ class Guard:
         if not concerned.policies:
             return None
         return seen(made, concerned.sight) if concerned.sight else made
+
+    def sight(self, api_version: str, kind: str) -> Sight | None:
+        """All that the policies look at in objects of a kind, if they say so; where none means it, only the kind."""
+        concerned = self._concerned(api_version, kind)
+        return concerned.sight if concerned.policies else {"kind": {}}
 
     def _found(self, made: Data, key: tuple[str, str], concerned: _Concerned, *, traced: bool) -> Iterator[Problem]:
         subject = self._subject(made, *key, traced=traced)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jobgen.glimpse import LOOKS_AT, Sight, sight_of
 from jobgen.model import Data, Problem, Severity, bare, plain
 from jobgen.policy.code import IDENTIFIER, RESERVED, Code, names_in, refusal
 from jobgen.policy.format import format_faults
-from jobgen.policy.glimpse import LOOKS_AT, Sight, sight_of
 from jobgen.policy.match import Match, Selector, parse_match, parse_selector
 
 GROUP = "admissionregistration.k8s.io"
