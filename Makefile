@@ -35,6 +35,7 @@ stress: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json
+	$(BIN)/python benchmarks/page.py bench.json
 
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
