@@ -51,6 +51,7 @@ class Run:
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
         judged: bool = False,
+        jobs: Sequence[repo.Entry] | None = None,
         entries: Sequence[repo.Entry] | None = None,
     ) -> None:
         self.shelf = shelf
@@ -59,6 +60,7 @@ class Run:
         self.finish = finish
         self.progress = progress
         self.judged = judged
+        self.jobs = jobs
         self.entries = entries
         self.findings: list[Finding] = []
         self.names: set[str] = set()
@@ -87,7 +89,9 @@ def _walk(run: Run) -> Iterator[Rendered]:
     if run.failed:
         # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
         stations = []
-    entries = list(repo.jobs(run.shelf.root)) if run.entries is None else run.entries
+    entries = run.entries if run.entries is not None else run.jobs
+    if entries is None:
+        entries = list(repo.jobs(run.shelf.root))
     run.files = len(entries)
     parts = _remembered(run, stations, tracer, entries) if _can_remember(run, stations) else None
     if parts is None:

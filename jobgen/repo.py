@@ -88,9 +88,10 @@ def loose(folder: Path, path: str) -> Iterator[Entry]:
         yield Entry(path, full)
         return
     inside = os.path.realpath(full) + os.sep
-    for entry in _below(full, path, _ENDINGS, inside):
-        if not _is_of_a_tree(entry.full):
-            yield entry._replace(path=os.path.normpath(entry.path).replace(os.sep, "/"))
+    base = os.path.normpath(path).replace(os.sep, "/")
+    for entry in _below(full, base, _ENDINGS, inside):
+        if not entry.full.endswith((LOCK, KUSTOMIZATION)) or not _is_of_a_tree(entry.full):
+            yield entry._replace(path=entry.path.removeprefix("./")) if base == "." else entry
 
 
 def _is_of_a_tree(full: str) -> bool:

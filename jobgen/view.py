@@ -28,6 +28,8 @@ def items(node: Data) -> list[Data]:
 
 def text(node: Data) -> str:
     """The string that a leaf holds; empty if it holds anything else."""
+    if type(node) is str:
+        return node
     value = bare(node)
     return value if isinstance(value, str) else ""
 
@@ -93,7 +95,7 @@ class Container:
 class Pod:
     """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
 
-    __slots__ = ("containers", "gpus", "init_containers", "main", "metadata", "partial", "role", "spec", "template")
+    __slots__ = ("_gpus", "containers", "init_containers", "main", "metadata", "partial", "role", "spec", "template")
 
     def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
         self.template = template
@@ -106,9 +108,15 @@ class Pod:
         self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
         self.main = _main(self.containers, role.manifest.kind)
         """The container that trains: the one its operator looks for, or the first."""
-        held = sum(container.gpus for container in self.containers)
-        self.gpus = max([held, *(container.gpus for container in self.init_containers)])
+        self._gpus: int | None = None
+
+    @property
+    def gpus(self) -> int:
         """How many accelerators one such pod holds."""
+        if self._gpus is None:
+            held = sum(container.gpus for container in self.containers)
+            self._gpus = max([held, *(container.gpus for container in self.init_containers)])
+        return self._gpus
 
     @property
     def volumes(self) -> Iterator[dict[str, Data]]:

@@ -17,11 +17,11 @@ from jobgen.station import Station
 from jobgen.suppress import Silenced, Suppression, idle, silence
 
 
-def lint(asked: Asked) -> Linted | Result:
-    """Judge a whole repository, or the manifests at some paths."""
+def lint(asked: Asked, scope: Scope | None = None) -> Linted | Result:
+    """Judge a whole repository, or the manifests at some paths; `scope` if the files have been looked for already."""
     if asked.second_opinion and not kubeconform.installed():
         return stopped(Code.USAGE, kubeconform.MISSING)
-    scope = scope_of(asked)
+    scope = scope or scope_of(asked)
     runs = _runs(asked, scope)
     if isinstance(runs, Result):
         return runs
@@ -55,7 +55,7 @@ def _runs(asked: Asked, scope: Scope) -> list[Run] | Result:
         chosen = environments(shelf, asked.envs)
         if isinstance(chosen, Result):
             return chosen
-        runs.append(Run(shelf, chosen, finish=keep, judged=True))
+        runs.append(Run(shelf, chosen, finish=keep, judged=True, jobs=scope.jobs))
     if scope.loose is not None:
         shelf = catalogue.load(scope.root or asked.directory, today=asked.today)
         runs.append(Run(shelf, [""], finish=keep, judged=True, entries=scope.loose))

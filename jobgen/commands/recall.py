@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import memory, repo
-from jobgen.commands.scope import Asked, Linted, scope_of
+from jobgen.commands.scope import Asked, Linted, Scope, scope_of
 from jobgen.shorthand import finding_of, plain_finding
 from jobgen.stamps import is_young, layers_of, stamp_of
 
@@ -25,6 +25,7 @@ class State(NamedTuple):
     moment: int
     settled: bool
     """Whether no file was so young that it may change without leaving a trace."""
+    scope: Scope
 
 
 def state_of(asked: Asked) -> State | None:
@@ -33,7 +34,7 @@ def state_of(asked: Asked) -> State | None:
         return None
     moment = time.time_ns()
     scope = scope_of(asked)
-    entries = [*(repo.jobs(scope.root) if scope.root and scope.whole else ()), *(scope.loose or ())]
+    entries = [*scope.jobs, *(scope.loose or ())]
     stamps = [stamp_of(entry.full) if entry.finding is None else None for entry in entries]
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(entries):
@@ -44,7 +45,7 @@ def state_of(asked: Asked) -> State | None:
     digest.update(marshal.dumps(known, 2))
     where = (str(asked.directory.resolve()), str(scope.root or ""), str(asked.directory))
     key = memory.key_of("lint", *where, "\n".join(asked.paths), "\n".join(asked.envs), asked.today)
-    return State(key, digest.digest(), moment, not any(is_young(stamp, moment) for stamp in known))
+    return State(key, digest.digest(), moment, not any(is_young(stamp, moment) for stamp in known), scope)
 
 
 def recalled(state: State | None) -> Linted | None:

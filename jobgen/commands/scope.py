@@ -46,10 +46,11 @@ class Linted(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The repository and whether it is meant as a whole; and files that stand for themselves, None if nobody asked."""
+    """The repository, if it is meant as a whole its jobs; and files that stand for themselves, None if nobody asked."""
 
     root: Path | None
     whole: bool
+    jobs: list[repo.Entry]
     loose: list[repo.Entry] | None
 
 
@@ -58,10 +59,11 @@ def scope_of(asked: Asked) -> Scope:
     root = repo.find_root(asked.directory.resolve())
     ours, loose = _sorted(asked.directory, root, asked.paths)
     whole = root is not None and bool(ours or not asked.paths)
+    jobs = list(repo.jobs(root)) if root is not None and whole else []
     if not loose and asked.stdin is None and root is not None:
-        return Scope(root, whole, None)
+        return Scope(root, whole, jobs, None)
     entries = _entries(asked.directory, loose or ([] if asked.paths else ["."]), asked.stdin)
-    return Scope(root, whole, list(entries))
+    return Scope(root, whole, jobs, list(entries))
 
 
 def is_asked_about(finding: Finding, asked: Asked) -> bool:
