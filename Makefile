@@ -31,7 +31,8 @@ test: .venv/ready
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
 stress: .venv/ready
-	$(BIN)/pytest --stress tests/test_unbreakable.py tests/test_trespass.py tests/test_disk.py tests/test_output.py
+	$(BIN)/pytest --stress tests/test_unbreakable.py tests/test_trespass.py tests/test_disk.py tests/test_output.py \
+		tests/test_resemblance.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json

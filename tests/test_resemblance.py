@@ -95,21 +95,27 @@ def benches(tmp_path_factory):
     return [Bench(tmp_path_factory.mktemp("empty"), cluster) for cluster in CLUSTERS]
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
-@given(st.data())
-def test_who_is_not_asked_would_have_said_nothing(benches, data):
-    bench = data.draw(st.sampled_from(benches))
-    made = bench.surveyed(data.draw(st.sampled_from(bench.fine)))
-    places = list(leaves(made))
-    for _ in range(60):
-        changed = made
-        for path, value in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3)):
-            others = [*bench.pool[field_of(path), type(value)], *(word for word in NASTY if type(word) is type(value))]
-            changed = replaced(changed, path, data.draw(st.sampled_from(others or [value])))
+def test_who_is_not_asked_would_have_said_nothing(benches, stress):
+    @settings(derandomize=True, deadline=None, max_examples=60 * stress)
+    @given(st.data())
+    def law(data):
+        bench = data.draw(st.sampled_from(benches))
+        made = bench.surveyed(data.draw(st.sampled_from(bench.fine)))
+        places = list(leaves(made))
+        for _ in range(60):
+            changed = made
+            for path, value in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3)):
+                others = [
+                    *bench.pool[field_of(path), type(value)],
+                    *(word for word in NASTY if type(word) is type(value)),
+                ]
+                changed = replaced(changed, path, data.draw(st.sampled_from(others or [value])))
 
-        suspected = bench.judge.suspects([bench.judge.manifest(changed)])
+            suspected = bench.judge.suspects([bench.judge.manifest(changed)])
 
-        assert bool(suspected) == bool(bench.judge(changed)), changed
+            assert bool(suspected) == bool(bench.judge(changed)), changed
+
+    law()
 
 
 def good_neighbours(bench, rule, bad):

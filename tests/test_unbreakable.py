@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +153,9 @@ def twisted(content: bytes, rng: random.Random) -> bytes:
         (holder, key), (other, name) = rng.choice(found), rng.choice(found)
         match rng.randrange(4):
             case 0:
-                holder[key] = rng.choice(ODD)
+                holder[key] = deepcopy(rng.choice(ODD))
             case 1:
-                holder[key] = rng.choice(ODDER)
+                holder[key] = deepcopy(rng.choice(ODDER))
             case 2:
                 holder[key], other[name] = json.loads(json.dumps([other[name], holder[key]], default=str))
             case _ if isinstance(holder, dict):
