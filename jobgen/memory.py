@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 _DIGEST = 16
+# What nobody has looked up for so long, or does not fit, is forgotten; once a day is enough to see to it.
+_DAY = 24 * 60 * 60
+_KEPT = 30 * _DAY
+_MOST_BYTES = 512 * 1024 * 1024
+_TIDIED = "tidied"
 _folder: str = ""
 _salt: bytes = b""
 
@@ -81,8 +89,36 @@ def keep(key: str, content: bytes) -> None:
         with open(draft, "wb") as stream:
             stream.write(blake2b(content, digest_size=_DIGEST).digest() + content)
         os.replace(draft, path)
+        _tidy(os.path.join(_folder, _TIDIED))
     except OSError:
         pass
+
+
+def _tidy(marker: str) -> None:
+    """Forget what is old, and the oldest of what is too much, unless somebody did so today."""
+    now = time.time()
+    with suppress(OSError):
+        if now - os.stat(marker).st_mtime < _DAY:
+            return
+    with open(marker, "wb"):
+        os.utime(marker)
+    room = _MOST_BYTES
+    for used, size, path in sorted(_entries(), reverse=True):
+        room -= size
+        if room < 0 or now - used > _KEPT:
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def _entries() -> Iterator[tuple[float, int, str]]:
+    """All that is kept: when it was last used, how large it is, and where it stands."""
+    with os.scandir(_folder) as folders:
+        for folder in folders:
+            if folder.is_dir(follow_symlinks=False):
+                with os.scandir(folder) as files:
+                    for file in files:
+                        status = file.stat(follow_symlinks=False)
+                        yield max(status.st_atime, status.st_mtime), status.st_size, file.path
 
 
 def _path(key: str) -> str:

@@ -69,7 +69,7 @@ RESERVED = {
     "sys.stderr": {"terminal", "fork"},
     "os.walk": set(),
     "os.listdir": {"rules"},  # what rules there are
-    "os.scandir": {"repo"},
+    "os.scandir": {"repo", "memory"},  # memory: its own folder
     ".iterdir": {"output"},  # the tree that it writes
     ".glob": set(),
     ".rglob": set(),

@@ -243,3 +243,25 @@ def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
 
     assert told(tmp_path, "a.yaml") == told(tmp_path, "a.yaml") == forgetting(tmp_path, "a.yaml")
     assert '"fixable": true' in told(tmp_path, "a.yaml")
+
+
+def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
+    def kept(name, *, days, size=0):
+        memory.keep(memory.key_of(name), name.encode())
+        path = Path(memory._path(memory.key_of(name)))
+        # A hole in a file takes no room on the disk.
+        os.truncate(path, size or path.stat().st_size)
+        os.utime(path, (time.time() - days * 86400,) * 2)
+        return path
+
+    paths = [kept("young", days=1), kept("old", days=31)]
+    paths += [kept(f"large {days}", days=days, size=200 * 1024 * 1024) for days in (2, 3, 4)]
+    memory.keep(memory.key_of("today"), b"nobody looks a second time")
+    assert [path.exists() for path in paths] == [True] * 5
+
+    os.utime(remembering / "tidied", (0, 0))
+    memory.keep(memory.key_of("tomorrow"), b"")
+
+    assert [path.exists() for path in paths] == [True, False, True, True, False]
+    assert memory.recall(memory.key_of("young")) == b"young"
+    assert memory.recall(memory.key_of("tomorrow")) == b""
