@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import page
+import pytest
 import render
 from promise import Row, growing
 from repository import write_jobs, write_manifests
@@ -68,3 +71,25 @@ def test_the_page_takes_new_numbers_and_keeps_its_words():
     assert filled.split(page.END)[1] == words.split(page.END)[1]
     assert filled.split(page.BEGIN)[0] == words.split(page.BEGIN)[0]
     assert len(ET.fromstring(page.growth(rows)).findall("{*}circle")) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
+def test_one_process_or_many_with_memory_or_without_say_the_same(tmp_path):
+    write_jobs(tmp_path, 450, faults=0.05)
+    cores = os.sched_getaffinity(0)
+    one = f"import os; os.sched_setaffinity(0, {{{min(cores)}}})"
+    told = set()
+    for first, options in ((one, ["--no-cache"]), ("", ["--no-cache"]), ("", []), ("", [])):
+        command = f"{first}\nimport sys; from jobgen.cli import run; sys.exit(run(sys.argv[1:]))"
+        done = subprocess.run(
+            [sys.executable, "-c", command, *options, "lint", "--format", "json"],
+            cwd=tmp_path,
+            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        told.add(done.stdout)
+
+    assert len(told) == 1
+    assert len(json.loads(told.pop())["findings"]) > 20
