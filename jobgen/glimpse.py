@@ -22,7 +22,7 @@ def sight_of(paths: str) -> Sight:
     tree: Sight = {}
     for path in paths.split():
         node = tree
-        for step in path.split("."):
+        for step in filter(None, path.split(".")):
             node = node.setdefault(step, {})
     return tree
 
@@ -44,15 +44,22 @@ def seen(value: Data, sight: Sight) -> Data:
     if not sight:
         return value
     if isinstance(value, dict):
-        found = {}
+        wanted: Sight = {}
         for step, below in sight.items():
             if step[0] != "*":
                 if step in value:
-                    found[step] = seen(value[step], below)
+                    _want(step, below, wanted)
             else:
-                ending = step[1:]
-                found.update((key, seen(child, below)) for key, child in value.items() if key.endswith(ending))
-        return found
-    if isinstance(value, list) and "*" in sight:
+                for key in value:
+                    if key.endswith(step[1:]):
+                        _want(key, below, wanted)
+        return {key: seen(value[key], below) for key, below in wanted.items()}
+    if isinstance(value, list) and [*sight] == ["*"]:
         return [seen(child, sight["*"]) for child in value]
     return value
+
+
+def _want(key: str, below: Sight, wanted: Sight) -> None:
+    """Look behind a key, at all that any step which means it looks at."""
+    known = wanted.get(key)
+    wanted[key] = below if known is None else joined(known, below) if known and below else _WHOLE

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from jobgen import repo
 from jobgen.blame import culprit, culprits, node_at, without
 from jobgen.commands.policy import list_policies, run_cases
-from jobgen.glimpse import seen
+from jobgen.glimpse import joined, seen, sight_of
 from jobgen.model import Severity, bare, mark_of, plain
 from jobgen.policy import Facts, Guard, Policies, compile_policies
 from jobgen.policyfiles import load_policies
@@ -425,6 +425,29 @@ def test_a_shipped_policy_looks_at_nothing_but_what_it_says(seed):
             assert bool(list(alone.problems(made, Facts()))) == bool(list(alone.problems(glimpse, Facts()))), (
                 policy.name
             )
+
+
+STEPS = st.sampled_from(["a", "b", "ab", "*", "*b", "0"])
+SIGHTS = st.lists(st.lists(STEPS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=4).map(" ".join)
+TREES = st.recursive(
+    st.sampled_from(["x", 1]),
+    lambda below: (
+        st.dictionaries(st.sampled_from(["a", "b", "ab", "0"]), below, max_size=4) | st.lists(below, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=500)
+@given(TREES, SIGHTS, SIGHTS)
+def test_whoever_looks_with_others_sees_no_less(tree, paths, others):
+    sight = sight_of(paths)
+
+    assert seen(seen(tree, joined(sight, sight_of(others))), sight) == seen(tree, sight)
+
+
+def test_a_path_with_a_step_too_many_is_that_path():
+    assert sight_of("spec..replicas .spec.a. b") == sight_of("spec.replicas spec.a b")
 
 
 def test_every_shipped_policy_without_params_says_what_it_looks_at():
