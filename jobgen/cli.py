@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -10,10 +11,10 @@ from pathlib import Path
 
 from jobgen import memory
 from jobgen.commands import Code, Result, stopped
-from jobgen.repo import fingerprint
 from jobgen.terminal import finish, run_lint
 
 _PATTERN = frozenset("*?[~$%")
+_UNPRINTABLE = (errno.ENOSPC, errno.EPIPE)
 
 
 def main() -> None:
@@ -30,16 +31,25 @@ def run(words: list[str]) -> int:
     try:
         result = _answer(words)
         return finish(result) if isinstance(result, Result) else result
+    except KeyboardInterrupt:
+        return 130
     except Exception as fault:
         if "--traceback" in words:
             raise
+        if isinstance(fault, OSError) and fault.errno in _UNPRINTABLE:
+            # Help is printed before it gets here.
+            return finish(stopped(Code.BROKEN, f"the output cannot be written: {fault.strerror}"))
         message = f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)"
         return finish(stopped(Code.BROKEN, message))
 
 
 def _answer(words: list[str]) -> Result | int:
+    try:
+        os.getcwd()
+    except OSError:
+        return stopped(Code.USAGE, "the folder that this was started in is gone")
     if is_plain_lint(words, os.environ):
-        memory.switch_on(memory.default_folder(), fingerprint())
+        memory.switch_on(memory.default_folder(), memory.fingerprint())
         return run_lint(Path(), tuple(words[1:]))
     from jobgen.interface import answer
 

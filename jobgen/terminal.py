@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,7 +23,7 @@ def run_lint(
     from jobgen.commands.lint import Terminal, lint_paths
     from jobgen.report import formats
 
-    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    stdin = (sys.stdin.buffer.read() if sys.stdin else b"") if "-" in paths else None
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     colour = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     terminal = Terminal(_columns() if on_terminal else _WIDTH, colour)
@@ -56,10 +57,11 @@ def finish(result: Result) -> int:
         _write(sys.stdout, result.out.encode("utf-8", "surrogateescape"))
         _write(sys.stderr, result.err.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        # What is still buffered cannot be written either, and Python would complain while closing.
+        # What is still buffered cannot be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
-            _write(sys.stderr, f"jobgen: the output cannot be written: {error.strerror}\n".encode())
+            with suppress(OSError):
+                _write(sys.stderr, f"jobgen: the output cannot be written: {error.strerror}\n".encode())
             return Code.BROKEN
     return int(result.code)
 

@@ -173,3 +173,27 @@ def test_a_summary_that_cannot_be_written_is_told_and_changes_no_verdict(tmp_pat
 
     assert done.returncode == jobgen(repo, "lint", "--format", "github").returncode
     assert done.stderr.endswith(b"jobgen: the summary cannot be written: Is a directory\n")
+
+
+GONE = "jobgen: the folder that this was started in is gone\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("{jobgen} lint - <&-", 3, "jobgen: there is nothing to lint here\n"),
+        ("{jobgen} --help > /dev/full", 4, "jobgen: the output cannot be written: No space left on device\n"),
+        ("{jobgen} lint 2> /dev/full", 4, ""),
+        (
+            "mkdir gone; cd gone; rmdir ../gone; {jobgen} lint",
+            2,
+            GONE,
+        ),
+    ],
+)
+def test_odd_surroundings_end_in_a_word_or_a_code(shell: str, code: int, said: str, tmp_path: Path) -> None:
+    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+    script = shell.format(jobgen=f"{shlex.quote(sys.executable)} -m jobgen")
+    done = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, timeout=30, check=False)
+
+    assert (done.returncode, done.stderr) == (code, said)
