@@ -124,7 +124,16 @@ def read_source(file: repo.File, findings: list[Finding], *, marked: bool = Fals
         return Source(file.path, ())
     source = read(file.content, file.path, marked=marked, alike=alike)
     findings += source.findings
-    return source
+    if marked or alike:
+        return source
+    # Equal texts may have become one mapping; in layers, whoever asks for a deletion is known by where it stands.
+    return source._replace(documents=tuple(each._replace(data=_unshared(each.data)) for each in source.documents))
+
+
+def _unshared(tree: Data) -> Data:
+    if isinstance(tree, dict):
+        return {key: _unshared(child) for key, child in tree.items()}
+    return [_unshared(child) for child in tree] if isinstance(tree, list) else tree
 
 
 def faults(data: Data, format_name: str) -> list[Problem]:

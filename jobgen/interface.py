@@ -11,7 +11,6 @@ from jobgen import __version__, memory
 from jobgen.commands import Code, Result, stopped
 from jobgen.doors import cmp_group, env_option, fn_command, gitops, init_command, root_of, today_option
 from jobgen.moves import import_command, migrate_command
-from jobgen.repo import fingerprint
 from jobgen.terminal import Progress, run_lint
 
 _FORMATS = ["text", "concise", "json", "sarif", "junit", "github", "gitlab", "tap", "auto"]
@@ -36,7 +35,7 @@ _no_cache = click.option(
 def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
     """Training jobs written once, layered by overlays, spelt for their operator."""
     if not no_cache:
-        memory.switch_on(memory.default_folder(), fingerprint())
+        memory.switch_on(memory.default_folder(), memory.fingerprint())
     # main looks for --traceback itself: a fault may come before arguments are read.
     context.obj = Path(directory)
 

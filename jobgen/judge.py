@@ -102,9 +102,14 @@ class Judge:
             lambda made: self.admission(self.manifest(made), _SCHEMA),
             lambda made: self.admission(self.manifest(made), _METADATA),
             lambda made: self.admission(self.manifest(made), _PODS),
-            lambda made: plain(self.guard.looked_at(made)) if self.guard else None,
+            self._look_as_policies_do,
             *(lambda made, bit=1 << rule: self.rulebook.problems(self.manifest(made), bit) for rule in rules),
         ]
+
+    def _look_as_policies_do(self, made: Data) -> None:
+        """Read what the policies read."""
+        if self.guard is not None:
+            plain(self.guard.looked_at(made))
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
         """What the rules about all objects keep of this one."""

@@ -21,8 +21,6 @@ from jobgen.suppress import Suppression
 from jobgen.trace import Where
 
 _MOST = 300_000
-# What becomes of a job that expires depends on the day, and not on its file alone.
-_DATED = b"expires"
 
 
 class Part(NamedTuple):
@@ -36,8 +34,8 @@ class Part(NamedTuple):
     comments: list[Suppression]
 
 
-Record = tuple[Stamp, bytes, Plain]
-"""A file as it was, the digest of its content, and what was said of it."""
+Record = tuple[Stamp, int, bytes, Plain]
+"""A file as it was, at which moment, the digest of its content, and what was said of it."""
 
 
 class Ledger:
@@ -46,11 +44,10 @@ class Ledger:
     def __init__(self, *base: bytes | str) -> None:
         self._key = memory.key_of("ledger", *base)
         self._known: dict[str, Record] = {}
-        self._saved = 0
         self._new: dict[str, Record] = {}
         found = memory.recall(self._key)
         if found is not None:
-            self._saved, self._known = marshal.loads(found)  # noqa: S302 -- only our own words come back
+            self._known = marshal.loads(found)  # noqa: S302 -- only our own words come back
 
     def part(self, entry: repo.Entry) -> Part | None:
         """What is known of a file; None if it must be looked at."""
@@ -58,12 +55,14 @@ class Ledger:
         stamp = stamp_of(entry.full) if known else None
         if known is None or stamp is None:
             return None
-        if stamp != known[0] or is_young(stamp, self._saved):
+        was, moment, digest, said = known
+        if stamp != was or is_young(stamp, moment):
+            now = time.time_ns()
             file = repo.read(entry)
-            if file.finding or _digest(file.content) != known[1]:
+            if file.finding or _digest(file.content) != digest:
                 return None
-            self._new[entry.full] = (stamp, *known[1:])
-        return part_of(known[2], entry.path)
+            self._new[entry.full] = (stamp, now, digest, said)
+        return part_of(said, entry.path)
 
     def note(self, entry: repo.Entry, record: Record) -> None:
         """Keep what was said of a file."""
@@ -73,15 +72,16 @@ class Ledger:
         """Write down what is new."""
         if self._new:
             kept = {**self._known, **self._new} if len(self._known) < _MOST else self._new
-            memory.keep(self._key, marshal.dumps((time.time_ns(), kept)))
+            memory.keep(self._key, marshal.dumps(kept))
 
 
 class Opened:
     """A file that is about to be looked at, as it is now."""
 
-    __slots__ = ("_content", "_stamp", "entry")
+    __slots__ = ("_content", "_moment", "_stamp", "entry")
 
     def __init__(self, entry: repo.Entry) -> None:
+        self._moment = time.time_ns()
         # The stamp is older than what is read, so a change in between is seen the next time.
         self._stamp = stamp_of(entry.full) if entry.content is None and entry.finding is None else None
         file = repo.read(entry)
@@ -90,12 +90,12 @@ class Opened:
 
     def record(self, part: Part) -> Record | Part:
         """What was said of it, as a record if it can be kept."""
-        if self._stamp is None or self._content is None or _DATED in self._content:
+        if self._stamp is None or self._content is None or part.used.days:
             return part
         plain = _plain_of(part, self.entry.path)
         if plain is None:
             return part
-        return (self._stamp, _digest(self._content), plain)
+        return (self._stamp, self._moment, _digest(self._content), plain)
 
 
 def _digest(content: bytes) -> bytes:
@@ -136,6 +136,7 @@ def _use_of(patches: Plain, hits: list[Plain], misses: list[Plain], own_misses: 
         {marker: Where(*where) for marker, where in hits},
         [(marker, Where(*where)) for marker, where in misses],
         [Where(*where) for where in own_misses],
+        [],
     )
 
 

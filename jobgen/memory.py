@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 _DIGEST = 16
@@ -20,6 +21,8 @@ _DAY = 24 * 60 * 60
 _KEPT = 30 * _DAY
 _MOST_BYTES = 512 * 1024 * 1024
 _TIDIED = "tidied"
+# What is remembered depends on them too: how YAML is read, and how CEL is evaluated.
+_LIBRARIES = ("yaml", "cel_expr_python")
 _folder: str = ""
 _salt: bytes = b""
 
@@ -35,6 +38,26 @@ def default_folder() -> Path | None:
         return None
     inside = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
     return home / inside / "jobgen"
+
+
+def fingerprint() -> str:
+    """What tells this jobgen from another: the names, sizes and times of its own files, and of what it is built on."""
+    files: list[str] = []
+    pending = [os.path.dirname(__file__)]
+    while pending:
+        with os.scandir(pending.pop()) as found:
+            for entry in found:
+                if entry.is_dir():
+                    pending.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    files.append(_stamped(entry.path, entry.stat()))
+    for spec in map(PathFinder.find_spec, _LIBRARIES):
+        files += [_stamped(spec.origin, os.stat(spec.origin))] if spec and spec.origin else []
+    return "\n".join(sorted(files))
+
+
+def _stamped(path: str, status: os.stat_result) -> str:
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def switch_on(folder: Path | None, salt: str) -> None:
@@ -91,7 +114,8 @@ def keep(key: str, content: bytes) -> None:
         os.replace(draft, path)
         _tidy(os.path.join(_folder, _TIDIED))
     except OSError:
-        pass
+        with suppress(OSError):
+            os.unlink(draft)
 
 
 def _tidy(marker: str) -> None:

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING
 
 from jobgen import memory, repo
 from jobgen.catalogue import Catalogue
-from jobgen.expand import Document
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
 from jobgen.ledger import Ledger, Opened, Part, Record, part_of
-from jobgen.model import Data, Finding, Identity, Mark, Problem, Related, Severity
+from jobgen.model import Data, Finding, Identity, Problem, Severity
 from jobgen.places import place
 from jobgen.porter import Door
 from jobgen.stamps import layers_of
-from jobgen.station import PatchName, Rendered, Station, Used
+from jobgen.station import PatchName, Rendered, Station, Used, unused
 from jobgen.suppress import Suppression
 from jobgen.trace import Job, Tracer, Where
+from jobgen.twins import is_first
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jobgen.policyfiles import PolicyFiles
 
 # What a step needs stays at hand while it is taken for all jobs of a batch.
@@ -51,6 +49,7 @@ class Run:
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
         judged: bool = False,
+        layers: bytes = b"",
         jobs: Sequence[repo.Entry] | None = None,
         entries: Sequence[repo.Entry] | None = None,
     ) -> None:
@@ -60,6 +59,8 @@ class Run:
         self.finish = finish
         self.progress = progress
         self.judged = judged
+        self.layers = layers
+        """What the layers were before anybody read them, if something is to be remembered."""
         self.jobs = jobs
         self.entries = entries
         self.findings: list[Finding] = []
@@ -103,7 +104,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
         run.comments += part.comments
         for made in part.made:
             # Files that stand for themselves may well be meant for different clusters.
-            if run.entries is not None or _is_first(made, seen, entries, run.findings):
+            if run.entries is not None or is_first(made, seen, entries, run.findings):
                 yield made
     for porter in filter(None, (station.porter for station in stations)):
         porter.save()
@@ -121,15 +122,14 @@ def _walk(run: Run) -> Iterator[Rendered]:
 
 def _policies(run: Run) -> Door:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
-    root = run.shelf.root
-    files = [*repo.shipped_policies(root), *repo.own_policies(root)]
-    key = memory.key_of("policies", layers_of(files))
+    files = tuple(repo.shipped_policies(run.shelf.root)), tuple(repo.own_policies(run.shelf.root))
+    key = memory.key_of("policies", *map(layers_of, files))
     known = memory.recall(key)
     if known is not None:
         # They are fine; whether anybody has to ask them remains to be seen.
         run.policies = tuple(known.decode().split("\n"))
-        return Door(key, lambda: _loaded(root).policies)
-    found = _loaded(root)
+        return Door(key, lambda: _compiled(*files).policies)
+    found = _compiled(*files)
     run.findings += found.findings
     run.policies = tuple(found.files)
     if not found.findings:
@@ -137,23 +137,23 @@ def _policies(run: Run) -> Door:
     return Door(key, lambda: found.policies)
 
 
-def _loaded(root: Path) -> PolicyFiles:
+def _compiled(shipped: tuple[repo.File, ...], own: tuple[repo.File, ...]) -> PolicyFiles:
     # Whoever only renders need not wait for CEL, nor whoever lints what has passed before.
-    from jobgen.policyfiles import load_policies
+    from jobgen.policyfiles import compiled
 
-    return load_policies(root)
+    return compiled(shipped, own)
 
 
 def _can_remember(run: Run, stations: list[Station]) -> bool:
     """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
-    keeps = run.judged and bool(stations) and run.finish is nothing and memory.is_on()
+    keeps = run.judged and bool(stations) and run.finish is nothing and bool(run.layers) and memory.is_on()
     return keeps and not any(station.expander.environment.is_dated for station in stations)
 
 
 def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequence[repo.Entry]) -> list[Part]:
     """The same for all files, of which only those are looked at that have changed since the last lint."""
     scope = "repository" if run.entries is None else "files"
-    ledger = Ledger(str(run.shelf.root), scope, ",".join(run.environments), layers_of(repo.inputs(run.shelf.root)))
+    ledger = Ledger(str(run.shelf.root), scope, ",".join(run.environments), run.layers)
     parts = [ledger.part(entry) for entry in entries]
     numbers = [number for number, part in enumerate(parts) if part is None]
 
@@ -163,10 +163,12 @@ def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequ
         if isinstance(told, Part):
             parts[number] = told
         else:
-            parts[number] = part_of(told[2], entries[number].path)
+            parts[number] = part_of(told[-1], entries[number].path)
             ledger.note(entries[number], told)
-    ledger.save()
-    run.lasting = not any(isinstance(told, Part) for told in found)
+    # What was said of layers that somebody changed meanwhile is said of nothing that can be named.
+    if layers_of(repo.inputs(run.shelf.root)) == run.layers:
+        ledger.save()
+        run.lasting = not any(isinstance(told, Part) for told in found)
     return [part for part in parts if part is not None]
 
 
@@ -183,7 +185,7 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[rep
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(stations) * total // len(share), total * len(stations))
         batch = share[start : start + _BATCH]
-        fresh = [Part([], [], set(), Used(set(), {}, [], []), [], []) for _ in batch]
+        fresh = [Part([], [], set(), unused(), [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
@@ -243,30 +245,6 @@ def _new(job: Job, part: Part, findings: list[Finding]) -> list[Finding]:
         return findings
     said = {(found.mark, found.rule, found.message, found.env) for found in part.findings}
     return [found for found in findings if (found.mark, found.rule, found.message, found.env) not in said]
-
-
-def _is_first(
-    made: Rendered,
-    seen: dict[tuple[str, Identity], Rendered],
-    entries: Sequence[repo.Entry],
-    findings: list[Finding],
-) -> bool:
-    """Whether no other job of the environment makes the same object."""
-    group = made.identity.api_version.rpartition("/")[0]
-    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
-    if first is made:
-        return True
-    problem = Problem("duplicate-identity", f"`{made.identity}` is made twice; rename one of them", category="fleet")
-    found = place(problem, made.mark.file, _place(made, entries))
-    related = (Related(_place(first, entries), "first made here"),)
-    findings.append(found._replace(related=related, object=made.identity, env=made.env))
-    return False
-
-
-def _place(made: Rendered, entries: Sequence[repo.Entry]) -> Mark:
-    """Where an object's job begins; its file is read again, for an item of a List has a line of its own."""
-    file = next(repo.read(entry) for entry in entries if entry.path == made.mark.file)
-    return Job(Document({}, file.path), file, made.position, made.item, made.mark).place()
 
 
 def _dead_deletions(used: Sequence[Used], entries: Sequence[repo.Entry], tracer: Tracer) -> list[Finding]:

@@ -24,12 +24,13 @@ class PolicyFiles(NamedTuple):
 
 def load_policies(root: Path) -> PolicyFiles:
     """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
-    return _loaded(tuple(repo.shipped_policies(root)), tuple(repo.own_policies(root)))
+    return compiled(tuple(repo.shipped_policies(root)), tuple(repo.own_policies(root)))
 
 
 # The same policies are compiled once, however many repositories have them.
 @lru_cache(maxsize=16)
-def _loaded(shipped: tuple[repo.File, ...], own: tuple[repo.File, ...]) -> PolicyFiles:
+def compiled(shipped: tuple[repo.File, ...], own: tuple[repo.File, ...]) -> PolicyFiles:
+    """The same, from files that have been read: those that travel with jobgen, and those of a repository."""
     findings: list[Finding] = []
     proven, documents = _documents(shipped, findings), _documents(own, findings)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in proven))

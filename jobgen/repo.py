@@ -56,22 +56,6 @@ def shipped(name: str) -> Path:
     return inside if inside.is_dir() else Path(__file__).parent.parent / name
 
 
-def fingerprint() -> str:
-    """What tells this jobgen from another: the names, sizes and times of its own files."""
-    home = os.path.dirname(__file__)
-    files = []
-    pending = [home]
-    while pending:
-        with os.scandir(pending.pop()) as found:
-            for entry in found:
-                if entry.is_dir():
-                    pending.append(entry.path)
-                elif entry.name.endswith(".py"):
-                    status = entry.stat()
-                    files.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(sorted(files))
-
-
 def jobs(root: Path) -> Iterator[Entry]:
     """All files under jobs/, in the order of their paths."""
     return _walk(root, "jobs", _ENDINGS)
@@ -134,12 +118,15 @@ def layers(root: Path) -> Iterator[File]:
 
 def inputs(root: Path) -> Iterator[File]:
     """Everything but jobs that a lint depends on: what a repository says, and what travels with jobgen."""
-    yield from layers(root)
-    for home in dict.fromkeys((root, shipped("schemas").parent)):
-        for top, endings in (("schemas", (".json",)), ("policies", (".yaml", ".yml")), ("schemas", (".yaml",))):
-            # Shipped files change with jobgen alone, and their times tell it.
-            for entry in _walk(home, top, endings):
-                yield read(entry) if home == root else _stamped(entry)
+    for top in ("overlays", "policies", "schemas"):
+        yield from map(read, _walk(root, top, _ENDINGS))
+    found = settings(root)
+    if found:
+        yield found
+    home = shipped("schemas").parent
+    for top in ("policies", "schemas") if home != root else ():
+        # Shipped files change with jobgen alone, and their times tell it.
+        yield from map(_stamped, _walk(home, top, _ENDINGS))
 
 
 def _stamped(entry: Entry) -> File:

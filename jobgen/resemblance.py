@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobgen.model import Data, Leaf, Mark, Watch
+from jobgen.model import Data, Leaf, Mark, Watch, plain
 
 EVERYBODY = -1
 """Checks are numbered, and a set of them is a number with these bits; this one has them all."""
 
 Checks = Sequence[Callable[[Data], object]]
+"""Each says something of an object that is not fine, and nothing of one that is."""
 
 _NOWHERE = Mark("")
 _REMEMBERED = 4
@@ -102,7 +103,9 @@ def _survey(made: Data, checks: Checks) -> Data:
     watched, readers = _watched(made, asking)
     for number, check in enumerate(checks):
         asking[0] = 1 << number
-        check(watched)
+        if check(watched):
+            # Of a fine object it should say nothing; whatever broke it off, it may have wanted to read all.
+            plain(watched)
     return readers
 
 

@@ -34,6 +34,7 @@ def layers_of(files: Iterable[repo.File]) -> bytes:
     """What names the layers that a lint depends on: the paths and contents of their files."""
     digest = blake2b(digest_size=16)
     for file in files:
-        digest.update(f"{file.path} {len(file.content)}\n".encode())
+        wrong = f"{file.finding.rule} {file.finding.message}" if file.finding else ""
+        digest.update(f"{file.path} {len(file.content)} {wrong}\n".encode("utf-8", "surrogatepass"))
         digest.update(file.content)
     return digest.digest()

@@ -49,6 +49,13 @@ class Used(NamedTuple):
     hits: dict[Marker, Where]
     misses: list[tuple[Marker, Where]]
     own_misses: list[Where]
+    days: list[str]
+    """The days that somebody asked for: what comes of a job that expires depends on them."""
+
+
+def unused() -> Used:
+    """Overlays of which nothing is known yet."""
+    return Used(set(), {}, [], [], [])
 
 
 class Station:
@@ -65,7 +72,8 @@ class Station:
         self._policies = policies
         self.porter: Porter | None = None
         self.problems: list[Problem] = []
-        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds), shelf.day)
+        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds), self._day)
+        self._days: list[str] = []
         environment = self.expander.environment
         self._shelf = shelf
         self._judge: Judge | None = None
@@ -109,6 +117,10 @@ class Station:
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         return Guard(policies._replace(policies=kept), facts)
 
+    def _day(self) -> str:
+        self._days.append(self._shelf.day())
+        return self._days[-1]
+
     def composition_findings(self, tracer: Tracer) -> list[Finding]:
         """What is wrong with the overlays that make this environment."""
         problems: list[Problem] = []
@@ -135,6 +147,9 @@ class Station:
         problems: list[Problem] = []
         deletions: list[Deletion] = []
         made = make(job.document, self.expander, patches, problems, deletions)
+        if self._days:
+            used.days.extend(self._days)
+            self._days.clear()
         if deletions:
             self._remember(job, deletions, used)
         if problems:

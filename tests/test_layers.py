@@ -35,7 +35,7 @@ ROWS = """
     catalogue
     trace policyfiles importing
     jobs station migrate
-    fleet ledger
+    fleet ledger twins
     pipeline
     sides
     pairing causes consequences

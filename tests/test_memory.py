@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import memory
+from jobgen import memory, repo
+from jobgen.commands import recall
 from jobgen.commands.lint import lint_paths
+from jobgen.commands.linting import lint
+from jobgen.commands.scope import Asked
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -57,6 +60,16 @@ def write(folder, path, text):
     (folder / path).write_text(text)
 
 
+def exchange(path):
+    """A file that says nothing becomes a link that leads out, and the other way round."""
+    was_link = path.is_symlink()
+    path.unlink(missing_ok=True)
+    if was_link:
+        path.write_text("")
+    else:
+        path.symlink_to(path.parent.parent.parent.parent)
+
+
 def told(folder, *paths):
     return lint_paths(folder, paths, (), format_="json").out
 
@@ -99,7 +112,7 @@ def test_whatever_changes_is_seen(seed, repository, remembering):
     chance = random.Random(seed)
     for _ in range(6):
         told(repository)
-        change = chance.choice(["job", "gone", "overlay", "settings", "policy", "same size"])
+        change = chance.choice(["job", "gone", "overlay", "settings", "policy", "JSON", "a link", "same size"])
         number = chance.randint(0, 4)
         if change == "job":
             image = chance.choice(["a:1", "b:latest", "c"])
@@ -114,6 +127,12 @@ def test_whatever_changes_is_seen(seed, repository, remembering):
         elif change == "policy":
             policy = (Path(__file__).parent.parent / "policies/replica-totals.yaml").read_text()
             write(repository, "policies/own.yaml", policy.replace("replica-totals", chance.choice(["one", "two"])))
+        elif change == "JSON":
+            image = chance.choice(["one", "two"])
+            text = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {"defaults": {"labels": {"a": image}}}}
+            write(repository, "overlays/prod/p.json", json.dumps(text if image == "one" else {**text, "spec": []}))
+        elif change == "a link":
+            exchange(repository / "overlays/prod/q.yaml")
         else:
             path = repository / f"jobs/{number}.yaml"
             if path.exists():
@@ -175,14 +194,62 @@ def test_it_can_be_switched_off(words, repository, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-def test_what_a_job_that_expires_makes_depends_on_the_day(tmp_path, remembering):
-    write(tmp_path, "jobs/a.yaml", JOB.format(name="a", image="a:latest") + "  run: {expires: 2026-01-31}\n")
+@pytest.mark.parametrize("key", ["expires", r'"expire\x73"'])
+def test_what_a_job_that_expires_makes_depends_on_the_day(key, tmp_path, remembering):
+    write(tmp_path, "jobs/a.yaml", JOB.format(name="a", image="a:latest") + f"  run: {{{key}: 2026-01-31}}\n")
     write(tmp_path, "jobs/b.yaml", JOB.format(name="b", image="b:1"))
     age(tmp_path)
     days = ("2026-01-01", "2026-02-01", "2026-01-02")
     told = [json.loads(lint_paths(tmp_path, (), (), format_="json", today=day).out)["findings"] for day in days]
 
     assert ["moving-tag" in {finding["rule"] for finding in findings} for findings in told] == [True, False, True]
+
+
+OPENED = """
+import os, sys
+opened = set()
+sys.addaudithook(lambda event, about: opened.add(about[0]) if event == "open" else None)
+from jobgen.cli import run
+run(["--no-cache", "lint", "-e", "prod"])
+print()
+here = os.getcwd() + os.sep
+print(*sorted(path.removeprefix(here) for path in opened if isinstance(path, str) and path.startswith(here)), sep="\\n")
+"""
+
+
+def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
+    root = Path(__file__).parent.parent
+    policy = (root / "policies/replica-totals.yaml").read_text().replace("replica-totals", "own")
+    write(repository, "jobgen.yaml", "")
+    write(repository, "overlays/prod/p.json", '{"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {}}')
+    write(repository, "overlays/other/o.yml", OVERLAY)
+    write(repository, "policies/own.yml", policy)
+    write(repository, "policies/params/p.json", '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "p"}}')
+    write(repository, "policies/namespaces/n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n")
+    for name in ("pytorchjob_v1.yaml", "pytorchjob_v1.json"):
+        write(repository, f"schemas/kubeflow.org/{name}", (root / "schemas/kubeflow.org" / name).read_text())
+    done = subprocess.run([sys.executable, "-c", OPENED], cwd=repository, capture_output=True, text=True, check=False)
+    opened = set(done.stdout.rpartition("\n\n")[2].split())
+
+    known = {file.path for file in repo.inputs(repository)}
+    assert {"policies/params/p.json", "schemas/kubeflow.org/pytorchjob_v1.json", "overlays/prod/p.json"} <= opened
+    assert opened - {entry.path for entry in repo.jobs(repository)} <= known
+
+
+def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, remembering):
+    (repository / "jobs/silent.yaml").unlink()
+    age(repository)
+    asked = Asked(repository)
+    state = recall.state_of(asked)
+
+    assert lint(asked, state.scope, b"what they were before").lasting is False
+    assert lint(asked, state.scope, state.layers).lasting is True
+
+
+def test_paths_are_told_apart_whatever_their_names(repository, remembering):
+    keys = {recall.state_of(Asked(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])}
+
+    assert len(keys) == 3
 
 
 LIGHT = """

@@ -15,7 +15,7 @@ from jobgen.judge import Judge
 from jobgen.make import is_spec, make, raw_faults
 from jobgen.overlay import Cluster
 from jobgen.policyfiles import load_policies
-from jobgen.resemblance import EVERYBODY, Models
+from jobgen.resemblance import EVERYBODY, Models, _survey
 from jobgen.source import read
 from jobgen.station import Station
 
@@ -174,3 +174,11 @@ def test_what_rules_about_all_objects_keep_of_one_can_be_remembered(benches):
     assert len(rows) > 100
     for row in rows:
         marshal.dumps(tuple(row))
+
+
+def test_a_check_that_says_something_of_a_fine_object_may_have_been_broken_off():
+    made = {"a": 1, "b": ["x", {"c": None}]}
+
+    readers = _survey(made, [lambda made: made["a"].value < 0, lambda _: ["no time left"]])
+
+    assert readers == {"a": 0b11, "b": [0b10, {"c": 0b10}]}

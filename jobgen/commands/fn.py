@@ -32,7 +32,7 @@ from jobgen.policyfiles import load_policies
 from jobgen.report import text
 from jobgen.schema import nearest
 from jobgen.source import read
-from jobgen.station import Station, Used
+from jobgen.station import Station, unused
 from jobgen.suppress import Suppression, silence
 from jobgen.trace import Job, Tracer
 
@@ -136,7 +136,7 @@ def _transform(work: _Work) -> _Done:
         for job in jobs_in([entry] if entry else [], findings):
             patches = station.patches_for(job)
             if patches is not None:
-                rendered = station.make(job, patches, Used(set(), {}, [], []))
+                rendered = station.make(job, patches, unused())
                 findings += [] if rendered else tracer.findings(job, station.name)
                 made = _under_its_name(item, rendered.object) if rendered else item
         items.append(made)
@@ -181,7 +181,7 @@ def _judged(job: Job, station: Station, tracer: Tracer) -> list[Finding]:
     env = station.name if is_spec(job.document.data) else ""
     if is_spec(job.document.data):
         patches = station.patches_for(job)
-        if patches is None or station.make(job, patches, Used(set(), {}, [], [])) is None:
+        if patches is None or station.make(job, patches, unused()) is None:
             return [] if patches is None else tracer.findings(job, env)
     return tracer.findings(job, env, station.judge)
 

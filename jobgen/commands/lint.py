@@ -94,7 +94,7 @@ def _linted(asked: Asked) -> Linted | Result:
         return known
     from jobgen.commands.linting import lint
 
-    linted = lint(asked, state.scope if state else None)
+    linted = lint(asked, state.scope, state.layers) if state else lint(asked)
     if isinstance(linted, Linted):
         recall.keep(state, linted)
     return linted

@@ -17,12 +17,15 @@ from jobgen.station import Station
 from jobgen.suppress import Silenced, Suppression, idle, silence
 
 
-def lint(asked: Asked, scope: Scope | None = None) -> Linted | Result:
-    """Judge a whole repository, or the manifests at some paths; `scope` if the files have been looked for already."""
+def lint(asked: Asked, scope: Scope | None = None, layers: bytes = b"") -> Linted | Result:
+    """Judge a whole repository, or the manifests at some paths.
+
+    `scope` if the files have been looked for already; `layers` is what names the layers, if anything is remembered.
+    """
     if asked.second_opinion and not kubeconform.installed():
         return stopped(Code.USAGE, kubeconform.MISSING)
     scope = scope or scope_of(asked)
-    runs = _runs(asked, scope)
+    runs = _runs(asked, scope, layers)
     if isinstance(runs, Result):
         return runs
     try:
@@ -47,7 +50,7 @@ def lint(asked: Asked, scope: Scope | None = None) -> Linted | Result:
     )
 
 
-def _runs(asked: Asked, scope: Scope) -> list[Run] | Result:
+def _runs(asked: Asked, scope: Scope, layers: bytes) -> list[Run] | Result:
     keep = _as_it_is if asked.second_opinion else nothing
     runs: list[Run] = []
     if scope.whole and scope.root is not None:
@@ -55,10 +58,10 @@ def _runs(asked: Asked, scope: Scope) -> list[Run] | Result:
         chosen = environments(shelf, asked.envs)
         if isinstance(chosen, Result):
             return chosen
-        runs.append(Run(shelf, chosen, finish=keep, judged=True, jobs=scope.jobs))
+        runs.append(Run(shelf, chosen, finish=keep, judged=True, layers=layers, jobs=scope.jobs))
     if scope.loose is not None:
         shelf = catalogue.load(scope.root or asked.directory, today=asked.today)
-        runs.append(Run(shelf, [""], finish=keep, judged=True, entries=scope.loose))
+        runs.append(Run(shelf, [""], finish=keep, judged=True, layers=layers, entries=scope.loose))
     return runs
 
 

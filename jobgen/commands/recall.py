@@ -26,6 +26,7 @@ class State(NamedTuple):
     settled: bool
     """Whether no file was so young that it may change without leaving a trace."""
     scope: Scope
+    layers: bytes
 
 
 def state_of(asked: Asked) -> State | None:
@@ -39,13 +40,14 @@ def state_of(asked: Asked) -> State | None:
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(entries):
         return None
-    digest = blake2b(layers_of(repo.inputs(scope.root or asked.directory)))
+    layers = layers_of(repo.inputs(scope.root or asked.directory))
+    digest = blake2b(layers)
     # Two ways of writing the same in memory must not be two digests: without references, there is one.
     digest.update(marshal.dumps([entry[:2] for entry in entries], 2))
     digest.update(marshal.dumps(known, 2))
     where = (str(asked.directory.resolve()), str(scope.root or ""), str(asked.directory))
-    key = memory.key_of("lint", *where, "\n".join(asked.paths), "\n".join(asked.envs), asked.today)
-    return State(key, digest.digest(), moment, not any(is_young(stamp, moment) for stamp in known), scope)
+    key = memory.key_of("lint", *where, str(len(asked.paths)), *asked.paths, *asked.envs, asked.today)
+    return State(key, digest.digest(), moment, not any(is_young(stamp, moment) for stamp in known), scope, layers)
 
 
 def recalled(state: State | None) -> Linted | None:

@@ -57,6 +57,8 @@ class Row(NamedTuple):
 
 _known: dict[str, Any] = {}
 _KNOWN_LIMIT = 50_000
+# Long lines are rarely said twice, and many of them would take much room.
+_LONGEST = 500
 _FLOW_LIMIT = 400
 # Block and flow share one bound on depth; a value in brackets is at most as deep as it has of them.
 _FLOW_DEPTH = 50
@@ -81,9 +83,11 @@ class _Rows(dict[str, Row]):
     """What lines are: manifests say the same ones again and again, and each need be looked at once."""
 
     def __missing__(self, line: str) -> Row:
-        if len(self) > _KNOWN_LIMIT:
-            self.clear()
-        row = self[line] = _row(line)
+        row = _row(line)
+        if len(line) <= _LONGEST:
+            if len(self) > _KNOWN_LIMIT:
+                self.clear()
+            self[line] = row
         return row
 
 
@@ -190,9 +194,10 @@ def _scalar(rest: str) -> Any:
     if isinstance(value, float):
         # Rare, and where infinities hide: the exact reader decides.
         raise NotSureError
-    if len(_known) > _KNOWN_LIMIT:
-        _known.clear()
-    _known[rest] = value
+    if len(rest) <= _LONGEST:
+        if len(_known) > _KNOWN_LIMIT:
+            _known.clear()
+        _known[rest] = value
     return value
 
 
