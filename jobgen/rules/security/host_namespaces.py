@@ -9,7 +9,7 @@ from jobgen.view import Pod, at, text
 _SO = {
     "hostPID": "sees and may signal all processes of its node",
     "hostIPC": "shares memory with other pods of its node; an `emptyDir` with `medium: Memory` is enough",
-    "hostNetwork": "takes ports of its node, so two such pods cannot share one, and no network policy holds for it",
+    "hostNetwork": "takes ports of its node: two that want the same one cannot share it, and no network policy holds",
 }
 _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 
