@@ -6,25 +6,30 @@ of whoever wrote the policy, and only saves time: an object that does not pass i
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from jobgen.model import Data
 
 LOOKS_AT = "jobgen.dev/looks-at"
 _WHOLE: dict[str, Any] = {}
+_WITH_DOTTED_KEYS = frozenset("annotations labels matchLabels nodeSelector limits requests data selector".split())
 
 Sight = dict[str, Any]
 """Steps to look along, each with those behind it; nothing behind a step means all that is there."""
 
 
-def sight_of(paths: str) -> Sight:
-    """The paths of an annotation as a tree of steps."""
-    tree: Sight = {}
-    for path in paths.split():
-        node = tree
-        for step in filter(None, path.split(".")):
-            node = node.setdefault(step, {})
-    return tree
+def sight_of(paths: str) -> Sight | None:
+    """The paths of an annotation as a tree of steps; None if they lead everywhere."""
+    sights = [_along(path) for path in paths.split()]
+    return reduce(joined, sights) if sights and all(sights) else None
+
+
+def _along(path: str) -> Sight:
+    steps = [step for step in path.split(".") if step]
+    # The keys of these may have dots themselves: whoever names one looks at all of them.
+    ends = next((number for number, step in enumerate(steps, 1) if step in _WITH_DOTTED_KEYS), len(steps))
+    return reduce(lambda below, step: {step: below}, reversed(steps[:ends]), _WHOLE)
 
 
 def joined(one: Sight, other: Sight) -> Sight:

@@ -441,13 +441,21 @@ TREES = st.recursive(
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(TREES, SIGHTS, SIGHTS)
 def test_whoever_looks_with_others_sees_no_less(tree, paths, others):
-    sight = sight_of(paths)
+    sight, other = sight_of(paths), sight_of(others)
 
-    assert seen(seen(tree, joined(sight, sight_of(others))), sight) == seen(tree, sight)
+    assert seen(seen(tree, joined(sight, other)), sight) == seen(tree, sight)
+    assert seen(seen(tree, sight_of(f"{others} {paths}")), sight) == seen(tree, sight)
 
 
 def test_a_path_with_a_step_too_many_is_that_path():
     assert sight_of("spec..replicas .spec.a. b") == sight_of("spec.replicas spec.a b")
+
+
+def test_whoever_names_a_key_with_dots_looks_at_all_of_them():
+    assert sight_of("metadata.annotations.example.com/total spec.a") == sight_of("metadata.annotations spec.a")
+    assert sight_of("spec spec.a") == sight_of("spec")
+    assert sight_of("spec .") is None
+    assert sight_of("") is None
 
 
 def test_every_shipped_policy_without_params_says_what_it_looks_at():
