@@ -16,7 +16,7 @@ from jobgen.bounds import MAX_BYTES
 from jobgen.model import Items, Key, Leaf, Mark, plain
 from jobgen.source import read
 from jobgen.source.exact import compose
-from jobgen.source.lines import read_lines
+from jobgen.source.quick import read_lines
 
 FOLDER = Path(__file__).parent / "source"
 CASES = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".yaml", ".json", ".bin")]

@@ -10,7 +10,7 @@ from jobgen.bounds import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.model import Data, Finding, Mark, Severity, bare
 from jobgen.pattern import pattern
 from jobgen.source.alike import read_alike
-from jobgen.source.lines import read_lines
+from jobgen.source.quick import read_lines
 from jobgen.source.scalars import shown
 
 _SEPARATOR = pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)

@@ -11,7 +11,8 @@ from operator import ne
 from typing import Any, NamedTuple
 
 from jobgen.model import Data
-from jobgen.source.lines import NotSureError, build, read_lines, row_of
+from jobgen.source.lines import NotSureError, Row, build, row_of
+from jobgen.source.quick import read_lines, rows_of
 
 _SHORTEST, _LONGEST = 8, 1000
 _REMEMBERED = 64
@@ -30,12 +31,14 @@ class _Container(NamedTuple):
 class _Known:
     """A document with its lines; where their values stand is worked out when a second one is like it."""
 
-    __slots__ = ("_containers", "_slots", "data", "lines")
+    __slots__ = ("_containers", "_of_texts", "_rows", "_slots", "data", "lines")
 
     def __init__(self, lines: list[str], data: Data) -> None:
         self.lines = lines
         self.data = data
         self._containers: list[_Container] = []
+        self._rows: list[Row] = []
+        self._of_texts: frozenset[int] = frozenset()
         self._slots: dict[int, tuple[int, Any]] = {}
 
     def with_lines(self, lines: list[str]) -> Data:
@@ -48,8 +51,8 @@ class _Known:
         fresh: dict[int, Any] = {}
         for at in changed:
             column, inner, key, value, waits = row_of(lines[at])
-            old = row_of(self.lines[at])
-            if waits or old.waits or (column, inner, key) != old[:3]:
+            old = self._rows[at]
+            if waits or old.waits or at in self._of_texts or (column, inner, key) != old[:3]:
                 return None
             if at in self._slots:
                 number, place = self._slots[at]
@@ -67,8 +70,8 @@ class _Known:
 
     def _survey(self) -> None:
         """Find out which line holds which value: the same document once more, its lines' numbers for values."""
-        rows = map(row_of, self.lines)
-        outline = build(row if row.waits else row._replace(value=at) for at, row in enumerate(rows))
+        self._rows, self._of_texts = rows_of(self.lines)
+        outline = build(row if row.waits else row._replace(value=at) for at, row in enumerate(self._rows))
         ahead = [(outline, _Container(self.data, -1, None))]
         while ahead:
             numbered, container = ahead.pop()
@@ -95,7 +98,8 @@ def read_alike(text: str) -> tuple[bool, Data]:
         try:
             data = known.with_lines(lines)
         except NotSureError:
-            return False, None
+            # What is doubtful by itself may be a line of a text.
+            data = None
         if data is not None:
             return True, data
     sure, data = read_lines(text)

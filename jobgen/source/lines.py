@@ -1,7 +1,6 @@
-"""The fast reader: block YAML of the plain sort, line by line, or nothing at all.
+"""Lines of YAML of the plain sort: what each is by itself, and what they make together.
 
-It gives up on anything it is not certain of (anchors, tags, tabs, block scalars, folded lines, doubtful
-keys), and then the exact reader is asked. A property test holds the two against each other.
+Whatever is not certain (anchors, tags, folded lines, doubtful keys) is left to the exact reader.
 """
 
 from __future__ import annotations
@@ -67,16 +66,6 @@ _BLOCK_DEPTH = MAX_DEPTH - _FLOW_DEPTH
 
 class NotSureError(Exception):
     """The text may be fine, but it is not for this reader."""
-
-
-def read_lines(text: str) -> tuple[bool, Data]:
-    """Whether the document is of the plain sort, and if so its data."""
-    if not text.replace("\n", " ").isprintable():
-        return False, None
-    try:
-        return True, build(map(row_of, text.split("\n")))
-    except NotSureError:
-        return False, None
 
 
 class _Rows(dict[str, Row]):
