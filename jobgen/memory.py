@@ -30,7 +30,8 @@ _salt: bytes = b""
 def default_folder() -> Path | None:
     """Where programs of this machine keep what they can make again; None for somebody without a home."""
     named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    if named:
+    # A relative path would mean another folder everywhere; the specification says to ignore it.
+    if named and os.path.isabs(named):
         return Path(named) / "jobgen"
     try:
         home = Path.home()

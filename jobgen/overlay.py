@@ -139,6 +139,11 @@ def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem])
     return Environment(name, facts, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
 
 
+def lineage(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
+    """The overlays that make an environment, weakest first; none for the nameless one."""
+    return _lineage(name, overlays, []) if name else []
+
+
 def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
     """The overlay and its ancestors, weakest first, each once."""
     order: list[str] = []

@@ -12,6 +12,7 @@ from jobgen import memory, repo
 from jobgen.catalogue import Catalogue
 from jobgen.fork import spread
 from jobgen.jobs import jobs_in
+from jobgen.layerfaults import faults_of_layers, untouched
 from jobgen.ledger import Ledger, Opened, Part, Record, part_of
 from jobgen.model import Data, Finding, Identity, Problem, Severity
 from jobgen.places import place
@@ -82,14 +83,14 @@ class Run:
 
 def _walk(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.shelf)
-    run.findings += tracer.catalogue().findings if run.shelf.findings else ()
+    run.findings += faults_of_layers(run.shelf, tracer, None if run.judged else run.environments)
     policies = _policies(run) if run.judged else None
     numbers: dict[int, int] = {}
     stations = [Station(run.shelf, name, policies, numbers) for name in run.environments]
     run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
-    if run.failed:
-        # With a layer missing, whatever is said of jobs would be beside the point; their files are still read.
-        stations = []
+    stations = untouched(run.findings, stations, run.shelf.overlays)
+    if stations:
+        run.environments = [station.name for station in stations]
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(repo.jobs(run.shelf.root))

@@ -62,7 +62,7 @@ _ERRORS = {
         "overlay-name-mismatch": "An overlay that calls itself other than its folder.",
         "patch-matches-nothing": "A patch that matches no job in any environment.",
         "too-many-members": "A matrix that makes more jobs than its `limit` allows.",
-        "unknown-day": "A job that expires, where neither a commit nor `--today` says what day it is.",
+        "unknown-day": "A job or a suppression that expires, where neither a commit nor `--today` says the day.",
         "unknown-overlay": "An overlay that is named and does not exist.",
         "unknown-role": "A role that the kind does not have.",
         "unknown-rule": "A rule or policy that is named in the settings and does not exist.",
@@ -93,6 +93,7 @@ _WARNINGS = {
         "running-job-deleted": "A job that is no longer made: what applies the repository deletes it while it may run.",
     },
     "meta": {
+        "change-not-judged": "A change to jobs that could not be rendered before, so nobody can say what it does.",
         "expired-suppression": "A comment that silences a rule until a day that is over.",
         "kubeconform-disagrees": "An object that jobgen takes and kubeconform refuses, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
@@ -116,6 +117,7 @@ TWO_SIDED = frozenset(
         "running-job-deleted",
         "kind-changed",
         "edit-without-effect",
+        "change-not-judged",
     )
 )
 """Rules about a change: without `--since`, nobody can say that a comment which silences one is of no use."""

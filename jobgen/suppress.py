@@ -130,6 +130,10 @@ def silence(
             faults.append(_finding("mandatory-suppressed", message, comment.mark, Severity.ERROR))
         else:
             silenced.append(Silenced(finding, comment))
+    for comment in suppressions if not today else ():
+        if comment.until:
+            message = f"whether `{comment.until}` is over depends on the day, and there is no commit to take it from"
+            faults.append(_finding("unknown-day", f"{message}; say it with `--today`", comment.mark, Severity.WARNING))
     return kept, silenced, list(dict.fromkeys(faults))
 
 

@@ -36,11 +36,18 @@ def findings_between(
         return []
     old = repository_side(repo.find_root(then.resolve()) or then, "then", envs, days[0])
     new = repository_side(root, "now", envs, days[1])
-    if old.failed or new.failed:
-        # What is wrong with a side is told by whoever lints it.
+    if new.failed:
+        # What is wrong with it is told by whoever lints it.
         return []
-    found = transition_findings(difference(old, new))
+    found = [_unjudged(old)] if old.failed else transition_findings(difference(old, new))
     return [finding for finding in map(new.shelf.severities.of, found) if finding]
+
+
+def _unjudged(old: Side) -> Finding:
+    """That nobody can say what the change does, because of what was there before."""
+    wrong = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
+    message = f"`{wrong.rule}` kept the old side from being rendered, so what the change does was not judged"
+    return Finding("change-not-judged", "meta", Severity.WARNING, message, wrong.mark)
 
 
 def transition_findings(told: Difference) -> list[Finding]:

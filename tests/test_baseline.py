@@ -75,6 +75,19 @@ def test_what_was_mended_is_told_on_its_line(repository):
     assert '"rule": "moving-tag"' in line
 
 
+@pytest.mark.parametrize("part", ["paths", "a new error"])
+def test_what_was_not_looked_at_has_not_been_mended(part, repository):
+    before = (repository / FILE).read_text()
+    write(repository, "other", "bert:1.2" if part != "a new error" else "bert:1.2\n  imag: x")
+    paths = ["jobs/other.yaml"] if part == "paths" else []
+    (repository / "jobs/a.yaml").write_text((repository / "jobs/a.yaml").read_text().replace("latest", "1.2"))
+    for fix in ("", "safe"):
+        done = lint_paths(repository, paths, (), format_="json", known=FILE, fix=fix)
+
+        assert "stale-baseline" not in done.out
+        assert (repository / FILE).read_text() == before
+
+
 def test_it_never_grows_by_itself(repository):
     before = (repository / FILE).read_text()
     write(repository, "b", "bert:latest")

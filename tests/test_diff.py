@@ -149,7 +149,8 @@ def test_cases_have_every_effect_and_every_rule():
     }
 
     assert effects == {effect.value for effect in Effect}
-    assert rules == TWO_SIDED
+    # That a side cannot be rendered is no case of a comparison.
+    assert rules == TWO_SIDED - {"change-not-judged"}
 
 
 @pytest.mark.parametrize("case", CASES)

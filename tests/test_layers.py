@@ -35,7 +35,7 @@ ROWS = """
     catalogue
     trace policyfiles importing
     jobs station migrate
-    fleet ledger twins
+    fleet ledger twins layerfaults
     pipeline
     sides
     pairing causes consequences

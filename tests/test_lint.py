@@ -12,6 +12,7 @@ import pytest
 
 from jobgen import catalogue
 from jobgen.commands.lint import lint_paths
+from jobgen.commands.render import render
 from jobgen.commands.schema import build
 from jobgen.judge import Judge
 from jobgen.model import Severity
@@ -155,3 +156,33 @@ def test_a_path_leaves_out_the_faults_of_other_jobs_only(tmp_path):
 
     assert {entry["file"] for entry in told["findings"]} == {"jobs/a.yaml"}
     assert (told["summary"]["files"], told["summary"]["objects"]) == (2, 2)
+
+
+def test_a_fault_in_one_overlay_leaves_other_environments_standing(tmp_path):
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\n"
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml%s}\n"
+    for path, text in {
+        "jobs/a.yaml": job + "spec: {framework: pytorch, image: 'registry.example.com/a:latest'}\n",
+        "overlays/dev/o.yaml": overlay % ", namespce: x",
+        "overlays/prod/o.yaml": overlay % "",
+        "overlays/canary/o.yaml": overlay % ", extends: [dev]",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    told = {(finding["rule"], finding["env"]) for finding in found(tmp_path)}
+    assert told == {("unknown-field", ""), ("moving-tag", "prod")}
+    rendered = [render(tmp_path, (), [env], None, format_="yaml") for env in ("prod", "dev", "canary")]
+    assert [bool(done.out) for done in rendered] == [True, False, False]
+
+
+def test_a_repository_below_is_linted_as_one_or_not_at_all(tmp_path):
+    (tmp_path / "ml/jobs").mkdir(parents=True)
+    (tmp_path / "ml/jobgen.yaml").write_text("")
+
+    done = lint_paths(tmp_path, ["ml"], (), format_="text")
+
+    assert (done.code, done.err) == (
+        2,
+        "jobgen: `ml` is a jobs repository of its own; lint it with `jobgen -C ml lint`\n",
+    )

@@ -95,6 +95,15 @@ def test_a_rule_that_was_off_then_is_new_now(repository):
     assert [key[0] for key in found(repository, since="HEAD")] == ["moving-tag"]
 
 
+def test_a_base_that_cannot_be_rendered_is_told(repository):
+    write(repository, "jobs/broken.yaml", SPEC.format(name="broken", image="x:1") + "  imag: y\n")
+    commit(repository)
+    write(repository, "jobs/broken.yaml", SPEC.format(name="broken", image="x:1"))
+    out = json.loads(lint_paths(repository, (), (), format_="json", since="HEAD").out)["findings"]
+
+    assert [(entry["rule"], entry["file"]) for entry in out] == [("change-not-judged", "jobs/broken.yaml")]
+
+
 def test_the_work_tree_and_the_index_are_left_alone(repository):
     write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
     before = run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))

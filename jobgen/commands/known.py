@@ -6,9 +6,9 @@ from pathlib import Path
 
 from jobgen import baseline, repo
 from jobgen.commands import Code, Result, counted, stopped
-from jobgen.commands.scope import Linted
+from jobgen.commands.scope import Asked, Linted
 from jobgen.files import replace_file
-from jobgen.model import Finding
+from jobgen.model import Finding, Severity
 from jobgen.report import Suppressed
 
 
@@ -21,11 +21,9 @@ def write_baseline(path: Path, linted: Linted) -> Result:
     return Result(Code.FINE, err=f"{counted(len(linted.findings), 'finding')} written to {path}\n")
 
 
-def unknown(
-    directory: Path, file: str, linted: Linted, *, mend: bool
-) -> tuple[list[Finding], list[Suppressed]] | Result:
+def unknown(asked: Asked, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]] | Result:
     """The findings that a baseline does not know, and those that it does; what was mended is taken out if asked for."""
-    found = repo.beside(directory / file, file, linted.root)
+    found = repo.beside(asked.directory / file, file, linted.root)
     if found.finding:
         return stopped(Code.USAGE, f"`{file}`: {found.finding.message}")
     try:
@@ -35,10 +33,14 @@ def unknown(
     try:
         new, old, left = baseline.split(linted.findings, baseline.parse(written))
     except baseline.BaselineError as fault:
-        return stopped(Code.USAGE, str(fault))
+        return stopped(Code.USAGE, f"`{file}`: {fault}")
+    # What was not looked at, or could not be judged, has not been mended.
+    partly = asked.paths or asked.envs or any(finding.severity is Severity.ERROR for finding in new)
+    if partly:
+        left.clear()
     if left and mend:
         try:
-            replace_file(directory / file, baseline.without(written, left).encode(), linted.root)
+            replace_file(asked.directory / file, baseline.without(written, left).encode(), linted.root)
         except OSError as fault:
             return stopped(Code.USAGE, f"`{file}` cannot be written: {fault.strerror}")
     else:

@@ -51,8 +51,8 @@ def lint_paths(
     terminal: Terminal = _PLAIN,
 ) -> Result:
     """Judge a whole repository, or the manifests at some paths; `fix` is `safe` or `unsafe` where faults are mended."""
-    if today and (wrong := _wrong_day(today)):
-        return wrong
+    if wrong := _misuse(directory, paths, today):
+        return stopped(Code.USAGE, wrong)
     asked = Asked(directory, paths, envs, stdin, second_opinion, today)
     mended = _fixed(asked, fix, diff=diff) if fix or diff else Result(Code.FINE)
     if diff or mended.code is not Code.FINE:
@@ -68,7 +68,7 @@ def lint_paths(
         linted = _since(asked, since, linted)
         if isinstance(linted, Result):
             return linted
-    told = _unknown(directory, known, linted, mend=bool(fix)) if known else (linted.findings, [])
+    told = _unknown(asked, known, linted, mend=bool(fix)) if known else (linted.findings, [])
     if isinstance(told, Result):
         return told
     report = _report(linted, *told, directory)._replace(show_suppressed=show_suppressed)
@@ -80,10 +80,20 @@ def lint_paths(
 # Everything below that most runs do without is imported where it is needed: a lint of unchanged files is a short one.
 
 
-def _wrong_day(today: str) -> Result | None:
-    from jobgen.suppress import is_date
+def _misuse(directory: Path, paths: Sequence[str], today: str) -> str:
+    """What cannot be meant, or nothing."""
+    if not directory.is_dir():
+        return f"there is no folder `{directory}`"
+    home = repo.find_root(directory.resolve())
+    for path in paths:
+        inside = (directory / path).resolve()
+        if inside != home and (inside / repo.SETTINGS).is_file():
+            return f"`{path}` is a jobs repository of its own; lint it with `jobgen -C {path} lint`"
+    if today:
+        from jobgen.suppress import is_date
 
-    return None if is_date(today) else stopped(Code.USAGE, f"`{today}` is not a date like `2027-01-31`")
+        return "" if is_date(today) else f"`{today}` is not a date like `2027-01-31`"
+    return ""
 
 
 def _linted(asked: Asked) -> Linted | Result:
@@ -117,12 +127,10 @@ def _write_baseline(path: Path, linted: Linted) -> Result:
     return write_baseline(path, linted)
 
 
-def _unknown(
-    directory: Path, file: str, linted: Linted, *, mend: bool
-) -> tuple[list[Finding], list[Suppressed]] | Result:
+def _unknown(asked: Asked, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]] | Result:
     from jobgen.commands.known import unknown
 
-    return unknown(directory, file, linted, mend=mend)
+    return unknown(asked, file, linted, mend=mend)
 
 
 def _fixed(asked: Asked, fix: str, *, diff: bool) -> Result:
@@ -174,6 +182,7 @@ def _put(asked: Asked, mended: Fixed) -> str:
 
 
 def _mended(mended: Fixed, words: str) -> str:
+    words = "was" if (words, mended.findings) == ("were", 1) else words
     said = f"{counted(mended.findings, 'fault')} {words} mended in {counted(len(mended.files), 'file')}\n"
     return said + "".join(
         f"{path} was not mended in full: it would show more errors than before\n" for path in mended.left

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from jobgen.model import Data, bare
 from jobgen.path import Step, dotted
 from jobgen.pattern import pattern
-from jobgen.runs import SOURCE
+from jobgen.render import TOTAL
+from jobgen.runs import JOB, SOURCE
 
 # Fields of the object that the API server, the operator or jobgen writes.
 _SERVER = (
@@ -18,8 +19,8 @@ _SERVER = (
         resourceVersion selfLink uid""".split()
     ),
     ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
-    # The job gets another file now, and the path of that one with it.
-    ("metadata", "annotations", SOURCE),
+    # What a render writes it will write again, of the new job and its new file.
+    *(("metadata", "annotations", name) for name in (JOB, SOURCE, TOTAL)),
 )
 
 

@@ -14,7 +14,7 @@ from jobgen.render.one import as_one
 from jobgen.render.place import put
 from jobgen.schema import nearest
 
-_TOTAL = "jobgen.dev/replicas"
+TOTAL = "jobgen.dev/replicas"
 # Fields that are not spelt anywhere: the roles add up to the one, and the other names the object once it is done.
 _UNSPELT = frozenset(("replicas", "run"))
 
@@ -141,7 +141,7 @@ def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Probl
     if declared is None:
         return
     if job.cluster.gitops:
-        put(resource, ("metadata", "annotations", _TOTAL), derive(declared, str(bare(declared))))
+        put(resource, ("metadata", "annotations", TOTAL), derive(declared, str(bare(declared))))
     counts = {name: bare(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica}
     if sum(counts.values()) != bare(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
