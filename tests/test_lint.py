@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,17 @@ def test_a_repository_below_is_linted_as_one_or_not_at_all(tmp_path):
         2,
         "jobgen: `ml` is a jobs repository of its own; lint it with `jobgen -C ml lint`\n",
     )
+
+
+def test_many_paths_with_many_findings_take_little_time(tmp_path):
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a%d}\nspec: {framework: pytorch, imag: x}\n"
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobgen.yaml").write_text("")
+    for number in range(400):
+        (tmp_path / f"jobs/{number}.yaml").write_text(job % number)
+    paths = [f"jobs/{number}.yaml" for number in range(399)]
+    started = time.process_time()
+
+    assert {finding["file"] for finding in found(tmp_path, *paths)} == set(paths)
+    # Each path is looked up once, not once for each finding: that would take a minute.
+    assert time.process_time() - started < 10

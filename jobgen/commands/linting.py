@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jobgen import catalogue, git, repo
 from jobgen.commands import Code, Result, kubeconform, stopped
 from jobgen.commands.environments import environments
-from jobgen.commands.scope import Asked, Linted, Scope, is_asked_about, scope_of
+from jobgen.commands.scope import Asked, Linted, Scope, asked_about, scope_of
 from jobgen.jobs import note_comments
 from jobgen.model import Data, Finding
 from jobgen.pipeline import Run, nothing
@@ -35,9 +35,10 @@ def lint(asked: Asked, scope: Scope | None = None, layers: bytes = b"") -> Linte
     comments = _comments(runs)
     today = asked.today or (git.commit_date(asked.directory) if comments else "")
     findings, silenced = _heard(runs, comments, today)
+    heard = set(asked_about((each.finding for each in silenced), asked))
     return Linted(
-        [finding for finding in findings if is_asked_about(finding, asked)],
-        [each for each in silenced if is_asked_about(each.finding, asked)],
+        asked_about(findings, asked),
+        [each for each in silenced if each.finding in heard],
         sum(run.files for run in runs),
         objects,
         [name for run in runs for name in run.environments if name],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,14 +66,20 @@ def scope_of(asked: Asked) -> Scope:
     return Scope(root, whole, jobs, list(entries))
 
 
-def is_asked_about(finding: Finding, asked: Asked) -> bool:
-    """Whether a finding is about the paths that were asked about; overlays and kinds are about every job."""
+def asked_about(findings: Iterable[Finding], asked: Asked) -> list[Finding]:
+    """The findings about the paths that were asked about; overlays and kinds are about every job."""
     ours, loose = _sorted(asked.directory, repo.find_root(asked.directory.resolve()), asked.paths)
-    file = finding.mark.file
-    if not ours or file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)):
+    if not ours:
+        return list(findings)
+    named = {path.removeprefix("./").rstrip("/") for path in (*ours, *loose)}
+    wanted = named | ({STDIN} if asked.stdin is not None else set())
+    return [finding for finding in findings if _is_about(finding.mark.file, wanted)]
+
+
+def _is_about(file: str, wanted: set[str]) -> bool:
+    if file.startswith(("overlays", "policies/", "schemas/", repo.SETTINGS)) or file in wanted:
         return True
-    wanted = [*ours, *(path.removeprefix("./") for path in loose), *([STDIN] if asked.stdin is not None else [])]
-    return any(file == path or file.startswith(f"{path.rstrip('/')}/") for path in wanted)
+    return any(file[:at] in wanted for at, letter in enumerate(file) if letter == "/")
 
 
 def _sorted(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:

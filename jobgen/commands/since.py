@@ -10,7 +10,7 @@ from pathlib import Path
 from jobgen import git
 from jobgen.commands import Result
 from jobgen.commands.linting import lint
-from jobgen.commands.scope import Asked, Linted, is_asked_about
+from jobgen.commands.scope import Asked, Linted, asked_about
 from jobgen.model import Finding
 from jobgen.suppress import silence
 
@@ -49,8 +49,7 @@ def _changes(then: Path, asked: Asked, days: tuple[str, str]) -> list[Finding]:
     # Two sides are rendered and compared; whoever asks for no revision need not wait for that.
     from jobgen.transition import findings_between
 
-    found = findings_between(then, asked.directory, asked.envs, days)
-    return [finding for finding in found if is_asked_about(finding, asked)]
+    return asked_about(findings_between(then, asked.directory, asked.envs, days), asked)
 
 
 def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
