@@ -1,9 +1,4 @@
-"""Stories of the whole program.
-
-A story is a folder under cli/: a repository in `repo`, the arguments in `cmd`, the folder to stand in in `cwd` if it is
-not the repository's own; and what comes of it in `stdout`, `stderr` and `code`. Where a story writes a tree, it is
-compared with `tree`.
-"""
+"""The whole program: transcripts in cli/ (see transcripts.py), and what a transcript cannot show."""
 
 from __future__ import annotations
 
@@ -19,68 +14,48 @@ import time
 from pathlib import Path
 
 import pytest
+from command import jobgen
+from transcripts import (
+    REPOSITORIES,
+    changed_files,
+    files_below,
+    find_transcripts,
+    output_sections,
+    read_transcript,
+)
 
-STORIES = sorted(path for path in (Path(__file__).parent / "cli").iterdir() if path.is_dir())
-EXAMPLE = Path(__file__).parent / "cli" / "one-job" / "repo"
+TRANSCRIPTS = find_transcripts("cli")
+ONE_JOB = REPOSITORIES / "one-job"
 TREE = "rendered"
 
 
-def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
-    """The real command, with nothing of the surroundings that could show."""
-    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-    return subprocess.run(
-        [sys.executable, "-m", "jobgen", *arguments],
-        cwd=cwd,
-        env={**environment, **settings},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-
-
-def files_below(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_a_story_comes_out_as_told(story: Path, tmp_path: Path, accept: bool) -> None:
-    repo = shutil.copytree(story / "repo", tmp_path / "repo")
-    cwd = repo / (story / "cwd").read_text().strip() if (story / "cwd").exists() else repo
-    done = jobgen(cwd, *shlex.split((story / "cmd").read_text()))
-    came = {"stdout": done.stdout, "stderr": done.stderr, "code": f"{done.returncode}\n".encode()}
-    tree = files_below(repo / TREE)
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_cli_transcript(path: Path, tmp_path: Path, accept: bool) -> None:
+    transcript = read_transcript(path)
+    directory = transcript.write_repository(tmp_path / "repo")
+    outputs = []
+    for step in transcript.steps:
+        before = files_below(tmp_path / "repo")
+        done = jobgen(directory, *step.arguments)
+        output = output_sections(done.returncode, done.stdout, done.stderr)
+        outputs.append(output | changed_files(before, files_below(tmp_path / "repo")))
     if accept:
-        accept_story(story, came, tree)
+        transcript = transcript.accept(outputs)
 
-    assert {name: (story / name).read_bytes() for name in came} == came
-    if (story / "tree").exists():
-        assert files_below(story / "tree") == tree
-    else:
-        assert files_below(story / "repo" / TREE) == tree
-
-
-def accept_story(story: Path, came: dict[str, bytes], tree: dict[str, bytes]) -> None:
-    for name, content in came.items():
-        (story / name).write_bytes(content)
-    shutil.rmtree(story / "tree", ignore_errors=True)
-    if tree != files_below(story / "repo" / TREE):
-        for path, content in tree.items():
-            (story / "tree" / path).parent.mkdir(parents=True, exist_ok=True)
-            (story / "tree" / path).write_bytes(content)
+    assert outputs == [step.expected for step in transcript.steps]
 
 
 @pytest.fixture
 def many_jobs(tmp_path: Path) -> Path:
-    """A repository whose manifests fill more than a pipe."""
-    job = (EXAMPLE / "jobs/bert.yaml").read_text()
+    """A repository whose manifests are larger than the buffer of a pipe."""
+    job = (ONE_JOB / "jobs/bert.yaml").read_text()
     (tmp_path / "jobs").mkdir()
     for number in range(300):
         (tmp_path / f"jobs/{number}.yaml").write_text(job.replace("name: bert", f"name: bert-{number}"))
     return tmp_path
 
 
-def test_a_reader_that_has_seen_enough_is_no_fault(many_jobs: Path) -> None:
+def test_closed_pipe_is_not_an_error(many_jobs: Path) -> None:
     command = shlex.join([sys.executable, "-m", "jobgen", "render"])
     piped = f"{command} | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", piped], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False)
@@ -89,7 +64,7 @@ def test_a_reader_that_has_seen_enough_is_no_fault(many_jobs: Path) -> None:
     assert done.stderr == ""
 
 
-def test_a_full_disk_behind_the_output_is_told_in_one_line(many_jobs: Path) -> None:
+def test_full_disk_behind_stdout_is_reported_in_one_line(many_jobs: Path) -> None:
     command = f"{shlex.join([sys.executable, '-m', 'jobgen', 'render'])} > /dev/full"
     done = subprocess.run(
         ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False
@@ -99,7 +74,7 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line(many_jobs: Path) -> N
     assert done.stderr == "jobgen: the output cannot be written: No space left on device\n"
 
 
-def test_an_output_that_is_closed_is_no_fault(many_jobs: Path) -> None:
+def test_closed_stdout_is_not_an_error(many_jobs: Path) -> None:
     command = f"{shlex.join([sys.executable, '-m', 'jobgen', 'render'])} >&-"
     done = subprocess.run(
         ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False
@@ -108,7 +83,7 @@ def test_an_output_that_is_closed_is_no_fault(many_jobs: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_an_interrupted_run_says_nothing_and_leaves_nothing(many_jobs: Path) -> None:
+def test_interrupt_prints_nothing_and_leaves_no_files(many_jobs: Path) -> None:
     (many_jobs / TREE).mkdir()
     held = os.open(many_jobs / TREE, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -118,10 +93,10 @@ def test_an_interrupted_run_says_nothing_and_leaves_nothing(many_jobs: Path) -> 
         cwd=many_jobs,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=heed_interrupts,  # noqa: PLW1509
+        preexec_fn=restore_interrupts,  # noqa: PLW1509
     ) as run:
         try:
-            wait_until_it_waits(run.pid)
+            wait_until_blocked_on_lock(run.pid)
             run.send_signal(signal.SIGINT)
             out, err = run.communicate(timeout=10)
         finally:
@@ -132,21 +107,21 @@ def test_an_interrupted_run_says_nothing_and_leaves_nothing(many_jobs: Path) -> 
     assert list((many_jobs / TREE).iterdir()) == []
 
 
-def heed_interrupts() -> None:
-    """A test suite that runs in the background ignores interrupts, and so would its children."""
+def restore_interrupts() -> None:
+    """Undo that a test suite in the background, and so its children, ignore interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def wait_until_it_waits(pid: int) -> None:
-    """Wait until a process stands in line for a folder that somebody else holds."""
+def wait_until_blocked_on_lock(pid: int) -> None:
+    """Wait until a process waits for a lock that another process holds."""
     deadline = time.monotonic() + 30
     while not re.search(rf"-> FLOCK .* {pid} ", Path("/proc/locks").read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def test_output_is_utf_8_whatever_the_terminal_says(tmp_path: Path) -> None:
-    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+def test_output_is_utf_8_in_any_locale(tmp_path: Path) -> None:
+    repo = shutil.copytree(ONE_JOB, tmp_path / "repo")
     text = (repo / "jobs/bert.yaml").read_text().replace("framework:", "description: für später →\n  framework:")
     (repo / "jobs/bert.yaml").write_text(text)
     plain = jobgen(repo, "render")
@@ -157,18 +132,18 @@ def test_output_is_utf_8_whatever_the_terminal_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["lint", "lint jobs", "lint jobs/a.yaml nowhere.yaml", "lint jobs -e prod", "lin jobs"]
+    "arguments", ["lint", "lint jobs", "lint jobs/a.yaml nowhere.yaml", "lint jobs -e prod", "lin jobs"]
 )
-def test_a_lint_of_paths_alone_says_what_it_says_with_options(words: str, tmp_path: Path) -> None:
-    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
-    plain = jobgen(repo, *words.split())
-    whole = jobgen(repo, "-C", ".", *words.split())
+def test_lint_output_is_the_same_with_and_without_the_directory_option(arguments: str, tmp_path: Path) -> None:
+    repo = shutil.copytree(ONE_JOB, tmp_path / "repo")
+    plain = jobgen(repo, *arguments.split())
+    whole = jobgen(repo, "-C", ".", *arguments.split())
 
     assert (plain.returncode, plain.stdout, plain.stderr) == (whole.returncode, whole.stdout, whole.stderr)
 
 
-def test_a_summary_that_cannot_be_written_is_told_and_changes_no_verdict(tmp_path: Path) -> None:
-    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+def test_unwritable_github_summary_is_reported_and_keeps_the_exit_code(tmp_path: Path) -> None:
+    repo = shutil.copytree(ONE_JOB, tmp_path / "repo")
     done = jobgen(repo, "lint", "--format", "github", GITHUB_STEP_SUMMARY=str(tmp_path))
 
     assert done.returncode == jobgen(repo, "lint", "--format", "github").returncode
@@ -179,7 +154,7 @@ GONE = "jobgen: the folder that this was started in is gone\n"
 
 
 @pytest.mark.parametrize(
-    ("shell", "code", "said"),
+    ("shell", "code", "stderr"),
     [
         ("{jobgen} lint - <&-", 3, "jobgen: there is nothing to lint here\n"),
         ("{jobgen} --help > /dev/full", 4, "jobgen: the output cannot be written: No space left on device\n"),
@@ -191,9 +166,9 @@ GONE = "jobgen: the folder that this was started in is gone\n"
         ),
     ],
 )
-def test_odd_surroundings_end_in_a_word_or_a_code(shell: str, code: int, said: str, tmp_path: Path) -> None:
-    repo = shutil.copytree(EXAMPLE, tmp_path / "repo")
+def test_unusual_stdin_stdout_and_directory(shell: str, code: int, stderr: str, tmp_path: Path) -> None:
+    repo = shutil.copytree(ONE_JOB, tmp_path / "repo")
     script = shell.format(jobgen=f"{shlex.quote(sys.executable)} -m jobgen")
     done = subprocess.run(["bash", "-c", script], cwd=repo, capture_output=True, text=True, timeout=30, check=False)
 
-    assert (done.returncode, done.stderr) == (code, said)
+    assert (done.returncode, done.stderr) == (code, stderr)

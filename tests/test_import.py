@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command import jobgen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cli import jobgen
 from test_seeds import SEEDS, typed
 
 from jobgen import catalogue
