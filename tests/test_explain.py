@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from test_render import lay_out
+from transcripts import find_transcripts, read_transcript
 
 from jobgen import catalogue, repo
 from jobgen.commands.explain import explain_job
@@ -25,7 +25,7 @@ from jobgen.trace import Tracer
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 # A run's name is made of all that its pods see, and a member's of its values: there no line sets one thing alone.
-CASES = [case for case in sorted((HERE / "render").iterdir()) if not case.name.startswith(("runs-", "sweeps"))]
+RENDER_TRANSCRIPTS = [path for path in find_transcripts("render") if not path.name.startswith(("runs-", "sweeps"))]
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -456,12 +456,12 @@ def test_every_place_of_this_repository_sets_what_it_is_told_to_set(tmp_path):
     assert prove(tmp_path) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_place_of_a_case_sets_what_it_is_told_to_set(case, tmp_path):
-    lay_out(case, tmp_path)
+@pytest.mark.parametrize("path", RENDER_TRANSCRIPTS, ids=lambda path: path.stem)
+def test_every_place_of_a_case_sets_what_it_is_told_to_set(path, tmp_path):
+    read_transcript(path).write_repository(tmp_path)
     copy_kinds(tmp_path)
 
-    assert [broken for broken in prove(tmp_path) if (case.name, broken[0]) not in TESTED] == []
+    assert [broken for broken in prove(tmp_path) if (path.stem, broken[0]) not in TESTED] == []
 
 
 def copy_kinds(root):

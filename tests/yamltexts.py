@@ -7,13 +7,20 @@ import re
 from pathlib import Path
 
 from hypothesis import strategies as st
+from transcripts import find_transcripts, read_transcript
 
 ROOT = Path(__file__).parent.parent
+REAL_FILES = [
+    *(
+        path.read_bytes()
+        for folder in ("jobs", "overlays", "tests/seeds")
+        for path in sorted((ROOT / folder).rglob("*.yaml"))
+    ),
+    *(content for path in find_transcripts("render") for content in read_transcript(path).given.values()),
+    *(read_transcript(path).expected.get("manifests", b"") for path in find_transcripts("render")),
+]
 REAL_DOCUMENTS = [
-    document
-    for folder in ("jobs", "overlays", "tests/seeds", "tests/render")
-    for path in sorted((ROOT / folder).rglob("*.yaml"))
-    for document in re.split("^---.*\n", path.read_text("utf-8"), flags=re.MULTILINE)
+    document for content in REAL_FILES for document in re.split("^---.*\n", content.decode(), flags=re.MULTILINE)
 ]
 
 WORDS = """
