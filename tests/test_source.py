@@ -253,8 +253,9 @@ def assert_places(data, text):
             assert_places(item, text)
     else:
         written = cut(text, data.mark)
-        # The depth that a block scalar states is counted from its parent, which is not there when it is cut out.
-        if not re.search(r"[|>][-+]?[1-9]", written):
+        # The depth that a block scalar states is counted from its parent, which is not there when it is cut out; and a
+        # text that ends in one of the other line breaks of YAML 1.1 is given a newline before it is read.
+        if not re.search(r"[|>][-+]?[1-9]|[\x85\u2028\u2029]\Z", written):
             alone = read_each(written, f"[{written}]")
 
             assert {spelt(data.value), spelt([data.value])} & set(map(spelt, alone)), written
