@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from transcripts import changed_files, files_below, find_transcripts, output_sections, read_transcript
+from transcripts import changed_files, copy_repository, files_below, find_transcripts, output_sections, read_transcript
 
 TRANSCRIPTS = find_transcripts("hostile")
 # Seconds at work, and for waiting in all: tests run beside each other, and a clock on the wall counts them too.
@@ -96,11 +96,6 @@ def nested_folders(repo: Path) -> None:
         os.chdir(here)
 
 
-def wide_line(repo: Path) -> None:
-    head = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata:\n  name: wide\nspec:\n  framework: pytorch\n"
-    (repo / "jobs/wide.yaml").write_text(f"{head}  image: x{' ' * 200_000}y\n")
-
-
 def control_characters(repo: Path) -> None:
     (repo / "jobs/a\x1b[2J\nb.yaml").write_text("kind: [\n")
     Path(os.fsdecode(os.fsencode(repo) + b"/jobs/\xff.yaml")).write_text("kind: [\n")
@@ -117,7 +112,6 @@ PREPARE: dict[str, Callable[[Path], None]] = {
     "unreadable-file": unreadable_file,
     "unreadable-folder": unreadable_folder,
     "folders-nested-1500-deep": nested_folders,
-    "line-of-200000-spaces": wide_line,
     "file-names-with-control-characters": control_characters,
 }
 """What is added to the repository of a transcript."""
@@ -205,3 +199,14 @@ def test_document_of_four_million_nodes_is_refused(folder: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr.endswith(b" [too-many-nodes]\njobgen: 1 error; nothing was rendered\n")
+
+
+def test_line_of_200000_spaces_is_rendered(folder: Path) -> None:
+    head = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata:\n  name: wide\nspec:\n  framework: pytorch\n"
+    copy_repository("good-job", folder)
+    (folder / "jobs/wide.yaml").write_text(f"{head}  image: x{' ' * 200_000}y\n")
+    done = jobgen(folder, ["render"])
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert f'image: "x{" " * 200_000}y"\n'.encode() in done.stdout
+    assert b"name: good\n" in done.stdout
