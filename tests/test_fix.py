@@ -1,10 +1,10 @@
-"""Faults are mended where they were written: a case is a folder `before` and a folder `after`, or `after-unsafe`.
+"""Fixes: a transcript in fix/ shows the files before and after `jobgen lint --fix` or `--fix-unsafe`.
 
-The folder's name is the rule's, and behind a dot what is special. `rendered.diff` is what becomes of the objects.
+A transcript has the name of its rule; what is special about it follows a dot. `manifest diff` is how the rendered
+objects change.
 """
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from difflib import unified_diff
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
+from transcripts import changed_files, files_below, find_transcripts, read_transcript
 
 from jobgen import catalogue
 from jobgen.commands.fixing import Mended, fixed, put_in_place
@@ -26,7 +27,8 @@ from jobgen.ruledocs import documented
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs/fixes.md"
 TODAY = "2025-01-31"
-CASES = sorted(TESTS.glob("fix/*"))
+TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("fix")]
+DIFF = "manifest diff"
 
 
 def page():
@@ -37,17 +39,17 @@ def page():
 EXAMPLES_OF_FAULTS = [
     (rule, case) for rule in page() for case in cases(EXAMPLES / f"{rule}.yaml") if rule in dict(case.expected).values()
 ]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_transcript = pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
 
 
-def files(folder):
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+def option(transcript):
+    """Which fixes the command of a transcript asks for."""
+    return {"--fix": "safe", "--fix-unsafe": "unsafe"}[transcript.steps[0].arguments[-1]]
 
 
-def how(case):
-    return "unsafe" if (case / "after-unsafe").exists() else "safe"
+def fixed_files(transcript):
+    """All files of the repository after the fix."""
+    return transcript.files() | {path: text for path, text in transcript.expected.items() if path != DIFF}
 
 
 def found(folder, *paths):
@@ -69,87 +71,87 @@ def rendered(folder):
 
 
 @pytest.fixture
-def before(case, tmp_path):
-    shutil.copytree(case / "before", tmp_path / "repository")
-    return tmp_path / "repository"
+def repository(transcript, tmp_path):
+    return transcript.write_repository(tmp_path / "repository")
 
 
-@every_case
-def test_a_fault_is_mended_where_it_was_written_and_nothing_else_is_touched(case, before, accept):
-    rule, after = case.name.partition(".")[0], case / ("after-unsafe" if how(case) == "unsafe" else "after")
-    then, objects = found(before), rendered(before)
-    told = mend(before, fix=how(case))
-    now = found(before)
-    diff = "".join(unified_diff(objects.splitlines(keepends=True), rendered(before).splitlines(keepends=True), n=1))
+@every_transcript
+def test_fix_transcript(transcript, repository, accept):
+    rule = transcript.name.partition(".")[0]
+    then, objects = found(repository), rendered(repository)
+    told = mend(repository, fix=option(transcript))
+    now = found(repository)
+    new_objects = rendered(repository)
+    diff = "".join(unified_diff(objects.splitlines(keepends=True), new_objects.splitlines(keepends=True), n=1))
+    output = changed_files(transcript.files(), files_below(repository)) | ({DIFF: diff.encode()} if diff else {})
     if accept:
-        shutil.rmtree(after)
-        shutil.copytree(before, after)
-        (case / "rendered.diff").write_text(diff)
+        transcript = transcript.accept([output])
 
     assert "mended in 1 file\n" in told.err
-    assert files(before) == files(after)
+    assert output == transcript.expected
     # Once is enough.
-    assert "0 faults were mended in 0 files\n" in mend(before, fix=how(case)).err
-    assert files(before) == files(after)
-    assert diff == (case / "rendered.diff").read_text()
+    assert "0 faults were mended in 0 files\n" in mend(repository, fix=option(transcript)).err
+    assert files_below(repository) == fixed_files(transcript)
     # The rule finds nothing any more, and no rule finds more than before.
     assert rule in {finding.rule for finding in then if finding.fixable}
     assert rule not in {finding.rule for finding in now if finding.fixable}
     assert not errors(now) - errors(then)
 
 
-@every_case
-def test_a_diff_writes_nothing_and_can_be_applied(case, before, tmp_path):
-    old = files(before)
-    shown = mend(before, fix=how(case), diff=True)
+@every_transcript
+def test_fix_diff_writes_nothing_and_can_be_applied(transcript, repository, tmp_path):
+    shown = mend(repository, fix=option(transcript), diff=True)
     patch = tmp_path / "a.patch"
     patch.write_bytes(shown.out.encode())
 
-    assert files(before) == old
-    subprocess.run(["git", "init", "-q", before], check=True)
-    subprocess.run(["git", "-C", before, "apply", patch], check=True)
-    shutil.rmtree(before / ".git")
-    assert files(before) == files(next(case.glob("after*")))
+    assert files_below(repository) == transcript.files()
+    subprocess.run(["git", "init", "-q", repository], check=True)
+    subprocess.run(["git", "-C", repository, "apply", patch], check=True)
+    assert files_below(repository) == fixed_files(transcript)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if how(case) == "unsafe"], ids=lambda case: case.name)
-def test_what_could_change_what_was_meant_is_not_done_unasked(case, before):
-    mend(before)
+@pytest.mark.parametrize(
+    "transcript",
+    [transcript for transcript in TRANSCRIPTS if option(transcript) == "unsafe"],
+    ids=lambda transcript: transcript.name,
+)
+def test_fix_leaves_unsafe_changes_out(transcript, repository):
+    mend(repository)
 
-    assert files(before) == files(case / "before")
+    assert files_below(repository) == transcript.files()
 
 
 @pytest.mark.parametrize(
     ("rule", "case"), EXAMPLES_OF_FAULTS, ids=[f"{rule}: {case.title}" for rule, case in EXAMPLES_OF_FAULTS]
 )
-def test_no_example_gets_worse(rule, case, tmp_path):
+def test_unsafe_fix_of_an_example_adds_no_errors(rule, case, tmp_path):
     case.write(tmp_path)
     then = found(tmp_path)
     mend(tmp_path, fix="unsafe")
-    first = files(tmp_path)
+    first = files_below(tmp_path)
     now = found(tmp_path)
     mend(tmp_path, fix="unsafe")
 
     assert not errors(now) - errors(then)
     assert [finding for finding in now if finding.fixable] == []
-    assert files(tmp_path) == first
+    assert files_below(tmp_path) == first
 
 
-def test_the_page_names_the_rules_that_have_cases(tmp_path):
+def test_fixes_page_lists_the_rules_with_transcripts(tmp_path):
     shown: dict[str, set[str]] = {}
-    for case in CASES:
-        for finding in found(shutil.copytree(case / "before", tmp_path / case.name)):
+    for transcript in TRANSCRIPTS:
+        for finding in found(transcript.write_repository(tmp_path / transcript.name)):
             if finding.fix:
                 shown.setdefault(finding.rule, set()).add("safe" if finding.fix.safe else "unsafe")
 
     assert list(page()) == sorted(page())
-    assert set(page()) == {case.name.partition(".")[0] for case in CASES}
+    assert set(page()) == {transcript.name.partition(".")[0] for transcript in TRANSCRIPTS}
     assert set(page()) <= set(documented())
     for rule, words in page().items():
         assert shown[rule] <= ({"safe", "unsafe"} if words == "both" else {words})
 
 
-def test_a_rule_that_mends_is_on_the_page():
+def test_rules_with_fixes_are_on_the_fixes_page():
     sources = TESTS.parent.glob("jobgen/rules/*/*.py")
     mending = {path.stem.replace("_", "-") for path in sources if "mend=" in path.read_text()}
 
@@ -175,7 +177,7 @@ def loose(tmp_path):
     return tmp_path
 
 
-def test_a_loose_manifest_is_mended_alone(loose):
+def test_fix_of_one_file_leaves_others_alone(loose):
     (loose / "other.yaml").write_text(JOB.replace("bert", "other"))
     mend(loose, "bert.yaml")
 
@@ -183,7 +185,7 @@ def test_a_loose_manifest_is_mended_alone(loose):
     assert "always" in (loose / "other.yaml").read_text()
 
 
-def test_a_linked_file_is_mended_where_it_is(loose):
+def test_fix_writes_through_a_symlink(loose):
     (loose / "link.yaml").symlink_to("bert.yaml")
     mend(loose, "link.yaml")
 
@@ -191,7 +193,7 @@ def test_a_linked_file_is_mended_where_it_is(loose):
     assert (loose / "bert.yaml").read_text() == MENDED
 
 
-def test_a_file_that_may_not_be_written_is_left_alone(loose):
+def test_read_only_file_is_not_fixed(loose):
     (loose / "bert.yaml").chmod(0o444)
     told = mend(loose, "bert.yaml")
 
@@ -199,14 +201,14 @@ def test_a_file_that_may_not_be_written_is_left_alone(loose):
     assert (loose / "bert.yaml").read_text() == JOB
 
 
-def test_a_file_keeps_its_rights(loose):
+def test_fix_keeps_file_permissions(loose):
     (loose / "bert.yaml").chmod(0o640)
     mend(loose, "bert.yaml")
 
     assert (loose / "bert.yaml").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_file_that_was_changed_meanwhile_is_left_alone(loose):
+def test_file_that_changed_meanwhile_is_not_overwritten(loose):
     late = put_in_place(loose, [Mended("bert.yaml", b"old", b"new"), Mended("gone.yaml", b"old", b"new")])
 
     assert late == {
@@ -216,7 +218,7 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(loose):
     assert (loose / "bert.yaml").read_text() == JOB
 
 
-def test_a_value_that_an_alias_uses_elsewhere_is_left_alone(loose):
+def test_anchored_value_is_not_fixed(loose):
     text = JOB.replace("always", "&policy always") + JOB.partition("    Master:\n")[2].replace("always", "*policy")
     text = text.replace("      replicas: 1\n      template", "    Worker:\n      replicas: 1\n      template").replace(
         "    Master:\n    Worker:", "    Master:", 1
@@ -228,7 +230,7 @@ def test_a_value_that_an_alias_uses_elsewhere_is_left_alone(loose):
     assert (loose / "bert.yaml").read_text() == text
 
 
-def test_the_value_of_a_json_patch_is_not_taken_out(tmp_path):
+def test_value_of_a_json_patch_is_not_removed(tmp_path):
     """The error would only become another."""
     patch = "{op: add, path: /spec/runPolicy, value: {ttlSecondsAfterFinished: 60}}"
     deep = "{op: add, path: /spec/runPolicy/ttlSecondsAfterFinished, value: 60}"
@@ -240,14 +242,14 @@ def test_the_value_of_a_json_patch_is_not_taken_out(tmp_path):
         )
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/bert.yaml").write_text(MENDED)
-    old = files(tmp_path)
+    old = files_below(tmp_path)
     mend(tmp_path, fix="unsafe")
 
     assert {finding.env for finding in found(tmp_path) if finding.rule == "ttl-reruns-job"} == {"a", "b"}
-    assert files(tmp_path) == old
+    assert files_below(tmp_path) == old
 
 
-def test_a_value_that_was_made_of_another_is_left_alone(tmp_path):
+def test_derived_value_is_not_fixed(tmp_path):
     """The limit of an extended resource is missing, but `gpu` of the spec is not its name."""
     job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n  framework: pytorch\n"
     text = f"{job}  image: a:1\n  resources: {{requests: {{gpu: 1}}}}\n"
@@ -259,7 +261,7 @@ def test_a_value_that_was_made_of_another_is_left_alone(tmp_path):
     assert (tmp_path / "jobs/a.yaml").read_text() == text
 
 
-def test_a_file_that_would_show_more_errors_is_left_alone_and_others_are_mended(loose):
+def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
     """Rules are not asked about an object of the wrong shape, and have much to say about this one."""
     text = JOB.replace("replicas: 1", 'replicas: "1"').replace("always", "Always").replace("bert", "7bert.a")
     text = text.replace("name: pytorch", "name: other").replace("Master", "Chief")
@@ -271,7 +273,7 @@ def test_a_file_that_would_show_more_errors_is_left_alone_and_others_are_mended(
     assert (loose / "bert.yaml").read_text() == MENDED
 
 
-def test_unsafe_changes_that_would_show_more_errors_do_not_keep_safe_ones_back(loose):
+def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     text = JOB.replace("kubeflow.org/v1", "kubeflow.org/v1beta2").replace("always", "Always").replace("Master", "Chief")
     text = text.replace("bert", "7.bert")
     (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
@@ -281,7 +283,7 @@ def test_unsafe_changes_that_would_show_more_errors_do_not_keep_safe_ones_back(l
     assert (loose / "old.yaml").read_text() == text.replace("name: pytorch", "name: a")
 
 
-def test_standard_input_and_other_folders_are_not_mended(loose):
+def test_standard_input_and_files_outside_are_not_fixed(loose):
     (loose / "here").mkdir()
 
     assert mend(loose / "here", "../bert.yaml").code == 2
