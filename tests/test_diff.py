@@ -1,7 +1,7 @@
 """`jobgen diff`: what a merge does.
 
-A case is a folder under diff/: two jobs repositories `old` and `new`, what is said of them in each format, and in
-`findings` what `lint --since` is to say.
+A transcript in diff/ holds two repositories, `old` and `new`, the report about them in each format, and the findings of
+`lint --since`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from transcripts import find_transcripts, read_transcript
 
 from jobgen import git
 from jobgen.commands.diff import diff_folders, diff_revisions
@@ -27,10 +28,10 @@ from jobgen.report import text
 from jobgen.roadrules import TWO_SIDED
 from jobgen.transition import findings_between
 
-HOME = Path(__file__).parent / "diff"
-CASES = sorted(path.name for path in HOME.iterdir() if path.is_dir())
-SCHEMA = json.loads((HOME.parent.parent / "docs/diff_v1.json").read_text())
-ENDINGS = {"text": "txt", "markdown": "md", "json": "json"}
+ROOT = Path(__file__).parent.parent
+TRANSCRIPTS = {path.stem: read_transcript(path) for path in find_transcripts("diff")}
+SCHEMA = json.loads((ROOT / "docs/diff_v1.json").read_text())
+FORMATS = ("text", "markdown", "json")
 GPU = "nvidia.com/gpu"
 WHO = {
     "GIT_AUTHOR_NAME": "a",
@@ -96,30 +97,36 @@ def repository(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("format_", ENDINGS)
-@pytest.mark.parametrize("case", CASES)
-def test_a_case_is_told_as_before(case, format_, accept):
-    golden = HOME / case / f"expected.{ENDINGS[format_]}"
-    result = between(HOME / case, format_=format_)
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """The folders that hold `old` and `new` of each transcript."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in TRANSCRIPTS}
+    for name, transcript in TRANSCRIPTS.items():
+        transcript.write_repository(folders[name])
+    return folders
+
+
+@pytest.fixture(params=TRANSCRIPTS)
+def case(request, cases):
+    return cases[request.param]
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_diff_transcript(name, cases, accept):
+    transcript, folder = TRANSCRIPTS[name], cases[name]
+    results = {format_: between(folder, format_=format_) for format_ in FORMATS}
+    sections = {format_: result.out for format_, result in results.items()}
+    sections["findings"] = text.render(findings_between(folder / "old", folder / "new"))
+    output = {section: content.encode() for section, content in sections.items()}
     if accept:
-        golden.write_text(result.out)
+        transcript = transcript.accept([output])
 
-    assert (result.code, result.err) == (0, "")
-    assert golden.read_text() == result.out
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_what_a_change_would_do_is_found_on_the_line_that_does_it(case, accept):
-    golden = HOME / case / "findings"
-    found = text.render(findings_between(HOME / case / "old", HOME / case / "new"))
-    if accept:
-        golden.write_text(found)
-
-    assert golden.read_text() == found
+    assert [(result.code, result.err) for result in results.values()] == [(0, "")] * len(FORMATS)
+    assert output == transcript.expected
 
 
-def test_findings_are_those_of_the_repository_around_a_folder(tmp_path):
-    case = HOME / "every-effect"
+def test_findings_are_those_of_the_repository_around_a_folder(cases, tmp_path):
+    case = cases["every-effect"]
     here = findings_between(case / "old/jobs", case / "new/jobs")
 
     assert here == findings_between(case / "old", case / "new") != []
@@ -127,10 +134,10 @@ def test_findings_are_those_of_the_repository_around_a_folder(tmp_path):
     assert findings_between(tmp_path, case / "new") == []
 
 
-def test_a_transition_is_as_bad_as_the_settings_say(tmp_path):
-    shutil.copytree(HOME / "every-effect/new", tmp_path / "new")
+def test_settings_change_the_severity_of_two_sided_rules(cases, tmp_path):
+    shutil.copytree(cases["every-effect"] / "new", tmp_path / "new")
     write(tmp_path, "new/jobgen.yaml", "rules: {edit-without-effect: off, running-job-deleted: error}\n")
-    found = findings_between(HOME / "every-effect/old", tmp_path / "new")
+    found = findings_between(cases["every-effect"] / "old", tmp_path / "new")
 
     assert {(one.rule, one.severity.value) for one in found} == {
         ("queue-changed", "error"),
@@ -138,14 +145,13 @@ def test_a_transition_is_as_bad_as_the_settings_say(tmp_path):
     }
 
 
-def test_cases_have_every_effect_and_every_rule():
-    effects = {
-        one["effect"] for case in CASES for one in json.loads(between(HOME / case, format_="json").out)["objects"]
-    }
+def test_transcripts_have_every_effect_and_every_rule():
+    expected = [transcript.expected for transcript in TRANSCRIPTS.values()]
+    effects = {one["effect"] for sections in expected for one in json.loads(sections["json"])["objects"]}
     rules = {
         rule
-        for case in CASES
-        for rule in re.findall(r"\[([a-z-]+)\]$", (HOME / case / "findings").read_text(), re.MULTILINE)
+        for sections in expected
+        for rule in re.findall(r"\[([a-z-]+)\]$", sections["findings"].decode(), re.MULTILINE)
     }
 
     assert effects == {effect.value for effect in Effect}
@@ -153,9 +159,8 @@ def test_cases_have_every_effect_and_every_rule():
     assert rules == TWO_SIDED - {"change-not-judged"}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_json_fits_its_schema(case):
-    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(between(HOME / case, format_="json").out))
+def test_json_matches_its_schema(case):
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(between(case, format_="json").out))
 
 
 def rendered(root, *words):
@@ -184,26 +189,24 @@ def gpus_below(node, replicas=1):
     )
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_totals_are_what_anybody_would_count(case):
-    totals = json.loads(between(HOME / case, format_="json").out)["totals"]
+    totals = json.loads(between(case, format_="json").out)["totals"]
     for side, folder in (("before", "old"), ("after", "new")):
         found = {(one["env"], one["name"]): one[side]["gpus"] for one in totals if one["by"] == "namespace"}
         sums = {one["env"]: one[side]["gpus"] for one in totals if one["by"] == "environment"}
-        expected = counted(HOME / case / folder)
+        expected = counted(case / folder)
 
         assert +Counter(found) == expected
         assert +Counter(sums) == sum((Counter({env: count}) for (env, _), count in expected.items()), Counter())
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_a_cause_is_the_line_that_has_the_value(case):
     told_of = 0
-    for one in json.loads(between(HOME / case, format_="json").out)["objects"]:
+    for one in json.loads(between(case, format_="json").out)["objects"]:
         for field in one["fields"]:
             for folder, cause, value in (("new", field["cause"], field["new"]), ("old", field["was"], field["old"])):
                 if cause and not cause["file"].startswith("schemas/") and not isinstance(value, (dict, list)):
-                    line = (HOME / case / folder / cause["file"]).read_text().splitlines()[cause["line"] - 1]
+                    line = (case / folder / cause["file"]).read_text().splitlines()[cause["line"] - 1]
                     told_of += 1
                     # The hash of a run is of all its lines.
                     written = re.sub(r"-[0-9a-f]{8}$", "", value) if field["field"] == "metadata.name" else value
@@ -212,15 +215,14 @@ def test_a_cause_is_the_line_that_has_the_value(case):
     assert told_of > 10
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_rendered_trees_are_told_like_the_repositories_they_come_from(case, tmp_path):
     for folder in ("old", "new"):
-        rendered(HOME / case / folder, "-o", tmp_path / folder)
+        rendered(case / folder, "-o", tmp_path / folder)
     # A tree knows no clusters of its own; a repository around it does.
     write(tmp_path, "jobgen.yaml", "")
-    for path in (HOME / case / "new/overlays").rglob("*.yaml"):
-        write(tmp_path, f"overlays/{path.relative_to(HOME / case / 'new/overlays')}", path.read_text())
-    here, there = told(between(tmp_path, format_="json")), told(between(HOME / case, format_="json"))
+    for path in (case / "new/overlays").rglob("*.yaml"):
+        write(tmp_path, f"overlays/{path.relative_to(case / 'new/overlays')}", path.read_text())
+    here, there = told(between(tmp_path, format_="json")), told(between(case, format_="json"))
     # Without jobs/, nothing but an annotation tells that one object takes the place of another.
     moved = {name for *_, name in there if name in ("moved", "queued-job")}
 
@@ -484,15 +486,15 @@ def test_a_thousand_changed_jobs_are_told_in_no_time(format_, thousand):
         assert json.loads(result.out)["summary"]["changed"] == 1000
 
 
-@pytest.mark.parametrize("home", [*(HOME / case for case in CASES), None], ids=[*CASES, "thousand"])
-def test_a_comment_fits_and_nothing_in_it_is_cut(home, thousand):
-    comment = between(home or thousand, format_="markdown").out
+@pytest.mark.parametrize("name", [*TRANSCRIPTS, "thousand"])
+def test_a_comment_fits_and_nothing_in_it_is_cut(name, cases, thousand):
+    comment = between({**cases, "thousand": thousand}[name], format_="markdown").out
     tables = re.findall(r"(?:^\|.*\n)+", comment, re.MULTILINE)
 
     assert len(comment) <= markdown.LONGEST
     assert comment.count("<details>") == comment.count("</details>") == comment.count("<summary>")
     assert all(len({row.count("|") for row in table.splitlines()}) == 1 for table in tables)
-    if home is None:
+    if name == "thousand":
         left = int(re.search(r"<summary>(\d+) more, by name", comment)[1])
         named = len(re.findall("^- changed", comment, re.MULTILINE))
         assert comment.count("<b>changed</b>") + left == 1000
@@ -526,15 +528,15 @@ def test_no_value_breaks_a_format(repository):
 
 
 def test_the_page_shows_what_is_printed():
-    page = (HOME.parent.parent / "docs/diff.md").read_text()
+    page = (ROOT / "docs/diff.md").read_text()
     shown = re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
-    printed = (HOME / "every-effect/expected.txt").read_text()
+    printed = TRANSCRIPTS["every-effect"].expected["text"].decode()
 
     assert all(story in printed for story in shown.split("\n\n...\n\n")[0].split("\n\n"))
     assert printed.endswith(shown.split("\n\n...\n\n")[1])
 
 
 def test_the_page_knows_every_effect():
-    page = (HOME.parent.parent / "docs/diff.md").read_text()
+    page = (ROOT / "docs/diff.md").read_text()
 
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == [effect.value for effect in reversed(Effect)]

@@ -23,12 +23,12 @@ OWN = {rule.name for rule in all_rules()}
 # Rules that no small repository can show, and the test that covers them.
 UNSHOWN = {
     "change-not-judged": "a change has two sides: tests/test_since.py",
-    "edit-without-effect": "a change has two sides: tests/diff/every-effect/findings",
-    "forbidden-change": "a change has two sides: tests/diff/runs/findings",
-    "immutable-field-changed": "a change has two sides: tests/diff/other-operators/findings",
-    "kind-changed": "a change has two sides: tests/diff/other-operators/findings",
-    "queue-changed": "a change has two sides: tests/diff/every-effect/findings",
-    "running-job-deleted": "a change has two sides: tests/diff/every-effect/findings",
+    "edit-without-effect": "a change has two sides: tests/diff/every-effect.txt",
+    "forbidden-change": "a change has two sides: tests/diff/runs.txt",
+    "immutable-field-changed": "a change has two sides: tests/diff/other-operators.txt",
+    "kind-changed": "a change has two sides: tests/diff/other-operators.txt",
+    "queue-changed": "a change has two sides: tests/diff/every-effect.txt",
+    "running-job-deleted": "a change has two sides: tests/diff/every-effect.txt",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb.txt",
     "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file.txt",
