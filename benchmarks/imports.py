@@ -14,8 +14,9 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from jobgen import catalogue, repo
-from jobgen.importing.collecting import Refused, Taken, collected
+from jobgen.convert.importing.collecting import Refused, Taken, collected
+from jobgen.pipeline import config
+from jobgen.repo import layout
 
 
 def verdicts(folder: Path) -> dict[str, str]:
@@ -38,11 +39,11 @@ def said(reason: str) -> str:
 def main() -> None:
     folder = Path(sys.argv[1])
     judged = verdicts(folder)
-    kinds = catalogue.load(Path.cwd()).kinds
+    kinds = config.load(Path.cwd()).kinds
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     ratios: list[float] = []
-    for entry in repo.loose(folder, "."):
+    for entry in layout.loose(folder, "."):
         results = list(collected([entry], kinds))
         for each in results:
             verdict = judged.get(each.mark.file, "")
@@ -55,7 +56,7 @@ def main() -> None:
                 tally["imported" if each.spec.is_spec else "kept as manifests"] += 1
                 tally["accepted, imported"] += verdict == "accept"
         if len(results) == 1 and isinstance(results[0], Taken) and results[0].spec.is_spec:
-            ratios.append(written(results[0].spec.text) / written(repo.read(entry).content.decode()))
+            ratios.append(written(results[0].spec.text) / written(layout.read(entry).content.decode()))
     known = tally["imported"] + tally["kept as manifests"] + tally["refused"]
     taken = known - tally["refused"]
     print(f"of known kinds and readable: {known}, imported {taken} ({taken / known:.1%})", end=", ")

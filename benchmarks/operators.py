@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from jobgen.commands.lint import lint_paths
+from jobgen.cli.commands.lint import lint_paths
 
 OVERLAY = """\
 apiVersion: jobgen.dev/v1

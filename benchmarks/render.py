@@ -24,8 +24,8 @@ from promise import Row, growing
 from repository import REPLICATED, write_jobs
 from stopwatch import JOBGEN, Run, best, run
 
-from jobgen.emit import to_yaml
-from jobgen.source import read
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
 
 RENDER = (*JOBGEN, "render", "-e", "prod")
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"

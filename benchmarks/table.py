@@ -28,10 +28,10 @@ from promise import Row
 from repository import ALIKE, write_manifests
 from stopwatch import warm_up
 
-from jobgen import catalogue
-from jobgen.judge import Judge
-from jobgen.overlay import Cluster
-from jobgen.source import read
+from jobgen.check.checker import Judge
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
 MANIFESTS = 10_000
 JOBS = 1000
@@ -45,7 +45,7 @@ def checks() -> Row:
     with tempfile.TemporaryDirectory() as home:
         write_manifests(Path(home, "manifests"), 1, ALIKE)
         content = Path(home, lint.ONE).read_bytes()
-        shelf = catalogue.load(Path(home))
+        shelf = config.load(Path(home))
     judge = Judge(Path(home), shelf.kinds, Cluster())
     made = read(content, "one").documents[0].data
     manifest = judge.manifest(made)

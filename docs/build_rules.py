@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.policydocs import all_docs, policy_example
-from jobgen.ruledocs import RuleDoc, example
+from jobgen.check.policy_docs import all_docs, policy_example
+from jobgen.check.rule_docs import RuleDoc, example
 
 PAGE = Path(__file__).parent / "rules.md"
 CATEGORIES = {

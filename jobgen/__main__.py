@@ -1,5 +1,5 @@
 """python -m jobgen."""
 
-from jobgen.cli import main
+from jobgen.cli.main import main
 
 main()

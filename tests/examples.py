@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-EXAMPLES = Path(__file__).parent.parent / "jobgen/examples"
+EXAMPLES = Path(__file__).parent.parent / "jobgen/data/examples"
 _EXPECT = re.compile(r"# expect: ([\w-]+(?:, [\w-]+)*)")
 
 

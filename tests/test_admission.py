@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.admission import pod_problems
-from jobgen.admission.rules import RULES
-from jobgen.model import mark_of, plain
-from jobgen.source import read
+from jobgen.check.admission import pod_problems
+from jobgen.check.admission.rules import RULES
+from jobgen.model.data import mark_of, plain
+from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
 POD = "job-worker-0"

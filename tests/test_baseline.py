@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jobgen import baseline
-from jobgen.commands.lint import lint_paths
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.report import baseline
 
 SPEC = """\
 apiVersion: jobgen.dev/v1

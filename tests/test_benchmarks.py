@@ -17,7 +17,7 @@ import render
 from promise import Row, growing
 from repository import write_jobs, write_manifests
 
-from jobgen.commands.lint import lint_paths
+from jobgen.cli.commands.lint import lint_paths
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,7 +80,7 @@ def test_one_process_or_many_with_memory_or_without_say_the_same(tmp_path):
     one = f"import os; os.sched_setaffinity(0, {{{min(cores)}}})"
     told = set()
     for first, options in ((one, ["--no-cache"]), ("", ["--no-cache"]), ("", []), ("", [])):
-        command = f"{first}\nimport sys; from jobgen.cli import run; sys.exit(run(sys.argv[1:]))"
+        command = f"{first}\nimport sys; from jobgen.cli.main import run; sys.exit(run(sys.argv[1:]))"
         done = subprocess.run(
             [sys.executable, "-c", command, *options, "lint", "--format", "json"],
             cwd=tmp_path,

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.cel import Expression, Failed, Fault, available, bind, compile_cel, mentions
-from jobgen.quantity import canonical
+from jobgen.check.cel import Expression, Failed, Fault, available, bind, compile_cel, mentions
+from jobgen.model.quantity import canonical
 
 TABLE = yaml.safe_load((Path(__file__).parent / "cel.yaml").read_text("utf-8"))
 NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 
-from jobgen.source import read
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 ACTION = read((ROOT / "action.yml").read_bytes(), "action.yml").documents[0].data

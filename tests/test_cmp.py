@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cmpserver import ABSENT, Server
 
-from jobgen.source import read
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 PATHS = "argocd.argoproj.io/manifest-generate-paths"

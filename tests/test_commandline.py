@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgen.commandline import launches, spoken, values
+from jobgen.k8s.command_line import launches, spoken, values
 
 
 def calls(*words):

@@ -5,8 +5,8 @@ from deepdiff import DeepDiff
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.compare import FieldChange, changes, narrowed
-from jobgen.path import Named, dotted
+from jobgen.k8s.compare import FieldChange, changes, narrowed
+from jobgen.model.path import Named, dotted
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "a", "1", "1000m"])
 NAMES = st.sampled_from(["a", "b", "c", "limits", "cpu"])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import catalogue
-from jobgen.commands.schema import import_crds, list_kinds, print_schema, write_editor_files
-from jobgen.judge import Judge
-from jobgen.overlay import Cluster
-from jobgen.source import read
+from jobgen.check.checker import Judge
+from jobgen.cli.commands.schema import import_crds, list_kinds, print_schema, write_editor_files
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
 CASES = Path(__file__).parent / "crd"
 OBJECTS = read((CASES / "objects.yaml").read_bytes(), "objects.yaml").documents[0].data
@@ -54,7 +54,7 @@ def test_what_is_no_crd_is_told(tmp_path):
 
 
 def test_kinds_are_listed_and_printed(tmp_path):
-    shelf = catalogue.load(tmp_path)
+    shelf = config.load(tmp_path)
     printed = json.loads(print_schema(shelf, "pytorchjob").out)
 
     assert "kubeflow.org/v1                PyTorchJob              kubeflow\n" in list_kinds(shelf).out

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.commands.schema import import_crds
-from jobgen.crdvalues import escaped
-from jobgen.source import read
-from jobgen.structural import compile_structural
+from jobgen.check.schema.cel_values import escaped
+from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.cli.commands.schema import import_crds
+from jobgen.yamlio.read import read
 
 CASES = Path(__file__).parent / "crd"
 SPECS = read((CASES / "recitals.yaml").read_bytes(), "recitals.yaml").documents[0].data

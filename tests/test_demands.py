@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import catalogue
+from jobgen.pipeline import config
 
 ROOT = Path(__file__).parent.parent
-KINDS = {f"{kind.name} {kind.api_version}": kind for kind in catalogue.load(ROOT).kinds if kind.demands.known}
+KINDS = {f"{kind.name} {kind.api_version}": kind for kind in config.load(ROOT).kinds if kind.demands.known}
 
 
 def schema(kind):
@@ -53,6 +53,6 @@ def test_a_reserved_variable_is_of_a_policy_that_some_runtime_has(name):
 
 
 def test_every_kind_that_jobs_are_rendered_to_says_what_is_demanded():
-    silent = [kind.name for kind in catalogue.load(ROOT).kinds if kind.roles and not kind.demands.known]
+    silent = [kind.name for kind in config.load(ROOT).kinds if kind.roles and not kind.demands.known]
 
     assert silent == []

@@ -20,13 +20,13 @@ import jsonschema
 import pytest
 from transcripts import find_transcripts, read_transcript
 
-from jobgen import git
-from jobgen.commands.diff import diff_folders, diff_revisions
-from jobgen.diffreport import markdown
-from jobgen.effects import Effect
+from jobgen.check.builtin_rules import TWO_SIDED
+from jobgen.cli.commands.diff import diff_folders, diff_revisions
+from jobgen.diff.change_rules import findings_between
+from jobgen.diff.formats import markdown
+from jobgen.diff.operator_behavior import Effect
+from jobgen.repo import git
 from jobgen.report import text
-from jobgen.roadrules import TWO_SIDED
-from jobgen.transition import findings_between
 
 ROOT = Path(__file__).parent.parent
 TRANSCRIPTS = {path.stem: read_transcript(path) for path in find_transcripts("diff")}

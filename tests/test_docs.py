@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import catalogue
-from jobgen.source import read
+from jobgen.pipeline import config
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
@@ -65,9 +65,9 @@ def test_an_example_fits_its_format(page, text):
     assert source.findings == ()
     for document in source.documents:
         if document.data.get("apiVersion") == "jobgen.dev/v1":
-            assert catalogue.faults(document.data, FORMATS[document.data["kind"]]) == []
+            assert config.faults(document.data, FORMATS[document.data["kind"]]) == []
         elif "apiVersion" in document.data:
-            assert catalogue.faults(document.data, "kind") == []
+            assert config.faults(document.data, "kind") == []
 
 
 def test_the_readme_shows_a_job_of_this_repository():
@@ -96,4 +96,4 @@ def test_settings_that_are_shown_are_right(tmp_path):
         if text.startswith("rules:"):
             (tmp_path / "jobgen.yaml").write_text(text)
 
-            assert catalogue.load(tmp_path).findings == (), page
+            assert config.load(tmp_path).findings == (), page

@@ -16,7 +16,7 @@ from cmpserver import Server
 from gitrepository import Repository
 from test_precommit import local
 
-from jobgen.lock import is_object, parse
+from jobgen.repo.lock import is_object, parse
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENTS = ("dev", "prod", "t9k")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.edit import RefusedError, edited
-from jobgen.emit import to_yaml
-from jobgen.model import Edit, Key, Leaf, Mark, plain
-from jobgen.source import read
+from jobgen.model.data import Edit, Key, Leaf, Mark, plain
+from jobgen.yamlio.edit import RefusedError, edited
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
 
 TEXT = """\
 # about the job

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jobgen.effects import LAWS, Effect, State, verdict
-from jobgen.refusals import refusals
+from jobgen.diff.immutability import refusals
+from jobgen.diff.operator_behavior import LAWS, Effect, State, verdict
 
 
 def state_of(law):

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from jobgen.emit import to_json, to_yaml, to_yaml_stream
-from jobgen.source import read
-from jobgen.source.scalars import through_json
+from jobgen.yamlio.read import read
+from jobgen.yamlio.read.scalars import through_json
+from jobgen.yamlio.write import to_json, to_yaml, to_yaml_stream
 
 FOLDER = Path(__file__).parent / "emit"
 

@@ -12,15 +12,16 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
-from jobgen import catalogue, repo
-from jobgen.commands.explain import explain_job
-from jobgen.expand import Expander
-from jobgen.explain import explain
-from jobgen.jobs import jobs_in
-from jobgen.make import facets_of, make
-from jobgen.merge import LIST_KEYS
-from jobgen.model import Mark, plain
-from jobgen.trace import Tracer
+from jobgen.cli.commands.explain import explain_job
+from jobgen.model.data import Mark, plain
+from jobgen.pipeline import config
+from jobgen.pipeline.provenance import explain
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.trace import Tracer
+from jobgen.render.build import facets_of, make
+from jobgen.render.expand import Expander
+from jobgen.repo import layout
+from jobgen.spec.merge import LIST_KEYS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -317,7 +318,7 @@ OTHER_WORDS = {
 
 def told(root):
     """Every leaf of every object in every environment, with the words about it: who, where, what."""
-    shelf = catalogue.load(root)
+    shelf = config.load(root)
     tracer = Tracer(shelf)
     return {
         (env, job.file.path, job.position, job.item, entry.path): entry.words
@@ -328,7 +329,7 @@ def told(root):
 
 def rendered(root):
     """Every leaf of every object in every environment, as it is."""
-    shelf = catalogue.load(root)
+    shelf = config.load(root)
     expanders = {}
     leaves = {}
     for env, job, expander in walks(
@@ -344,7 +345,7 @@ def rendered(root):
 
 
 def walks(root, shelf, expander_of):
-    for job in jobs_in(repo.jobs(root), []):
+    for job in jobs_in(layout.jobs(root), []):
         for env in shelf.overlays or [""]:
             expander = expander_of(env)
             if expander.environment.takes(facets_of(job.document, expander)):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.commands.explain import explain_name
-from jobgen.policydocs import policy_docs, policy_example
-from jobgen.ruledocs import documented
+from jobgen.check.policy_docs import policy_docs, policy_example
+from jobgen.check.rule_docs import documented
+from jobgen.cli.commands.explain import explain_name
 
 ROOT = Path(__file__).parent.parent
 JOB = """\

@@ -14,15 +14,15 @@ import pytest
 from examples import EXAMPLES, cases
 from transcripts import changed_files, files_below, find_transcripts, read_transcript
 
-from jobgen import catalogue
-from jobgen.commands.fixing import Mended, fixed, put_in_place
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.linting import lint
-from jobgen.commands.scope import Asked
-from jobgen.emit import to_yaml
-from jobgen.model import Severity
-from jobgen.pipeline import Run
-from jobgen.ruledocs import documented
+from jobgen.check.rule_docs import documented
+from jobgen.cli.commands.fix import Mended, fixed, put_in_place
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.lint_run import lint
+from jobgen.cli.commands.scope import Asked
+from jobgen.model.data import Severity
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
+from jobgen.yamlio.write import to_yaml
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs/fixes.md"
@@ -66,7 +66,7 @@ def errors(findings):
 
 def rendered(folder):
     """The objects of all environments, as far as they can be made."""
-    shelf = catalogue.load(folder)
+    shelf = config.load(folder)
     return "".join(f"# {made.env}\n{to_yaml(made.object)}" for made in Run(shelf, shelf.environments()))
 
 
@@ -152,7 +152,7 @@ def test_fixes_page_lists_the_rules_with_transcripts(tmp_path):
 
 
 def test_rules_with_fixes_are_on_the_fixes_page():
-    sources = TESTS.parent.glob("jobgen/rules/*/*.py")
+    sources = TESTS.parent.glob("jobgen/check/rules/*/*.py")
     mending = {path.stem.replace("_", "-") for path in sources if "mend=" in path.read_text()}
 
     assert mending <= set(page())

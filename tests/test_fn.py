@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.emit import to_json, to_yaml
-from jobgen.source import read
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_json, to_yaml
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
 
-from jobgen import catalogue
-from jobgen.cel import Failed, compile_cel
-from jobgen.commands import Code
-from jobgen.commands.gitops import argocd, flux
+from jobgen.check.cel import Failed, compile_cel
+from jobgen.cli.commands import Code
+from jobgen.cli.commands.gitops import argocd, flux
 from jobgen.gitops.argocd import GENERATE_PATHS
 from jobgen.gitops.known import known
-from jobgen.source import read
+from jobgen.pipeline import config
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 CUSTOM = "resource.customizations"
@@ -126,7 +126,7 @@ def test_every_kind_of_job_has_cases_of_every_health():
     for case in CASES:
         made, health, _ = case.values
         seen.setdefault((made["apiVersion"], made["kind"]), set()).add(health)
-    jobs = {(str(kind.api_version), kind.name) for kind in catalogue.load(ROOT).kinds if kind.roles}
+    jobs = {(str(kind.api_version), kind.name) for kind in config.load(ROOT).kinds if kind.roles}
 
     assert seen == {job: set(IN_FLUX) for job in jobs}
 
@@ -261,7 +261,7 @@ def test_what_a_queue_writes_is_no_difference_and_what_git_says_of_other_jobs_is
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
 def test_every_path_that_is_ignored_is_one_that_jq_takes():
-    for kind in known(catalogue.load(ROOT).kinds):
+    for kind in known(config.load(ROOT).kinds):
         made = [job({}), job(QUEUED)]
 
         assert bool(ignored(kind.key)) == kind.queued
@@ -275,7 +275,7 @@ def test_types_of_kubernetes_are_known_where_pods_are():
         for key, text in made["data"].items()
     }
 
-    assert fields.keys() == {kind.key for kind in known(catalogue.load(ROOT).kinds)}
+    assert fields.keys() == {kind.key for kind in known(config.load(ROOT).kinds)}
     assert fields["kubeflow.org_MPIJob"] == {
         "spec.mpiReplicaSpecs.Launcher.template.spec": "core/v1/PodSpec",
         "spec.mpiReplicaSpecs.Worker.template.spec": "core/v1/PodSpec",

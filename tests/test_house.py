@@ -36,9 +36,9 @@ def test_the_wheel_carries_schemas_and_policies_and_works_alone(tmp_path):
         check=False,
     )
 
-    assert "jobgen/schemas/kubeflow.org/pytorchjob_v1.yaml" in names
-    assert "jobgen/starter/pre-commit-config.yaml" in names
-    assert any(name.startswith("jobgen/policies/") for name in names)
+    assert "jobgen/data/schemas/kubeflow.org/pytorchjob_v1.yaml" in names
+    assert "jobgen/data/starter/pre-commit-config.yaml" in names
+    assert any(name.startswith("jobgen/data/policies/") for name in names)
     assert done.returncode == 0, done.stderr
     assert "kind: JAXJob" in done.stdout
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgen.imagename import image_name, malformed
+from jobgen.k8s.images import image_name, malformed
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 GOOD = [

@@ -17,20 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_seeds import SEEDS, typed
 
-from jobgen import catalogue
-from jobgen.importing import Imported, imported
-from jobgen.importing.patching import patch_between
-from jobgen.importing.proving import bench_for, rendered
-from jobgen.importing.sameness import same
-from jobgen.merge import merge
-from jobgen.pipeline import Run
-from jobgen.quantity import canonical
-from jobgen.source import read
+from jobgen.convert.importing import Imported, imported
+from jobgen.convert.importing.patching import patch_between
+from jobgen.convert.importing.proving import bench_for, rendered
+from jobgen.convert.importing.sameness import same
+from jobgen.model.quantity import canonical
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
+from jobgen.spec.merge import merge
+from jobgen.yamlio.read import read
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 CASES = sorted(path for path in (HERE / "import").iterdir() if path.is_dir())
-SHELF = catalogue.load(ROOT)
+SHELF = config.load(ROOT)
 
 
 def kind_of(manifest):
@@ -53,7 +53,7 @@ def test_a_manifest_becomes_the_spec_that_its_case_shows(case, accept, tmp_path)
 def test_a_seed_is_imported_as_a_spec_that_says_what_the_hand_written_one_says(name, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name], sort_keys=False))
     done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
-    run = Run(catalogue.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
+    run = Run(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
 
     assert done.returncode == 0, done.stderr
     assert [typed(rendered.object) for rendered in run] == [typed(SEEDS[name])]
@@ -70,7 +70,7 @@ def test_a_folder_is_imported_whole_and_what_all_jobs_share_is_said_once(tmp_pat
         (tmp_path / f"old/{name}.yaml").write_text(yaml.safe_dump(manifest))
     done = jobgen(tmp_path, "import", "old", "-o", "jobs", "--factor")
     overlay = yaml.safe_load((tmp_path / "overlays/imported/overlay.yaml").read_text())
-    made = {each.identity.name: each.object for each in Run(catalogue.load(tmp_path), ["imported"])}
+    made = {each.identity.name: each.object for each in Run(config.load(tmp_path), ["imported"])}
 
     assert done.returncode == 0, done.stderr
     assert overlay["spec"]["namespace"] == "kubeflow"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 
-from jobgen.doors import _FRAMEWORKS
+from jobgen.cli.app_entry_points import _FRAMEWORKS
 
 REFUSED = "jobgen: nothing was written; move them, or overwrite them with --force\n"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.jsonpatch import apply
-from jobgen.model import plain
-from jobgen.source import read
+from jobgen.model.data import plain
+from jobgen.render.json_patch import apply
+from jobgen.yamlio.read import read
 
 TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")
 CASES = yaml.safe_load(TEXT)

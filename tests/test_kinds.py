@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen import catalogue
-from jobgen.pipeline import Run
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "schemas").glob("*/*.yaml"))
@@ -69,7 +69,7 @@ def test_a_description_fits_its_schema_and_its_place(path):
     described = ALL[path.stem]
     group, _, version = described["apiVersion"].partition("/")
 
-    assert catalogue.faults(described, "kind") == []
+    assert config.faults(described, "kind") == []
     assert (path.parent.name, path.stem) == (group, f"{described['kind'].lower()}_{version}")
     assert described["plural"] == f"{described['kind'].lower()}s"
 
@@ -211,6 +211,6 @@ def rendered(root, platform, framework, spec, operators=None):
     for path, data in (("jobs/job.yaml", job), ("overlays/env/overlay.yaml", overlay)):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump({"apiVersion": "jobgen.dev/v1", **data}))
-    run = Run(catalogue.load(root), ["env"])
+    run = Run(config.load(root), ["env"])
     objects = [made.object for made in run]
     return objects, [(finding.rule, finding.message) for finding in run.findings]

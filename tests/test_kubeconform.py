@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.commands.lint import lint_paths
+from jobgen.cli.commands.lint import lint_paths
 
 ROOT = Path(__file__).parent.parent
 JOB = """\

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import catalogue
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.render import render
-from jobgen.commands.schema import build
-from jobgen.judge import Judge
-from jobgen.model import Severity
-from jobgen.overlay import Cluster
-from jobgen.source import read
+from jobgen.check.checker import Judge
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.render import render
+from jobgen.cli.commands.schema import build
+from jobgen.model.data import Severity
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 # What the API server says of an object and its pods, or cannot say; other rules have cases of their own.
@@ -90,7 +90,7 @@ def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
     ],
 )
 def test_the_declared_operator_picks_the_shape_of_a_train_job(operator, field, accepted):
-    shelf = catalogue.load(ROOT)
+    shelf = config.load(ROOT)
     judge = Judge(ROOT, shelf.kinds, Cluster(operators={"trainer": operator} if operator else {}))
     text = f"""
 apiVersion: trainer.kubeflow.org/v1alpha1

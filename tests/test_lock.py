@@ -8,8 +8,8 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.cmp import Asked, ParametersError, asked_in
-from jobgen.lock import ATTRIBUTES, KUSTOMIZATION, Lock, Origin, digest, parse
+from jobgen.gitops.cmp import Asked, ParametersError, asked_in
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Lock, Origin, digest, parse
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
 paths = st.one_of(st.builds("{}/{}.yaml".format, names, names), st.sampled_from([KUSTOMIZATION, ATTRIBUTES]))

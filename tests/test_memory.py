@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from jobgen import memory, repo
-from jobgen.commands import recall
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.linting import lint
-from jobgen.commands.scope import Asked
+from jobgen import cache
+from jobgen.cli.commands import lint_cache
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.lint_run import lint
+from jobgen.cli.commands.scope import Asked
+from jobgen.repo import layout
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -50,9 +51,9 @@ def repository(tmp_path):
 
 @pytest.fixture
 def remembering(tmp_path):
-    memory.switch_on(tmp_path / "memory", "test")
+    cache.switch_on(tmp_path / "memory", "test")
     yield tmp_path / "memory"
-    memory.switch_off()
+    cache.switch_off()
 
 
 def write(folder, path, text):
@@ -75,10 +76,10 @@ def told(folder, *paths):
 
 
 def forgetting(folder, *paths):
-    on = memory._folder
-    memory.switch_off()
+    on = cache._folder
+    cache.switch_off()
     said = told(folder, *paths)
-    memory._folder = on
+    cache._folder = on
     return said
 
 
@@ -162,18 +163,18 @@ def test_what_is_damaged_is_made_anew(repository, remembering):
 
 def test_a_folder_that_cannot_be_written_is_no_fault(repository, tmp_path):
     (tmp_path / "file").write_text("")
-    memory.switch_on(tmp_path / "file/below", "test")
+    cache.switch_on(tmp_path / "file/below", "test")
     try:
         assert told(repository) == forgetting(repository)
     finally:
-        memory.switch_off()
+        cache.switch_off()
 
 
 def test_another_jobgen_looks_for_itself(remembering):
-    memory.keep(memory.key_of("x"), b"y")
-    memory.switch_on(remembering, "another")
+    cache.keep(cache.key_of("x"), b"y")
+    cache.switch_on(remembering, "another")
 
-    assert memory.recall(memory.key_of("x")) is None
+    assert cache.recall(cache.key_of("x")) is None
 
 
 def test_runs_at_the_same_time_do_no_harm(repository):
@@ -209,7 +210,7 @@ OPENED = """
 import os, sys
 opened = set()
 sys.addaudithook(lambda event, about: opened.add(about[0]) if event == "open" else None)
-from jobgen.cli import run
+from jobgen.cli.main import run
 run(["--no-cache", "lint", "-e", "prod"])
 print()
 here = os.getcwd() + os.sep
@@ -231,32 +232,32 @@ def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
     done = subprocess.run([sys.executable, "-c", OPENED], cwd=repository, capture_output=True, text=True, check=False)
     opened = set(done.stdout.rpartition("\n\n")[2].split())
 
-    known = {file.path for file in repo.inputs(repository)}
+    known = {file.path for file in layout.inputs(repository)}
     assert {"policies/params/p.json", "schemas/kubeflow.org/pytorchjob_v1.json", "overlays/prod/p.json"} <= opened
-    assert opened - {entry.path for entry in repo.jobs(repository)} <= known
+    assert opened - {entry.path for entry in layout.jobs(repository)} <= known
 
 
 def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, remembering):
     (repository / "jobs/silent.yaml").unlink()
     age(repository)
     asked = Asked(repository)
-    state = recall.state_of(asked)
+    state = lint_cache.state_of(asked)
 
     assert lint(asked, state.scope, b"what they were before").lasting is False
     assert lint(asked, state.scope, state.layers).lasting is True
 
 
 def test_paths_are_told_apart_whatever_their_names(repository, remembering):
-    keys = {recall.state_of(Asked(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])}
+    keys = {lint_cache.state_of(Asked(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])}
 
     assert len(keys) == 3
 
 
 LIGHT = """
 import sys
-from jobgen.cli import run
+from jobgen.cli.main import run
 code = run(["lint", *sys.argv[1:]])
-print(sorted({"click", "jobgen.judge", "jobgen.catalogue"} & set(sys.modules)))
+print(sorted({"click", "jobgen.check.checker", "jobgen.pipeline.config"} & set(sys.modules)))
 sys.exit(code)
 """
 
@@ -314,8 +315,8 @@ def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
 
 def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
     def kept(name, *, days, size=0):
-        memory.keep(memory.key_of(name), name.encode())
-        path = Path(memory._path(memory.key_of(name)))
+        cache.keep(cache.key_of(name), name.encode())
+        path = Path(cache._path(cache.key_of(name)))
         # A hole in a file takes no room on the disk.
         os.truncate(path, size or path.stat().st_size)
         os.utime(path, (time.time() - days * 86400,) * 2)
@@ -323,12 +324,12 @@ def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
 
     paths = [kept("young", days=1), kept("old", days=31)]
     paths += [kept(f"large {days}", days=days, size=200 * 1024 * 1024) for days in (2, 3, 4)]
-    memory.keep(memory.key_of("today"), b"nobody looks a second time")
+    cache.keep(cache.key_of("today"), b"nobody looks a second time")
     assert [path.exists() for path in paths] == [True] * 5
 
     os.utime(remembering / "tidied", (0, 0))
-    memory.keep(memory.key_of("tomorrow"), b"")
+    cache.keep(cache.key_of("tomorrow"), b"")
 
     assert [path.exists() for path in paths] == [True, False, True, True, False]
-    assert memory.recall(memory.key_of("young")) == b"young"
-    assert memory.recall(memory.key_of("tomorrow")) == b""
+    assert cache.recall(cache.key_of("young")) == b"young"
+    assert cache.recall(cache.key_of("tomorrow")) == b""

@@ -7,10 +7,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen import catalogue
-from jobgen.merge import LIST_KEYS, merge
-from jobgen.model import Items, Key, Leaf, Mark, mark_of, plain
-from jobgen.pipeline import Run
+from jobgen.model.data import Items, Key, Leaf, Mark, mark_of, plain
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
+from jobgen.spec.merge import LIST_KEYS, merge
 
 laws = settings(derandomize=True, deadline=None, max_examples=120)
 
@@ -466,7 +466,7 @@ def patched(kind, root, *patches):
     ):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(yaml.safe_dump(data))
-    run = Run(catalogue.load(root), ["env"])
+    run = Run(config.load(root), ["env"])
     objects = [inside(kind, made.object) for made in run]
     return objects, [(finding.rule, finding.message) for finding in run.findings]
 

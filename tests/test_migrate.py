@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_seeds import SEEDS
 
-from jobgen import catalogue
-from jobgen.importing.proving import bench_for, rendered
-from jobgen.migrate import migrated, served
-from jobgen.migrate.draft import leaves
+from jobgen.convert.importing.proving import bench_for, rendered
+from jobgen.convert.migrate import migrated, served
+from jobgen.convert.migrate.draft import leaves
+from jobgen.pipeline import config
 
 HERE = Path(__file__).parent
 CASES = sorted(path for path in (HERE / "migrate").iterdir() if path.is_dir())
-SHELF = catalogue.load(HERE.parent)
+SHELF = config.load(HERE.parent)
 JOBS = [kind for kind in SHELF.kinds if kind.frameworks]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.path import BadPathError, Named, dotted, parse, parse_dotted, parse_pointer, pointer
+from jobgen.model.path import BadPathError, Named, dotted, parse, parse_dotted, parse_pointer, pointer
 
 KEYS = st.text("abA0 ._-/~[]=\"'\\²٣\n", max_size=6) | st.sampled_from(
     ["nvidia.com/gpu", "0", "12", "-", "[0]", 'a"]["b', "a]b", "x.y['z']", "~0", "~1", "containers", ""]

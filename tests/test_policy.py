@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen import repo
-from jobgen.blame import culprit, culprits, node_at, without
-from jobgen.commands.policy import list_policies, run_cases
-from jobgen.glimpse import joined, seen, sight_of
-from jobgen.model import Severity, bare, mark_of, plain
-from jobgen.policy import Facts, Guard, Policies, compile_policies
-from jobgen.policyfiles import load_policies
-from jobgen.source import read
+from jobgen.check.policy import Facts, Guard, Policies, compile_policies
+from jobgen.check.policy.field_mask import joined, seen, sight_of
+from jobgen.check.policy.minimize import culprit, culprits, node_at, without
+from jobgen.cli.commands.policy import list_policies, run_cases
+from jobgen.model.data import Severity, bare, mark_of, plain
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.repo import layout
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 CASES = sorted((Path(__file__).parent / "policy").glob("*.yaml"))
@@ -275,8 +275,8 @@ def test_no_policy_uses_what_kubernetes_1_30_does_not_have():
 
 
 def test_the_repository_is_read_from_its_own_files_alone_where_it_is_this_one():
-    assert list(repo.shipped_policies(ROOT)) == []
-    assert len(list(repo.own_policies(ROOT))) == len(SHIPPED)
+    assert list(layout.shipped_policies(ROOT)) == []
+    assert len(list(layout.own_policies(ROOT))) == len(SHIPPED)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from(["a", "b", "bad"])

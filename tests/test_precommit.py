@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 
-from jobgen.source import read
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"

@@ -6,10 +6,10 @@
 import pytest
 from transcripts import find_transcripts, read_transcript
 
-from jobgen import catalogue
-from jobgen.emit import to_yaml
-from jobgen.pipeline import Run
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
 from jobgen.report import text
+from jobgen.yamlio.write import to_yaml
 
 TRANSCRIPTS = find_transcripts("render")
 
@@ -18,7 +18,7 @@ TRANSCRIPTS = find_transcripts("render")
 def test_render_transcript(path, tmp_path, accept):
     transcript = read_transcript(path)
     transcript.write_repository(tmp_path)
-    shelf = catalogue.load(tmp_path)
+    shelf = config.load(tmp_path)
     run = Run(shelf, shelf.environments())
     sections = {"manifests": format_manifests(list(run)), "findings": text.render(run.findings)}
     output = {name: content.encode() for name, content in sections.items() if content}

@@ -17,7 +17,7 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from jobgen.model import Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.model.data import Finding, Fix, Identity, Mark, Related, Severity
 from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
 from jobgen.report.entries import entries
 from jobgen.report.fingerprints import fingerprints

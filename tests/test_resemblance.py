@@ -9,15 +9,15 @@ from examples import EXAMPLES, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen import catalogue
-from jobgen.expand import Document
-from jobgen.judge import Judge
-from jobgen.make import is_spec, make, raw_faults
-from jobgen.overlay import Cluster
-from jobgen.policyfiles import load_policies
-from jobgen.resemblance import EVERYBODY, Models, _survey
-from jobgen.source import read
-from jobgen.station import Station
+from jobgen.check.checker import Judge
+from jobgen.check.resemblance import EVERYBODY, Models, _survey
+from jobgen.pipeline import config
+from jobgen.pipeline.environment import Station
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.render.build import is_spec, make, raw_faults
+from jobgen.render.expand import Document
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
 QUEUES = {"gpu-a": {"gpus": 64}}
 CLUSTERS = (Cluster(), Cluster(gitops="argocd", queues=QUEUES), Cluster(gitops="flux", operators={"training": "1.9.0"}))
@@ -37,7 +37,7 @@ def objects(station, path):
     for data in documents(path):
         if data.get("kind") == "Overlay" or "spec" not in data or "matrix" in str(data):
             continue
-        problems = catalogue.faults(data, "trainingjob") if is_spec(data) else raw_faults(data)
+        problems = config.faults(data, "trainingjob") if is_spec(data) else raw_faults(data)
         made = None if problems else make(Document(data, "jobs/a.yaml"), station.expander, [], problems, [])
         if made is not None and not problems:
             found[json.dumps(made)] = made
@@ -74,7 +74,7 @@ class Bench:
     """A judge that knows who reads what of many fine objects."""
 
     def __init__(self, root, cluster):
-        shelf = catalogue.load(root)
+        shelf = config.load(root)
         station = Station(shelf, "", load_policies(root).policies)
         self.judge = Judge(root, shelf.kinds, cluster, station.judge.rulebook._rules, station.judge.guard)
         self.of_rule = {path.stem: objects(station, path) for path in sorted(EXAMPLES.glob("*.yaml"))}

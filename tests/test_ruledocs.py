@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.admission.rules import RULES as POD_RULES
-from jobgen.commands import kubeconform
-from jobgen.model import Identity, Mark, Severity
-from jobgen.policydocs import all_docs
-from jobgen.roadrules import ROAD_RULES
-from jobgen.ruledocs import documented, example
-from jobgen.station import Rendered
+from jobgen.check.admission.rules import RULES as POD_RULES
+from jobgen.check.builtin_rules import ROAD_RULES
+from jobgen.check.policy_docs import all_docs
+from jobgen.check.rule_docs import documented, example
+from jobgen.cli.commands import kubeconform
+from jobgen.model.data import Identity, Mark, Severity
+from jobgen.pipeline.environment import Rendered
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 TREES = {

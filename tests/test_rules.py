@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from examples import EXAMPLES, cases
 
-from jobgen.commands.lint import lint_paths
-from jobgen.policyfiles import load_policies
-from jobgen.ruledocs import documented
-from jobgen.rules import all_rules
+from jobgen.check.rule_docs import documented
+from jobgen.check.rules import all_rules
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.pipeline.load_policies import load_policies
 
 TESTS = Path(__file__).parent
 TODAY = "2025-01-31"
@@ -84,7 +84,7 @@ def shown(rule, *, bad):
 def test_a_rule_has_a_bad_case_first_and_a_good_one(rule):
     own = [case for name, case in CASES if name == rule]
 
-    assert own, f"jobgen/examples/{rule}.yaml is missing"
+    assert own, f"jobgen/data/examples/{rule}.yaml is missing"
     assert rule in [name for _, name in own[0].expected]
     assert any(not case.expected for case in own)
 

@@ -15,19 +15,20 @@ from gitrepository import Repository
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen import catalogue, memory
-from jobgen.commands.explain import explain_job
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.render import render
-from jobgen.expand import Document, Expander
-from jobgen.make import make
-from jobgen.model import plain
-from jobgen.overlay import Cluster, Environment
-from jobgen.runhash import run_hash
-from jobgen.runs import JOB, SOURCE
-from jobgen.source import read
+from jobgen import cache
+from jobgen.cli.commands.explain import explain_job
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.render import render
+from jobgen.model.data import plain
+from jobgen.pipeline import config
+from jobgen.render.build import make
+from jobgen.render.expand import Document, Expander
+from jobgen.render.run_hash import run_hash
+from jobgen.render.runs import JOB, SOURCE
+from jobgen.spec.overlay import Cluster, Environment
+from jobgen.yamlio.read import read
 
-KINDS = catalogue.load(Path(__file__).parent.parent).kinds
+KINDS = config.load(Path(__file__).parent.parent).kinds
 JOB_TEXT = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob
@@ -312,11 +313,11 @@ def test_what_a_lint_remembers_is_not_what_another_day_says(tmp_path):
     repository(tmp_path)
     text = (tmp_path / "jobs/a.yaml").read_text()
     (tmp_path / "jobs/a.yaml").write_text(text.replace("bert:1", "bert:latest"))
-    memory.switch_on(tmp_path / "memory", "test")
+    cache.switch_on(tmp_path / "memory", "test")
     try:
         told = [lint_paths(tmp_path, (), (), format_="concise", today=day).out for day in ("2027-01-31", "2027-02-01")]
     finally:
-        memory.switch_off()
+        cache.switch_off()
 
     assert "moving-tag" in told[0]
     assert "moving-tag" not in told[1]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.crd import schemas_of
-from jobgen.structural import compile_structural
+from jobgen.check.schema.build import schemas_of
+from jobgen.check.schema.crd_schema import compile_structural
 
 FOLDER = Path(__file__).parent.parent / "schemas/trainer.kubeflow.org"
 CASES = yaml.safe_load((Path(__file__).parent / "crd/runtimes.yaml").read_text("utf-8"))

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from jobgen.catalogue import format_check, place
-from jobgen.emit import to_yaml
-from jobgen.schema import compile_schema, nearest
-from jobgen.source import read
+from jobgen.check.schema.own_formats import compile_schema
+from jobgen.model.suggest import nearest
+from jobgen.pipeline.config import format_check, place
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(__file__).parent / "schema"

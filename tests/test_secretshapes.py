@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgen.secretshapes import is_secret_of, may_be_secret, suspicious, token_in
+from jobgen.k8s.secrets import is_secret_of, may_be_secret, suspicious, token_in
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = {

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen import catalogue
-from jobgen.pipeline import Run
+from jobgen.pipeline import config
+from jobgen.pipeline.run import Run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -26,7 +26,7 @@ LINES = {
 @pytest.fixture(scope="module")
 def objects():
     """What jobs/ renders to: for the Kubeflow base, and for TensorStack."""
-    run = Run(catalogue.load(ROOT), ["base", "t9k"])
+    run = Run(config.load(ROOT), ["base", "t9k"])
     made = {(rendered.env, rendered.identity.name): rendered.object for rendered in run}
     assert run.findings == []
     return made

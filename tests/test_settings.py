@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jobgen.commands.lint import lint_paths
-from jobgen.severities import parse_severities
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.report.severities import parse_severities
 
 JOB = """\
 apiVersion: jobgen.dev/v1

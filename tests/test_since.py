@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from jobgen import git
-from jobgen.commands.lint import lint_paths
-from jobgen.roadrules import TWO_SIDED
+from jobgen.check.builtin_rules import TWO_SIDED
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.repo import git
 
 SPEC = """\
 apiVersion: jobgen.dev/v1

@@ -12,11 +12,11 @@ import yamltexts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.bounds import MAX_BYTES
-from jobgen.model import Items, Key, Leaf, Mark, plain
-from jobgen.source import read
-from jobgen.source.exact import compose
-from jobgen.source.quick import read_lines
+from jobgen.model.data import Items, Key, Leaf, Mark, plain
+from jobgen.model.limits import MAX_BYTES
+from jobgen.yamlio.read import read
+from jobgen.yamlio.read.exact import compose
+from jobgen.yamlio.read.fast import read_lines
 
 FOLDER = Path(__file__).parent / "source"
 CASES = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".yaml", ".json", ".bin")]

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from jobgen.commands.lint import lint_paths
-from jobgen.suppress import suppressions_in
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.report.suppress import suppressions_in
 
 SPEC = """\
 {top}apiVersion: jobgen.dev/v1

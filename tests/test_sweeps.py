@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen import catalogue, repo
-from jobgen.combinations import combinations, nonsense
-from jobgen.commands.explain import explain_job, explain_name
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.render import render
-from jobgen.commands.schema import write_editor_files
-from jobgen.jobs import jobs_in
-from jobgen.model import plain
-from jobgen.pipeline import Run
-from jobgen.sweeps import member, members
-from jobgen.trace import Tracer
+from jobgen.cli.commands.explain import explain_job, explain_name
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.render import render
+from jobgen.cli.commands.schema import write_editor_files
+from jobgen.model.data import plain
+from jobgen.pipeline import config
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.run import Run
+from jobgen.pipeline.trace import Tracer
+from jobgen.repo import layout
+from jobgen.spec.matrix import combinations, nonsense
+from jobgen.spec.sweeps import member, members
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -157,9 +158,9 @@ def repository(tmp_path):
 
 
 def test_both_walks_make_the_same_members(repository):
-    shelf = catalogue.load(repository)
+    shelf = config.load(repository)
     tracer = Tracer(shelf)
-    jobs = list(jobs_in(repo.jobs(repository), []))
+    jobs = list(jobs_in(layout.jobs(repository), []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
     assert [plain(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(shelf, [""])]

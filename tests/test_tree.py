@@ -13,7 +13,7 @@ import kubectl
 import pytest
 
 import jobgen
-from jobgen.source import read
+from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 JOB = """\

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from jobgen import git
-from jobgen.commands import Code, Result
-from jobgen.commands.import_ import import_manifests
-from jobgen.commands.init import init
-from jobgen.commands.lint import BASELINE, lint_paths
-from jobgen.commands.render import render
-from jobgen.commands.schema import import_crds, write_editor_files
+from jobgen.cli.commands import Code, Result
+from jobgen.cli.commands.import_ import import_manifests
+from jobgen.cli.commands.init import init
+from jobgen.cli.commands.lint import BASELINE, lint_paths
+from jobgen.cli.commands.render import render
+from jobgen.cli.commands.schema import import_crds, write_editor_files
+from jobgen.repo import git
 from jobgen.report import formats
 
 SECRET = "hunter2"

@@ -18,9 +18,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from jobgen.commands import Code, Result
-from jobgen.commands.lint import lint_paths
-from jobgen.commands.render import render
+from jobgen.cli.commands import Code, Result
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.render import render
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 10

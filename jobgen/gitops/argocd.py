@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from jobgen.emit import to_yaml
 from jobgen.gitops.known import INJECTED, QUEUE_LABEL, QUEUE_MANAGER, Known
 from jobgen.gitops.lua import lua_check
 from jobgen.gitops.place import Place, titled
-from jobgen.model import Data
+from jobgen.model.data import Data
+from jobgen.yamlio.write import to_yaml
 
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 SETTINGS = ("health", "differences", "types")

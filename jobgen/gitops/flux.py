@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jobgen.gitops.expressions import expressions
 from jobgen.gitops.known import INJECTED, QUEUE_LABEL, Known
 from jobgen.gitops.place import Place, titled
-from jobgen.model import Data
+from jobgen.model.data import Data
 
 
 def kustomization(kinds: Sequence[Known], place: Place, env: str, source: str, wait: str) -> Data:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from jobgen.kinds import Kind
-from jobgen.model import bare
-from jobgen.path import Step
+from jobgen.model.data import bare
+from jobgen.model.path import Step
+from jobgen.spec.kinds import Kind
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_MANAGER = "kueue.x-k8s.io/manager"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 
-from jobgen.pattern import pattern
+from jobgen.model.lazy_re import pattern
 from jobgen.report.entries import Entry
 
 _EVIDENCE = pattern(r"`([^`]*)`")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from jobgen.model import Severity
-from jobgen.pattern import pattern
+from jobgen.model.data import Severity
+from jobgen.model.lazy_re import pattern
 from jobgen.report import Report, filenames, totals
 from jobgen.report.entries import Entry, entries, suppressed
 from jobgen.report.text import visible

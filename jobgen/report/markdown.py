@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jobgen.pattern import pattern
+from jobgen.model.lazy_re import pattern
 from jobgen.report.text import visible
 
 # A character reference is text and never markup, in a table and in inline HTML alike.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobgen import __version__
-from jobgen.model import Finding, Identity, Mark, Severity
+from jobgen.model.data import Finding, Identity, Mark, Severity
 from jobgen.report import Report, RuleText, filenames, totals
 from jobgen.report.entries import RANK, Entry, entries, suppressed
 from jobgen.report.fingerprints import fingerprints

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
-from jobgen.model import Mark
+from jobgen.model.data import Mark
 from jobgen.report.text import visible
 
 _TAB = "    "

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from jobgen.pattern import pattern
+from jobgen.model.lazy_re import pattern
 
 # Half a surrogate pair is no text: strict readers refuse it even as an escape, so it is spelt out.
 _HALVES = pattern("[\ud800-\udfff]")

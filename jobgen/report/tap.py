@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model import Severity
-from jobgen.pattern import pattern
+from jobgen.model.data import Severity
+from jobgen.model.lazy_re import pattern
 from jobgen.report import Report, totals
 from jobgen.report.entries import Entry, entries, suppressed
 from jobgen.report.strictjson import dumps

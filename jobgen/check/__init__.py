@@ -1,0 +1,1 @@
+"""Check an object: schema, CEL, admission, rules, policies."""

@@ -1,0 +1,98 @@
+"""CEL as the API server of Kubernetes 1.36 evaluates it in policies and CRDs, offline.
+
+Data must be plain: exact dicts, lists, strings, numbers, booleans and None, since nothing is converted on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from jobgen import cache
+from jobgen.check.cel import engine
+from jobgen.check.cel.values import Failed, Fault
+from jobgen.model.data import Data
+
+__all__ = ["Bound", "Expression", "Failed", "Fault", "available", "bind", "compile_cel", "mentions"]
+
+_NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
+
+
+class Bound:
+    """Variables with their values, for any number of expressions."""
+
+    __slots__ = ("native",)
+
+    def __init__(self, bindings: Mapping[str, Data]) -> None:
+        self.native = engine.asked_of(bindings)
+
+
+class Expression:
+    """An expression that has been compiled: call it with plain data."""
+
+    __slots__ = ("_program", "text")
+
+    def __init__(self, text: str, program: engine.Native) -> None:
+        self.text = text
+        self._program = program
+
+    def __call__(self, bindings: Mapping[str, Data] | Bound) -> Data | Failed:
+        """The value for these variables, or why there is none."""
+        return engine.run(self._program, (bindings if isinstance(bindings, Bound) else Bound(bindings)).native)
+
+    def __repr__(self) -> str:
+        return f"Expression({self.text!r})"
+
+
+def bind(bindings: Mapping[str, Data]) -> Bound:
+    """Variables bound once, to be given to many expressions."""
+    return Bound(bindings)
+
+
+def available() -> str:
+    """Why CEL cannot be evaluated on this machine and what to do, or nothing."""
+    return engine.missing()
+
+
+def mentions(text: str, name: str) -> bool:
+    """Whether an expression says a name."""
+    from jobgen.check.cel import checks
+
+    return checks.mentions(text, name)
+
+
+@lru_cache(maxsize=4096)
+def compile_cel(
+    text: str, names: tuple[str, ...], *, returns: str = "bool", absent: tuple[str, ...] = ()
+) -> Expression | Fault:
+    """The expression, or why the API server would refuse it; `absent` are names that are optional, and not there."""
+    # Late, because a run without CEL need not pay for it.
+    from jobgen.check.cel.functions import TABLE
+
+    key = cache.key_of("cel", text, ",".join(names), returns, ",".join(absent))
+    known = cache.recall(key)
+    if known is None:
+        checked = _checked(text, names, returns, absent)
+        if isinstance(checked, Fault):
+            return checked
+        known = checked
+        cache.keep(key, known)
+    return Expression(text, engine.program(known, TABLE))
+
+
+def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | Fault:
+    """The tree of an expression as it is run, serialized; or why there is none."""
+    from jobgen.check.cel import checks, rewrite, tree
+
+    fault = checks.refused(text)
+    if fault is not None:
+        return fault
+    serialized = engine.check(text, names, absent)
+    if isinstance(serialized, Fault):
+        about_authorizer = "`authorizer" in serialized.message and "authorizer" not in names
+        return serialized._replace(message=_NO_AUTHORIZER) if about_authorizer else serialized
+    checked = tree.read(serialized)
+    fault = checks.fault(checked, text, returns)
+    if fault is not None:
+        return fault
+    return tree.write(rewrite.rewrite(checked, absent))

@@ -1,0 +1,133 @@
+"""What the API server refuses although the types are right, and the little that cannot be evaluated here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.cel import engine, patterns
+from jobgen.check.cel.growth import grows_too_much
+from jobgen.check.cel.tree import Call, Checked, Const, Entry, Ident, Node, Sequence, Struct, children, walk
+from jobgen.check.cel.values import OFFLINE, Failed, Fault, place
+from jobgen.model.lazy_re import pattern
+
+_OPTIONAL = "optional_type<"
+_ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
+_STRING = pattern(
+    r"[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|//[^\n]*", re.DOTALL
+)
+# The parser writes what they stand on twice, which in a row doubles the tree each time.
+_DOUBLES = pattern(r"\bopt(?:Flat)?Map\b")
+_MOST_DOUBLED = 10
+_READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
+# Their fields have no types that the API server knows before it runs.
+_UNTYPED = frozenset(("object", "oldObject", "params"))
+
+
+def refused(text: str) -> Fault | None:
+    """What the API server's own parser does not know."""
+    bare = _without_strings(text)
+    if len(_DOUBLES.findall(bare)) > _MOST_DOUBLED:
+        return Fault(f"more than {_MOST_DOUBLED} `optMap` and `optFlatMap` in one expression {OFFLINE}")
+    offset = bare.find("`")
+    return None if offset < 0 else Fault("identifiers in backticks are not supported", *place(text, offset))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Whether an expression says a name, other than in a string or a comment."""
+    return re.search(rf"(?<![\w.]){name}\b", _without_strings(text)) is not None
+
+
+def _without_strings(text: str) -> str:
+    return _STRING.sub(lambda found: " " * len(found[0]), text)
+
+
+def fault(checked: Checked, text: str, returns: str) -> Fault | None:
+    """The first thing that is wrong with a checked expression."""
+    found = next(_faults(checked, returns), None)
+    return None if found is None else Fault(found[1], *place(text, checked.places.get(found[0], 0)))
+
+
+def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
+    yield from _mixed(checked.root, checked.types)
+    yield from _literals(checked.root)
+    kind = checked.types.get(checked.root.id, "dyn")
+    if kind.startswith(_OPTIONAL):
+        yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
+    if any(_OPTIONAL in known for known in checked.types.values()):
+        yield from _hidden(checked.root, checked.types)
+    if grows_too_much(checked.root):
+        yield checked.root.id, "its values could grow beyond what the API server allows"
+    if returns not in ("any", kind) and not (kind == "dyn" and _may_be_typed(checked.root)):
+        yield checked.root.id, f"must evaluate to {returns} but got {kind}"
+
+
+def _may_be_typed(root: Node) -> bool:
+    """Whether a result that is dynamic here may have a type on the API server, as that of a variable has."""
+    return not {node.name for node in walk(root) if isinstance(node, Ident)} <= _UNTYPED
+
+
+def _mixed(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """Literals whose items differ in type; what is formatted may be mixed."""
+    if isinstance(node, Sequence):
+        unwrapped = [(item, index in node.optional) for index, item in enumerate(node.items)]
+        yield from _differing(unwrapped, types)
+    if isinstance(node, Struct):
+        yield from _differing([(entry.key, False) for entry in node.entries if entry.key is not None], types)
+        yield from _differing([(entry.value, entry.optional) for entry in node.entries], types)
+    if not (isinstance(node, Call) and node.name == "format"):
+        for child in children(node):
+            yield from _mixed(child, types)
+
+
+def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterator[tuple[int, str]]:
+    expected = ""
+    for item, optional in items:
+        kind = types.get(item.id, "dyn")
+        kind = kind.removeprefix(_OPTIONAL).removesuffix(">") if optional else kind
+        # The engine does not say what an empty list is a list of.
+        if item in (Sequence(item.id, ()), Struct(item.id, "", ())):
+            continue
+        if expected and kind != expected:
+            yield item.id, f"expected type `{expected}` but found `{kind}`"
+        expected = expected or kind
+
+
+def _literals(root: Node) -> Iterator[tuple[int, str]]:
+    """Patterns, durations and times that are written out, and wrong."""
+    for node in walk(root):
+        if not isinstance(node, Call) or not node.args:
+            continue
+        pattern = node.args[1 if node.target is None and len(node.args) > 1 else 0]
+        written = pattern.text if isinstance(pattern, Const) else None
+        if written is None:
+            continue
+        if node.name in ("matches", "find", "findAll") and (wrong := patterns.fault(written)):
+            yield pattern.id, wrong
+        elif node.name in _READERS and isinstance(_read(node.name, written), Failed):
+            yield pattern.id, f"`{written}` is not a {node.name}"
+
+
+def _read(name: str, written: str) -> object:
+    return engine.question(_READERS[name], ("text",))({"text": written})
+
+
+def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """Optionals where nobody would ask them for their value: the library cannot hand them to Python, and falls."""
+    kind = types.get(node.id, "")
+    if _OPTIONAL in kind[1:]:
+        yield node.id, f"an optional inside of `{kind}` {OFFLINE}"
+    asks = kind.startswith(_OPTIONAL) or (isinstance(node, Call) and node.name in _ASKS_OPTIONALS)
+    unwrapped = _unwrapped(node)
+    for child in children(node):
+        if not asks and child.id not in unwrapped and types.get(child.id, "").startswith(_OPTIONAL):
+            yield child.id, f"an optional that is used as a value {OFFLINE}"
+        yield from _hidden(child, types)
+
+
+def _unwrapped(node: Node) -> set[int]:
+    """Items and entries that are there only if their value is."""
+    if isinstance(node, Sequence):
+        return {node.items[index].id for index in node.optional}
+    entries: tuple[Entry, ...] = node.entries if isinstance(node, Struct) else ()
+    return {entry.value.id for entry in entries if entry.optional}

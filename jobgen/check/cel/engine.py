@@ -1,0 +1,182 @@
+"""The CEL engine, which this module alone knows: texts are checked, trees become programs, programs are run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jobgen.check.cel.signatures import WIDENED, declarations
+from jobgen.check.cel.values import Failed, Fault
+from jobgen.model.lazy_re import pattern
+
+Native = Any
+"""A value of the library's own: a compiled expression, or what variables are bound to."""
+
+Functions = Mapping[str, Callable[..., Any]]
+
+PREFIX = "jobgen_"
+"""What our functions are called at run time, so that none of them is taken for one of the engine's."""
+
+_FAULT = pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_CODE = pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
+_QUOTED = pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
+_TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
+_WORDS = (
+    (pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
+    (pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
+    (pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
+    (pattern(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
+    (pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
+)
+_LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
+
+
+def missing() -> str:
+    """Why the engine cannot be imported, or nothing."""
+    try:
+        from cel_expr_python import cel  # noqa: F401
+    except ImportError as error:
+        return f"CEL cannot be evaluated here: {error}; `pip install cel-expr-python` (there is no wheel for musl)"
+    return ""
+
+
+def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> bytes | Fault:
+    """The serialized tree of a text that the type checker accepts."""
+    try:
+        return bytes(_checker(names, optionals).compile(text).serialize())
+    except TypeError:
+        # Half of a surrogate pair.
+        return Fault("the expression is not text in UTF-8")
+    except (RuntimeError, MemoryError) as error:
+        return _fault(str(error))
+
+
+def program(serialized: bytes, functions: Functions) -> Native:
+    """What can be run of a tree; our functions take their arguments in one list."""
+    return _runtime(functions).deserialize(serialized)
+
+
+def question(text: str, names: tuple[str, ...]) -> Callable[[dict[str, str]], Any]:
+    """A text of our own about strings, asked of the engine alone."""
+    from cel_expr_python import cel
+
+    asked = cel.NewEnv(
+        config=_config(("optional", "regex"), {}), variables=dict.fromkeys(names, cel.Type.STRING)
+    ).compile(text)
+    return lambda data: run(asked, asked_of(data))
+
+
+def asked_of(bindings: Mapping[str, Any]) -> Native:
+    """Variables, bound for any number of programs."""
+    return _plain().Activation(dict(bindings))
+
+
+def run(compiled: Native, bound: Native) -> Any:
+    """The value of a program, as plain data."""
+    try:
+        value = compiled.eval(bound)
+        result = value.plain_value()
+    except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
+        return Failed(_words(str(error)))
+    kind = type(result)
+    if kind is bool:
+        return result
+    return (
+        Failed(_words(str(result))) if value.type() == _error_type() else _hashable(result) if kind in _HELD else result
+    )
+
+
+_HELD = (bytearray, list, dict)
+
+
+def _hashable(value: Any) -> Any:
+    """Bytes as bytes: the library gives them out as something that can be changed."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, list):
+        return [_hashable(item) for item in value]
+    return {key: _hashable(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+@lru_cache(maxsize=1)
+def _error_type() -> Native:
+    from cel_expr_python import cel
+
+    return cel.Type.ERROR
+
+
+@lru_cache(maxsize=64)
+def _checker(names: tuple[str, ...], optionals: tuple[str, ...]) -> Native:
+    """What texts are checked against: no functions but those of the API server, and none that could be run."""
+    from cel_expr_python import cel
+
+    dynamic = [{"name": name, "type_name": "dyn"} for name in names if name not in optionals]
+    optional = [
+        {"name": name, "type_name": "optional_type", "params": [{"type_name": "dyn"}]}
+        for name in names
+        if name in optionals
+    ]
+    more = {
+        "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED]},
+        "functions": declarations(),
+        "variables": [*dynamic, *optional],
+    }
+    return cel.NewEnv(config=_config(_LOOPS, more))
+
+
+def _runtime(functions: Functions) -> Native:
+    return _runtime_of(tuple(functions.items()))
+
+
+@lru_cache(maxsize=4)
+def _runtime_of(functions: tuple[tuple[str, Callable[..., Any]], ...]) -> Native:
+    from cel_expr_python import cel
+
+    # A list is the one type that takes arguments of every type.
+    takes, gives = [cel.Type.List(cel.Type.DYN)], cel.Type.DYN
+    listed = [
+        cel.FunctionDecl(
+            f"{PREFIX}{name}",
+            [cel.Overload(f"{PREFIX}{name}", gives, takes, is_member=False, impl=_spread(function))],
+        )
+        for name, function in functions
+    ]
+    return cel.NewEnv(config=_config((*_LOOPS, "strings"), {}), functions=listed)
+
+
+@lru_cache(maxsize=1)
+def _plain() -> Native:
+    from cel_expr_python import cel
+
+    return cel.NewEnv()
+
+
+def _spread(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    return lambda arguments: function(*arguments)
+
+
+def _config(extensions: tuple[str, ...], more: dict[str, Any]) -> Native:
+    from cel_expr_python import cel
+
+    listed = [{"name": name, **({"version": 2} if name == "strings" else {})} for name in extensions]
+    # JSON is YAML, and safe from what YAML makes of `~` and `:`.
+    return cel.NewEnvConfigFromYaml(json.dumps({"name": "kubernetes", "extensions": listed, **more}))
+
+
+def _fault(message: str) -> Fault:
+    if "recursion" in message:
+        return Fault(_TOO_DEEP)
+    match = _FAULT.search(message)
+    if match is None:
+        return Fault(_CODE.sub("", message.partition("\n")[0]))
+    line, column, words = match.groups()
+    return Fault(_QUOTED.sub(r"`\1`", _CODE.sub("", words)), max(int(line), 1), max(int(column), 1))
+
+
+def _words(message: str) -> str:
+    words = _CODE.sub("", message.partition("\n")[0])
+    for found, said in _WORDS:
+        words = found.sub(said, words)
+    return words.replace('`"', "`").replace('"`', "`")

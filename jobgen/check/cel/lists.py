@@ -1,0 +1,141 @@
+"""Kubernetes' functions on lists in CEL, and those that must not grow without bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings
+
+_LONGEST = 100_000
+_LARGEST = 2**63 - 1
+
+
+def is_sorted(items: object) -> bool:
+    """`list.isSorted()`."""
+    found = _alike(items)
+    return all(before <= after for before, after in pairwise(found))
+
+
+def total(items: object) -> Any:
+    """`list.sum()`."""
+    found = _alike(items)
+    if not found:
+        return 0
+    if type(found[0]) not in (int, float, timedelta):
+        raise TypeError(NO_OVERLOAD)
+    result = _given(sum(found[1:], found[0]))
+    if type(result) is int and abs(result) > _LARGEST:
+        raise ValueError("integer overflow")
+    return result
+
+
+def least(items: object) -> Any:
+    """`list.min()`."""
+    found = _alike(items)
+    if not found:
+        raise ValueError("min called on empty list")
+    return _given(min(found))
+
+
+def most(items: object) -> Any:
+    """`list.max()`."""
+    found = _alike(items)
+    if not found:
+        raise ValueError("max called on empty list")
+    return _given(max(found))
+
+
+def index_of(items: object, item: object, start: object = None) -> int:
+    """`list.indexOf(item)`, and what strings have of that name."""
+    if type(items) is str:
+        return _found(items, item, 0 if start is None else start)
+    return next(_places(items, item, start), -1)
+
+
+def last_index_of(items: object, item: object, end: object = None) -> int:
+    """`list.lastIndexOf(item)`, and what strings have of that name."""
+    if type(items) is str:
+        return _found_last(items, item, len(items) if end is None else end)
+    return max(_places(items, item, end), default=-1)
+
+
+def count_up(size: object) -> list[int]:
+    """`lists.range(int)`."""
+    if type(size) is not int:
+        raise TypeError(NO_OVERLOAD)
+    if size > _LONGEST:
+        raise ValueError(f"a list of `{size}` items costs more than the API server allows")
+    return list(range(size))
+
+
+def insert(mapping: object, *entry: object) -> dict[Any, Any]:
+    """One more entry, or those of another mapping: what `transformMap` and `transformMapEntry` are made of."""
+    assert isinstance(mapping, dict), "macros begin with an empty mapping"
+    if len(mapping) > _LONGEST // 20:
+        raise ValueError("a mapping of so many entries costs more than the API server allows")
+    more = {entry[0]: entry[1]} if len(entry) == 2 else entry[0]
+    if not isinstance(more, dict):
+        raise TypeError(NO_OVERLOAD)
+    twice = next((key for key in more if key in mapping), None)
+    if twice is not None:
+        raise ValueError(f"insert failed: key `{twice}` already exists")
+    return {**mapping, **more}
+
+
+def same(one: object, other: object) -> bool:
+    """Equality as CEL has it: numbers of all types are compared, but a boolean is no number."""
+    if type(one) is bool or type(other) is bool:
+        return type(one) is type(other) and one == other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(same(*pair) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    return one == other
+
+
+def _given(result: Any) -> Any:
+    if isinstance(result, (datetime, timedelta)):
+        # The library hands times and durations to Python, and does not take them back.
+        raise ValueError(f"a time or duration out of a list {OFFLINE}")  # noqa: TRY004
+    return result
+
+
+def _alike(items: object) -> list[Any]:
+    """The items of a list that can be compared with each other."""
+    if not isinstance(items, list):
+        raise TypeError(NO_OVERLOAD)
+    kinds = {float if type(item) is int else type(item) for item in items}
+    if len(kinds) > 1 or kinds & {dict, list, type(None)}:
+        raise TypeError(NO_OVERLOAD)
+    return items
+
+
+def _places(items: object, item: object, extra: object) -> Iterator[int]:
+    if not isinstance(items, list) or extra is not None:
+        raise TypeError(NO_OVERLOAD)
+    return (index for index, found in enumerate(items) if same(found, item))
+
+
+def _found(text: str, part: object, start: object) -> int:
+    (wanted,) = strings(part)
+    if type(start) is not int:
+        raise TypeError(NO_OVERLOAD)
+    if not wanted:
+        return start
+    if not 0 <= start <= len(text):
+        raise ValueError(f"index out of range: {start}")
+    return text.find(wanted, start)
+
+
+def _found_last(text: str, part: object, end: object) -> int:
+    (wanted,) = strings(part)
+    if type(end) is not int:
+        raise TypeError(NO_OVERLOAD)
+    if not wanted:
+        return end
+    if not 0 <= end <= len(text):
+        raise ValueError(f"index out of range: {end}")
+    return text.rfind(wanted, 0, end + len(wanted))

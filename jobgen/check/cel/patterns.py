@@ -1,0 +1,67 @@
+"""Regular expressions in CEL. They are RE2's, and so is the engine that the CEL library itself is built with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from jobgen.check.cel import engine
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, Failed, strings
+
+# An escape, quoted text, a class, or a group: what must be told apart to find the groups that capture.
+_PARTS = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
+
+
+def matches(text: object, pattern: object) -> bool:
+    """`string.matches(pattern)`: the engine compiles a pattern each time, so what has been asked is remembered."""
+    return bool(_matches(*strings(text, pattern)))
+
+
+def find(text: object, pattern: object) -> str:
+    """`string.find(pattern)`: the first match, or nothing."""
+    found, wanted = strings(text, pattern)
+    return str(_native("regex.extract(text, pattern).orValue('')", found, uncaptured(wanted)))
+
+
+def find_all(text: object, pattern: object, most: object = -1) -> list[str]:
+    """`string.findAll(pattern)`, and with the number of matches that is enough."""
+    found, wanted = strings(text, pattern)
+    if type(most) is not int:
+        raise TypeError(NO_OVERLOAD)
+    if _matches("", f"^(?:{wanted})$"):
+        raise ValueError(f"all matches of `{wanted}`, which also matches nothing, {OFFLINE}")
+    every: list[str] = _native("regex.extractAll(text, pattern)", found, uncaptured(wanted))
+    return every if most < 0 else every[:most]
+
+
+def fault(pattern: str) -> str:
+    """Why a text is no pattern, or nothing."""
+    try:
+        _matches("", pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def uncaptured(pattern: str) -> str:
+    """The same pattern without groups that capture, which change what the engine finds and not what matches."""
+    return _PARTS.sub(lambda part: "(?:" if part[0].startswith("(") else part[0], pattern)
+
+
+@lru_cache(maxsize=16384)
+def _matches(text: str, pattern: str) -> Any:
+    return _native("text.matches(pattern)", text, pattern)
+
+
+@lru_cache(maxsize=8)
+def _question(text: str) -> Callable[[dict[str, str]], Any]:
+    return engine.question(text, ("text", "pattern"))
+
+
+def _native(asked: str, text: str, pattern: str) -> Any:
+    answer = _question(asked)({"text": text, "pattern": pattern})
+    if isinstance(answer, Failed):
+        raise ValueError(answer.message)  # noqa: TRY004
+    return answer

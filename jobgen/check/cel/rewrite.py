@@ -1,0 +1,98 @@
+"""Checked trees made fit for the engine: Kubernetes' functions become ours."""
+
+from __future__ import annotations
+
+from jobgen.check.cel import formats
+from jobgen.check.cel.engine import PREFIX
+from jobgen.check.cel.functions import TABLE
+from jobgen.check.cel.signatures import FORMATS
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, walk
+from jobgen.check.cel.values import tagged
+from jobgen.check.cel.wire import written
+
+_QUANTITY = "kubernetes.Quantity"
+_FIRST = b"\x18\x00"
+# Their results are optional, which Python cannot return: ours give lists, and are asked for the first item if any.
+_OPTIONAL = frozenset(("validate", "format.named"))
+
+
+def rewrite(checked: Checked, absent: tuple[str, ...]) -> Checked:
+    """The same expression in functions that are there at run time; names that are absent become `optional.none()`."""
+    return checked._replace(root=_Rewriter(checked, absent).node(checked.root))
+
+
+class _Rewriter:
+    """Rebuilds a tree from its leaves; whatever is new in it gets a number that nothing else has."""
+
+    def __init__(self, checked: Checked, absent: tuple[str, ...]) -> None:
+        self.types = checked.types
+        self.absent = absent
+        self.last = max(node.id for node in walk(checked.root)) + 1_000_000
+
+    def node(self, node: Node) -> Node:
+        match node:
+            case Ident() if node.name in self.absent:
+                return Call(self._new(), None, "optional.none", ())
+            case Select():
+                return node._replace(operand=self.node(node.operand))
+            case Sequence():
+                return node._replace(items=self._nodes(node.items))
+            case Struct():
+                return node._replace(
+                    entries=tuple(
+                        entry._replace(
+                            key=None if entry.key is None else self.node(entry.key),
+                            value=self.node(entry.value),
+                        )
+                        for entry in node.entries
+                    )
+                )
+            case Fold():
+                return self._fold(node)
+            case Call():
+                target = None if node.target is None else self.node(node.target)
+                return self._call(node, node._replace(target=target, args=self._nodes(node.args)))
+            case _:
+                return node
+
+    def _nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        return tuple(self.node(node) for node in nodes)
+
+    def _fold(self, fold: Fold) -> Fold:
+        return fold._replace(
+            range=self.node(fold.range),
+            start=self.node(fold.start),
+            condition=self.node(fold.condition),
+            step=self.node(fold.step),
+            result=self.node(fold.result),
+        )
+
+    def _call(self, before: Call, call: Call) -> Node:
+        name = call.name
+        kinds = [self.types.get(arg.id, "") for arg in (before.target, *before.args) if arg is not None]
+        if name in ("_==_", "_!=_") and _QUANTITY in kinds:
+            equal = self._plain("_==_", self._ours("compareTo", call.args), Const(self._new(), _FIRST))
+            return equal if name == "_==_" else self._plain("!_", equal)
+        if name.removeprefix("format.") in FORMATS and name.startswith("format."):
+            return Const(self._new(), written(7, tagged(formats.TAG, name.removeprefix("format."))))
+        if name not in TABLE or _is_native(name, kinds[0] if kinds else ""):
+            return call
+        ours = self._ours(name, call.args if call.target is None else (call.target, *call.args))
+        return self._plain("_[?_]", ours, Const(self._new(), _FIRST)) if name in _OPTIONAL else ours
+
+    def _ours(self, name: str, args: tuple[Node, ...]) -> Call:
+        return self._plain(f"{PREFIX}{name}", Sequence(self._new(), args))
+
+    def _plain(self, name: str, *args: Node) -> Call:
+        return Call(self._new(), None, name, args)
+
+    def _new(self) -> int:
+        self.last += 1
+        return self.last
+
+
+def _is_native(name: str, kind: str) -> bool:
+    """Functions of ours that the engine has too, for arguments of a type that is known."""
+    if name in ("indexOf", "lastIndexOf"):
+        return kind == "string"
+    return name == "string" and kind not in ("net.IP", "net.CIDR")

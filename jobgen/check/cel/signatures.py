@@ -1,0 +1,121 @@
+"""What Kubernetes 1.36 adds to CEL's standard functions, for the checker: targets, arguments and results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.model.lazy_re import pattern
+
+_COMPARABLE = "int uint double bool duration timestamp string bytes".split()
+_NUMBERS = "int uint double".split()
+FORMATS = (
+    "dns1123Label dns1123Subdomain dns1035Label qualifiedName dns1123LabelPrefix dns1123SubdomainPrefix "
+    "dns1035LabelPrefix labelValue uri uuid byte date datetime"
+).split()
+
+# Quantities, versions and the like are known to the checker by these names; at run time they are tagged bytes.
+_TEXT = """
+    charAt: string.(int) string
+    indexOf: string.(string) int; string.(string, int) int; list<~T>.(~T) int
+    lastIndexOf: string.(string) int; string.(string, int) int; list<~T>.(~T) int
+    lowerAscii: string.() string
+    upperAscii: string.() string
+    replace: string.(string, string) string; string.(string, string, int) string
+    split: string.(string) list<string>; string.(string, int) list<string>
+    substring: string.(int) string; string.(int, int) string
+    trim: string.() string
+    format: string.(list<dyn>) string
+    strings.quote: (string) string
+    join: list<string>.() string; list<string>.(string) string
+    find: string.(string) string
+    findAll: string.(string) list<string>; string.(string, int) list<string>
+
+    quantity: (string) kubernetes.Quantity
+    isQuantity: (string) bool
+    sign: (kubernetes.Quantity) int
+    isInteger: kubernetes.Quantity.() bool
+    asInteger: kubernetes.Quantity.() int
+    asApproximateFloat: kubernetes.Quantity.() double
+    add: kubernetes.Quantity.(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Quantity.(int) kubernetes.Quantity
+    sub: kubernetes.Quantity.(kubernetes.Quantity) kubernetes.Quantity; kubernetes.Quantity.(int) kubernetes.Quantity
+    compareTo: kubernetes.Quantity.(kubernetes.Quantity) int; kubernetes.Semver.(kubernetes.Semver) int
+    isLessThan: kubernetes.Quantity.(kubernetes.Quantity) bool; kubernetes.Semver.(kubernetes.Semver) bool
+    isGreaterThan: kubernetes.Quantity.(kubernetes.Quantity) bool; kubernetes.Semver.(kubernetes.Semver) bool
+
+    semver: (string) kubernetes.Semver; (string, bool) kubernetes.Semver
+    isSemver: (string) bool; (string, bool) bool
+    major: kubernetes.Semver.() int
+    minor: kubernetes.Semver.() int
+    patch: kubernetes.Semver.() int
+
+    url: (string) kubernetes.URL
+    isURL: (string) bool
+    getScheme: kubernetes.URL.() string
+    getHost: kubernetes.URL.() string
+    getHostname: kubernetes.URL.() string
+    getPort: kubernetes.URL.() string
+    getEscapedPath: kubernetes.URL.() string
+    getQuery: kubernetes.URL.() map<string, list<string>>
+
+    ip: (string) net.IP; net.CIDR.() net.IP
+    isIP: (string) bool
+    ip.isCanonical: (string) bool
+    family: net.IP.() int
+    isUnspecified: net.IP.() bool
+    isLoopback: net.IP.() bool
+    isLinkLocalMulticast: net.IP.() bool
+    isLinkLocalUnicast: net.IP.() bool
+    isGlobalUnicast: net.IP.() bool
+    cidr: (string) net.CIDR
+    isCIDR: (string) bool
+    containsIP: net.CIDR.(string) bool; net.CIDR.(net.IP) bool
+    containsCIDR: net.CIDR.(string) bool; net.CIDR.(net.CIDR) bool
+    prefixLength: net.CIDR.() int
+    masked: net.CIDR.() net.CIDR
+
+    format.named: (string) optional_type<kubernetes.NamedFormat>
+    validate: kubernetes.NamedFormat.(string) optional_type<list<string>>
+"""
+_OVERLOAD = pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
+_SPLIT = pattern(r", (?![^<]*>)")
+# Standard functions that Kubernetes knows for more types than the engine does: taken out there, and declared here.
+WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
+
+
+def declarations() -> list[dict[str, Any]]:
+    """The functions as an environment's configuration lists them."""
+    lines = dict(line.strip().split(": ", 1) for line in _TEXT.splitlines() if line.strip())
+    lines |= {f"format.{name}": "() kubernetes.NamedFormat" for name in FORMATS}
+    lines |= {name: _each(_COMPARABLE, "list<{0}>.() {0}") for name in ("min", "max")}
+    lines["isSorted"] = _each(_COMPARABLE, "list<{0}>.() bool")
+    lines["sum"] = _each([*_NUMBERS, "duration"], "list<{0}>.() {0}")
+    lines["string"] = _each([*_COMPARABLE, "net.IP", "net.CIDR"], "({0}) string")
+    numeric = "; ".join(_each(_NUMBERS, f"({{0}}, {other}) bool") for other in _NUMBERS)
+    others = _each([kind for kind in _COMPARABLE if kind not in _NUMBERS], "({0}, {0}) bool")
+    lines |= dict.fromkeys(WIDENED[1:], f"{numeric}; {others}")
+    return [{"name": name, "overloads": _overloads(name, text)} for name, text in lines.items()]
+
+
+def _each(kinds: list[str], form: str) -> str:
+    return "; ".join(form.format(kind) for kind in kinds)
+
+
+def _overloads(name: str, text: str) -> list[dict[str, Any]]:
+    found = []
+    for index, overload in enumerate(text.split("; ")):
+        match = _OVERLOAD.fullmatch(overload)
+        assert match, f"a signature of ours: {overload}"
+        target, args, result = match.groups()
+        listed = [_type(arg) for arg in _SPLIT.split(args)] if args else []
+        head: dict[str, Any] = {"id": f"{name}_{index}", "args": listed, "return": _type(result)}
+        found.append({**head, "target": _type(target)} if target else head)
+    return found
+
+
+def _type(text: str) -> dict[str, Any]:
+    name, _, inner = text.partition("<")
+    if name.startswith("~"):
+        return {"type_name": name[1:], "is_type_param": True}
+    if not inner:
+        return {"type_name": name}
+    return {"type_name": name, "params": [_type(part) for part in _SPLIT.split(inner[:-1])]}

@@ -1,0 +1,261 @@
+"""Checked CEL expressions as trees: read from and written to the bytes in which the engine serializes them.
+
+The bytes are the protocol buffers of `cel/expr/syntax.proto` and `cel/expr/checked.proto`; only what they need is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from jobgen.check.cel.wire import Parts, fields, message, number_of, one, text_of, varint, varints, written
+
+_TYPE_URL = b"type.googleapis.com/cel.expr.CheckedExpr"
+_PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
+_WELL_KNOWN = ("", "any", "timestamp", "duration")
+
+
+class Const(NamedTuple):
+    """A literal: the number of its kind in the format, and its bytes as written there."""
+
+    id: int
+    raw: bytes
+
+    @property
+    def text(self) -> str | None:
+        """The value, if it is a string."""
+        kind, value = next(fields(self.raw), (0, b""))
+        return value.decode() if kind == 6 and isinstance(value, bytes) else None
+
+
+class Ident(NamedTuple):
+    """A variable."""
+
+    id: int
+    name: str
+
+
+class Select(NamedTuple):
+    """`operand.field`, or `has(operand.field)`."""
+
+    id: int
+    operand: Node
+    field: str
+    test: bool = False
+
+
+class Call(NamedTuple):
+    """A function or operator; a method has a target."""
+
+    id: int
+    target: Node | None
+    name: str
+    args: tuple[Node, ...]
+
+
+class Sequence(NamedTuple):
+    """A list literal, with the places whose items are optional."""
+
+    id: int
+    items: tuple[Node, ...]
+    optional: tuple[int, ...] = ()
+
+
+class Entry(NamedTuple):
+    """An entry of a mapping or message literal."""
+
+    id: int
+    field: str
+    key: Node | None
+    value: Node
+    optional: bool
+
+
+class Struct(NamedTuple):
+    """A mapping literal, or a message if it has a name."""
+
+    id: int
+    name: str
+    entries: tuple[Entry, ...]
+
+
+class Fold(NamedTuple):
+    """A comprehension: what every macro that loops is made of."""
+
+    id: int
+    variable: str
+    range: Node
+    result_name: str
+    start: Node
+    condition: Node
+    step: Node
+    result: Node
+    second_variable: str = ""
+
+
+Node: TypeAlias = Const | Ident | Select | Call | Sequence | Struct | Fold
+
+
+class Checked(NamedTuple):
+    """A checked expression: its tree, the types of its nodes, their places, and the rest as it came."""
+
+    root: Node
+    types: dict[int, str]
+    places: dict[int, int]
+    rest: bytes
+
+
+def read(serialized: bytes) -> Checked:
+    """The tree in what the engine has serialized."""
+    body = next(bytes(value) for number, value in fields(serialized) if number == 2 and isinstance(value, bytes))
+    root: Node | None = None
+    types: dict[int, str] = {}
+    places: dict[int, int] = {}
+    rest = b""
+    for number, value in fields(body):
+        assert isinstance(value, bytes)
+        if number == 4:
+            root = _node(value)
+            continue
+        rest += written(number, value)
+        if number == 3:
+            entry = message(value)
+            types[number_of(entry, 1)] = type_name(one(entry, 2))
+        elif number == 5:
+            pairs = (message(pair) for pair in message(value).get(4, ()) if isinstance(pair, bytes))
+            places = {number_of(pair, 1): number_of(pair, 2) for pair in pairs}
+    assert root is not None, "the engine serializes whole expressions"
+    return Checked(root, types, places, rest)
+
+
+def write(checked: Checked) -> bytes:
+    """The bytes that the engine reads again."""
+    return written(1, _TYPE_URL) + written(2, checked.rest + written(4, _expression(checked.root)))
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right below a node."""
+    match node:
+        case Select():
+            yield node.operand
+        case Call():
+            if node.target is not None:
+                yield node.target
+            yield from node.args
+        case Sequence():
+            yield from node.items
+        case Struct():
+            for entry in node.entries:
+                if entry.key is not None:
+                    yield entry.key
+                yield entry.value
+        case Fold():
+            yield from (node.range, node.start, node.condition, node.step, node.result)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all nodes below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def type_name(raw: bytes) -> str:
+    """A type as people write it: `list<string>`."""
+    number, value = next(fields(raw), (1, b""))
+    if number == 3 and isinstance(value, int):
+        return _PRIMITIVES[value]
+    if number == 4 and isinstance(value, int):
+        return f"wrapper<{_PRIMITIVES[value]}>"
+    if number == 5 and isinstance(value, int):
+        return _WELL_KNOWN[value]
+    if not isinstance(value, bytes):
+        return "null"
+    if number in (6, 7):
+        inner = [type_name(part) for parts in message(value).values() for part in parts if isinstance(part, bytes)]
+        return f"{'list' if number == 6 else 'map'}<{', '.join(inner)}>"
+    if number == 14:
+        parts = message(value)
+        inner = [type_name(part) for part in parts.get(2, ()) if isinstance(part, bytes)]
+        return text_of(parts, 1) + (f"<{', '.join(inner)}>" if inner else "")
+    if number in (9, 10):
+        return value.decode()
+    return {11: "type", 12: "error"}.get(number, "dyn")
+
+
+def _node(raw: bytes) -> Node:
+    parts = message(raw)
+    number = number_of(parts, 2)
+    if 3 in parts:
+        return Const(number, one(parts, 3))
+    if 4 in parts:
+        return Ident(number, text_of(message(one(parts, 4)), 1))
+    if 5 in parts:
+        inner = message(one(parts, 5))
+        return Select(number, _node(one(inner, 1)), text_of(inner, 2), bool(number_of(inner, 3)))
+    if 6 in parts:
+        inner = message(one(parts, 6))
+        target = _node(one(inner, 1)) if 1 in inner else None
+        return Call(number, target, text_of(inner, 2), _nodes(inner, 3))
+    if 7 in parts:
+        inner = message(one(parts, 7))
+        places = tuple(varints(b"".join(part for part in inner.get(2, ()) if isinstance(part, bytes))))
+        return Sequence(number, _nodes(inner, 1), places)
+    if 8 in parts:
+        inner = message(one(parts, 8))
+        entries = tuple(_entry(part) for part in inner.get(2, ()) if isinstance(part, bytes))
+        return Struct(number, text_of(inner, 1), entries)
+    inner = message(one(parts, 9))
+    start, condition, step, result = (_node(one(inner, field)) for field in (4, 5, 6, 7))
+    names = (text_of(inner, field) for field in (1, 3, 8))
+    variable, result_name, second = names
+    return Fold(number, variable, _node(one(inner, 2)), result_name, start, condition, step, result, second)
+
+
+def _entry(raw: bytes) -> Entry:
+    parts = message(raw)
+    key = _node(one(parts, 3)) if 3 in parts else None
+    return Entry(number_of(parts, 1), text_of(parts, 2), key, _node(one(parts, 4)), bool(number_of(parts, 5)))
+
+
+def _expression(node: Node) -> bytes:
+    head = written(2, node.id)
+    match node:
+        case Const():
+            return head + written(3, node.raw)
+        case Ident():
+            return head + written(4, written(1, node.name))
+        case Select():
+            inner = written(1, _expression(node.operand)) + written(2, node.field)
+            return head + written(5, inner + (written(3, 1) if node.test else b""))
+        case Call():
+            target = b"" if node.target is None else written(1, _expression(node.target))
+            return head + written(6, target + written(2, node.name) + _expressions(3, node.args))
+        case Sequence():
+            places = b"".join(varint(place) for place in node.optional)
+            return head + written(7, _expressions(1, node.items) + (written(2, places) if places else b""))
+        case Struct():
+            name = written(1, node.name) if node.name else b""
+            return head + written(8, name + b"".join(written(2, _written_entry(entry)) for entry in node.entries))
+        case Fold():
+            parts = (node.variable, node.range, node.result_name, node.start, node.condition, node.step, node.result)
+            inner = b"".join(
+                written(number, part if isinstance(part, str) else _expression(part))
+                for number, part in enumerate(parts, 1)
+            )
+            second = written(8, node.second_variable) if node.second_variable else b""
+            return head + written(9, inner + second)
+
+
+def _written_entry(entry: Entry) -> bytes:
+    key = written(2, entry.field) if entry.key is None else written(3, _expression(entry.key))
+    optional = written(5, 1) if entry.optional else b""
+    return written(1, entry.id) + key + written(4, _expression(entry.value)) + optional
+
+
+def _expressions(number: int, nodes: tuple[Node, ...]) -> bytes:
+    return b"".join(written(number, _expression(node)) for node in nodes)
+
+
+def _nodes(parts: Parts, number: int) -> tuple[Node, ...]:
+    return tuple(_node(part) for part in parts.get(number, ()) if isinstance(part, bytes))

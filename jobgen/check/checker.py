@@ -1,0 +1,213 @@
+"""What the cluster will say of an object: its schema, its metadata, and the pods that its operator makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobgen.check.admission import pod_problems
+from jobgen.check.admission.objects import metadata_problems
+from jobgen.check.porter import Porter
+from jobgen.check.resemblance import EVERYBODY, Models
+from jobgen.check.rule_runner import Rulebook
+from jobgen.check.rules import Row, Rule
+from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
+from jobgen.k8s.objects import Manifest, text
+from jobgen.model.data import Change, Data, Problem, Severity, bare, derive, plain
+from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.repo import layout
+from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import Cluster
+
+if TYPE_CHECKING:
+    from jobgen.check.policy import Guard
+
+Schemas = dict[str, Callable[[Data], list[Problem]] | None]
+
+# The schema has said it already, where it has said anything.
+_SAID_BY_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
+# What is not of the shape that its schema says makes no sense to the rules.
+_OF_ANOTHER_SHAPE = frozenset(("wrong-type",))
+
+# The numbers of checks, as bits; behind them, those of the rules.
+_SCHEMA, _METADATA, _PODS, _POLICIES = 1, 2, 4, 8
+_FIRST_RULE = 4
+
+
+class Judge:
+    """Judges the objects of one cluster; schemas are read and compiled when first needed."""
+
+    def __init__(
+        self,
+        root: Path,
+        kinds: Sequence[Kind],
+        cluster: Cluster,
+        rules: Iterable[Rule] = (),
+        guard: Guard | Porter | None = None,
+    ) -> None:
+        self.root = root
+        self.kinds = {
+            (str(bare(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.spellings)
+        }
+        self.cluster = cluster
+        self.rulebook = Rulebook(rules)
+        self.guard = guard
+        self._schemas: Schemas = {}
+        self._models = Models()
+
+    def __call__(self, made: Data) -> list[Problem]:
+        """Everything that is wrong with an object."""
+        manifest = self.manifest(made)
+        problems = self.admission(manifest)
+        if not any(problem.rule in _OF_ANOTHER_SHAPE for problem in problems):
+            problems += self.rulebook.problems(manifest)
+        if self.guard is not None:
+            problems += self.guard.problems(made)
+        if len(problems) > MAX_FAULTS:
+            # To find the places of more would take long, and nobody reads them.
+            rest = Problem("too-many-faults", TOO_MANY_FAULTS, problems[MAX_FAULTS].node)
+            problems[MAX_FAULTS:] = [rest]
+        return problems
+
+    def suspects(self, manifests: Sequence[Manifest]) -> set[int]:
+        """Those objects that have anything wrong with them, by their place.
+
+        Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
+        """
+        asked = [self._asked(manifest) for manifest in manifests]
+        found = {place for place, manifest in enumerate(manifests) if self.admission(manifest, asked[place])}
+        good = [place for place in range(len(manifests)) if place not in found]
+        by_rules = self.rulebook.suspects(
+            [manifests[place] for place in good], [asked[place] >> _FIRST_RULE for place in good]
+        )
+        found.update(good[place] for place in by_rules)
+        for place, manifest in enumerate(manifests):
+            if place not in found and asked[place] & _POLICIES and self.guard is not None:
+                found.update(place for _ in self.guard.problems(manifest.object))
+            if place not in found and asked[place] == EVERYBODY:
+                self._models.note(_sort(manifest), manifest.object)
+        return found
+
+    def _asked(self, manifest: Manifest) -> int:
+        """Which checks must be asked about an object, as bits; fewer than all if one like it was fine."""
+        return self._models.asked(_sort(manifest), manifest.object, lambda: self._checks(manifest))
+
+    def _checks(self, manifest: Manifest) -> list[Callable[[Data], object]]:
+        """All checks, each by its number, for whoever wants to know what they read."""
+        rules = range(len(self.rulebook.concerned(manifest)))
+        return [
+            lambda made: self.admission(self.manifest(made), _SCHEMA),
+            lambda made: self.admission(self.manifest(made), _METADATA),
+            lambda made: self.admission(self.manifest(made), _PODS),
+            self._look_as_policies_do,
+            *(lambda made, bit=1 << rule: self.rulebook.problems(self.manifest(made), bit) for rule in rules),
+        ]
+
+    def _look_as_policies_do(self, made: Data) -> None:
+        """Read what the policies read."""
+        if self.guard is not None:
+            plain(self.guard.looked_at(made))
+
+    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
+        """What the rules about all objects keep of this one."""
+        return self.rulebook.rows(manifest)
+
+    def manifest(self, made: Data) -> Manifest:
+        """The object as rules look at it."""
+        api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
+        return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
+
+    def admission(self, manifest: Manifest, asked: int = EVERYBODY) -> list[Problem]:
+        """Why the API server refuses the object, or the pods that its operator makes of it."""
+        made, kind = manifest.object, manifest.kind
+        if not asked & (_SCHEMA | _METADATA | _PODS):
+            return []
+        check = self._check(self.schema_of(manifest))
+        if check is None:
+            return [*metadata_problems(made.get("metadata")), self._unchecked(manifest)]
+        problems = check(made) if asked & _SCHEMA else []
+        if asked & _METADATA:
+            problems += metadata_problems(made.get("metadata"))
+        if kind is not None and asked & _PODS:
+            found = [problem for template in templates(made, kind) for problem in pod_problems(*template)]
+            if problems:
+                found = [problem for problem in found if problem.rule not in _SAID_BY_SCHEMA]
+            problems += found
+        return problems
+
+    def schema_of(self, manifest: Manifest) -> str:
+        """The file in a schema folder that holds the schema of an object, as this cluster has it."""
+        name = manifest.kind.name if manifest.kind else manifest.kind_name
+        group, _, version = text(manifest.object.get("apiVersion")).rpartition("/")
+        return f"{group}/{name.lower()}_{version}{self._shape(manifest.kind)}.json"
+
+    def _check(self, file: str) -> Callable[[Data], list[Problem]] | None:
+        if file not in self._schemas:
+            found = layout.schema(self.root, file)
+            self._schemas[file] = _compiled(found) if found is not None else None
+        return self._schemas[file]
+
+    def _shape(self, kind: Kind | None) -> str:
+        """The ending of the schema for the declared version of a kind's operator."""
+        declared = self.cluster.operators.get(kind.operator, "") if kind else ""
+        older = [span for span in kind.older if declared and span.holds(declared)] if kind else []
+        return f"-until-{older[0].until}" if older else ""
+
+    def _unchecked(self, manifest: Manifest) -> Problem:
+        """A kind without a schema is told, never passed in silence."""
+        made, name = manifest.object, manifest.kind_name
+        api_version = text(made.get("apiVersion"))
+        group = api_version.rpartition("/")[0]
+        for (known, kind), described in self.kinds.items():
+            if kind == name and known.rpartition("/")[0] == group:
+                message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
+                node = made.get("apiVersion")
+                newer = (Change("set", node, known),)
+                return Problem("old-api-version", message, node, category="schema", mend=newer, safe=False)
+        message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
+        return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
+
+
+def _sort(manifest: Manifest) -> tuple[str, str]:
+    return text(manifest.object.get("apiVersion")), manifest.kind_name
+
+
+def _compiled(schema: layout.Schema) -> Callable[[Data], list[Problem]]:
+    """The check of a schema; of one that is broken, that it is."""
+    path, content, finding = schema.file
+    if schema.is_shipped:
+        return compile_structural(json.loads(content))
+    try:
+        check = compile_foreign(content)
+    except BrokenSchemaError as fault:
+        reason = finding.message if finding else str(fault)
+        return lambda made: [_broken(path, reason, made)]
+
+    def guarded(made: Data) -> list[Problem]:
+        try:
+            return check(made)
+        except BrokenSchemaError as fault:
+            return [_broken(path, str(fault), made)]
+
+    return guarded
+
+
+def _broken(path: str, reason: str, made: Data) -> Problem:
+    message = f"the schema `{path}` cannot be used: {reason}"
+    return Problem("broken-schema", message, made.get("kind"), category="meta")
+
+
+def templates(made: Data, kind: Kind) -> Iterator[tuple[Data, Data]]:
+    """The pod templates of an object, each with the restart policy that its operator gives the pods."""
+    node = made
+    for step in kind.replicas_at:
+        node = node.get(str(step)) if isinstance(node, dict) else None
+    replicas = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for replica in replicas:
+        if isinstance(replica, dict) and isinstance(replica.get("template"), dict):
+            policy = replica.get("restartPolicy")
+            # ExitCode is the operator's own: the pods get Never.
+            yield replica["template"], derive(policy, "Never") if bare(policy) == "ExitCode" else policy

@@ -1,0 +1,35 @@
+"""Variables of a script that Flux takes for its own."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.objects import Container, Manifest, text
+from jobgen.model.lazy_re import pattern
+
+_SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
+_VARIABLE = pattern(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
+
+
+@rule("container", WARNING, beyond=True, fields=("command", "args"))
+def flux_substitution(container: Container) -> Iterator[Fault]:
+    """A `${NAME}` in a command of a job that Flux applies: Flux puts in its own variables first.
+
+    Where post-build substitution is on, Flux fails at a name that it does not know, or, before 2.9, puts in nothing:
+    the script never sees its variable. Say `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
+    """
+    manifest = container.pod.role.manifest
+    if manifest.cluster.gitops != "flux" or "${" not in container.wording or _is_switched_off(manifest):
+        return
+    if "${" in text(container.data.get("image")):
+        # Flux is meant to fill it in, and others with it.
+        return
+    for word in container.words:
+        if "${" in text(word) and (found := _VARIABLE.search(text(word))):
+            message = f"Flux puts its own variable in the place of `{found[0]}`"
+            yield Fault(word, f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")
+            return
+
+
+def _is_switched_off(manifest: Manifest) -> bool:
+    told = (manifest.annotations.get(_SUBSTITUTE), manifest.labels.get(_SUBSTITUTE))
+    return any(text(word).lower() == "disabled" for word in told)

@@ -1,0 +1,32 @@
+"""A sync that kills what is running."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training, words
+from jobgen.k8s.objects import Manifest, text
+
+_FLUX = "kustomize.toolkit.fluxcd.io/force"
+
+
+@rule("job", WARNING)
+def forced_sync(manifest: Manifest) -> Iterator[Fault]:
+    """A training job that is replaced by force when Git is applied.
+
+    With `Force=true` and `Replace=true` Argo CD deletes and restarts the job at each sync of its app, also when only a
+    neighbour changed; Flux's `force` does so at each change that the API server refuses. Give a changed job a new
+    name.
+    """
+    annotations = manifest.metadata.get("annotations")
+    if not isinstance(annotations, dict) or not is_training(manifest):
+        return
+    if SYNC_OPTIONS in annotations:
+        forced = [word for word in words(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
+        if len(forced) == 2:
+            message = "each sync of the app deletes the running job and starts it again; take both options away"
+            yield Fault(annotations[SYNC_OPTIONS], message, severity=ERROR)
+        elif forced:
+            message = f"`{forced[0]}` may stop the running job when the app is synced; take it away"
+            yield Fault(annotations[SYNC_OPTIONS], message)
+    if text(annotations.get(_FLUX)).lower() == "enabled":
+        yield Fault(annotations[_FLUX], "Flux deletes the running job if a change is refused; take it away")

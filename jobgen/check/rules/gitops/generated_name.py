@@ -1,0 +1,24 @@
+"""A name that the server shall make, where the manifest is applied."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.argocd_annotations import is_hook
+from jobgen.k8s.objects import Manifest
+
+_APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
+
+
+@rule("manifest", ERROR)
+def generated_name(manifest: Manifest) -> Iterator[Fault]:
+    """A `generateName` in a manifest that is applied.
+
+    Applying needs a name to find the object again: `kubectl apply`, Argo CD and Flux refuse an object without one.
+    Only hooks of Argo CD may have a generated name. Give it a `name`.
+    """
+    applier = _APPLIERS.get(manifest.cluster.gitops)
+    if applier is None or "generateName" not in manifest.metadata or manifest.name:
+        return
+    if applier != "Argo CD" or not is_hook(manifest):
+        key = next(key for key in manifest.metadata if key == "generateName")
+        yield Fault(key, f"{applier} refuses an object without a name; say `name` instead of `generateName`")

@@ -1,0 +1,23 @@
+"""A list that Kueue and Git both write."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import INFO, Fault, rule
+from jobgen.k8s.kueue import kueue_queue
+from jobgen.k8s.objects import Pod, items
+
+
+@rule("pod", INFO, beyond=True, fields=("tolerations",))
+def queued_tolerations(pod: Pod) -> Iterator[Fault]:
+    """Tolerations of a queued job that Argo CD keeps in step with Git.
+
+    Kueue adds those of the flavor when it admits the job. The list is compared as a whole, so Argo CD sees a
+    difference, and one that heals itself undoes it, which stops the job. Move them to the ResourceFlavor, or ignore
+    the difference.
+    """
+    manifest = pod.role.manifest
+    if manifest.cluster.gitops != "argocd" or kueue_queue(manifest) is None:
+        return
+    if items(pod.spec["tolerations"]):
+        key = next(key for key in pod.spec if key == "tolerations")
+        yield Fault(key, "Kueue adds to this list and Argo CD undoes it; move the tolerations to the ResourceFlavor")

@@ -1,0 +1,34 @@
+"""What a cluster wrote into an object that was exported from it."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Change
+
+_SERVER_FIELDS = frozenset(
+    ("creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@rule("manifest", WARNING)
+def server_field(manifest: Manifest) -> Iterator[Fault]:
+    """A field that only the cluster writes, in a manifest that was exported from one.
+
+    The API server drops or refuses it, and whoever compares Git with the cluster sees a difference that never goes
+    away. Take it out of the manifest.
+    """
+    if "status" in manifest.object:
+        yield from (_written(key) for key in manifest.object if key == "status")
+    for key in manifest.metadata:
+        if key in _SERVER_FIELDS:
+            yield _written(key)
+    annotations = manifest.metadata.get("annotations")
+    if isinstance(annotations, dict) and _LAST_APPLIED in annotations:
+        yield from (_written(key) for key in annotations if key == _LAST_APPLIED)
+
+
+def _written(key: str) -> Fault:
+    message = f"`{key}` is written by the cluster; take it out of the manifest"
+    return Fault(key, message, mend=(Change("remove", key),))

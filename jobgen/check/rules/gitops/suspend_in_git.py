@@ -1,0 +1,27 @@
+"""A field that Kueue and Git both write."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.kueue import kueue_queue, suspend_of
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Change, bare
+
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+
+
+@rule("job", WARNING)
+def suspend_in_git(manifest: Manifest) -> Iterator[Fault]:
+    """A queued job whose `suspend` is written in Git.
+
+    Kueue sets `suspend` when it admits or stops a job. If Git says it too, Argo CD or Flux sets it back: `true` stops
+    a job that trains, `false` starts one past its quota. Leave it out; Kueue holds a queued job back by itself.
+    """
+    engine = _ENGINES.get(manifest.cluster.gitops)
+    if engine is None or kueue_queue(manifest) is None:
+        return
+    suspend = suspend_of(manifest)
+    if bare(suspend) is not None:
+        does = "stops the job that Kueue has admitted" if bare(suspend) else "starts the job before Kueue admits it"
+        message = f"{engine} sets `suspend` back and {does}; leave it out"
+        yield Fault(suspend, message, mend=(Change("remove", suspend, key="suspend"),), safe=False)

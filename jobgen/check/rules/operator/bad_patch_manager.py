@@ -1,0 +1,23 @@
+"""A patch of nobody."""
+
+from collections.abc import Iterator
+
+from jobgen.check.admission.names import is_dns_subdomain
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Manifest, items, mapping, text
+from jobgen.k8s.operator_outcome import refusal
+
+
+@rule("job", ERROR, kinds=("TrainJob",))
+def bad_patch_manager(manifest: Manifest) -> Iterator[Fault]:
+    """A patch of a TrainJob's runtime whose `manager` is not a domain and a path.
+
+    The webhook wants to know who owns a patch, as `example.com/team`, and refuses the job otherwise.
+    """
+    if "runtimePatches" not in manifest.spec:
+        return
+    for patch in items(manifest.spec["runtimePatches"]):
+        node = mapping(patch).get("manager")
+        domain, slash, path = text(node).partition("/")
+        if text(node) and not (slash and path and is_dns_subdomain(domain)):
+            yield Fault(node, f"`{text(node)}` must be a domain and a path, as `example.com/team`; {refusal(manifest)}")

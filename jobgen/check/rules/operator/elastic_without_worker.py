@@ -1,0 +1,27 @@
+"""Elasticity of nobody."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.operator_outcome import has_come
+
+
+@rule("job", ERROR, kinds=("PyTorchJob",))
+def elastic_without_worker(manifest: Manifest) -> Iterator[Fault]:
+    """A PyTorchJob with an `elasticPolicy` and without Workers.
+
+    Only Workers come and go. From 1.9 on the webhook refuses such a job; before, the operator fell over it. Add a
+    Worker, or take the `elasticPolicy` out.
+    """
+    if (
+        "elasticPolicy" not in manifest.spec
+        or manifest.role("worker")
+        or not isinstance(manifest.spec["elasticPolicy"], dict)
+    ):
+        return
+    key = next(key for key in manifest.spec if key == "elasticPolicy")
+    refused = has_come(manifest, "1.9.0")
+    consequence = "the operator's webhook refuses the job" if refused else "the operator may fall over it"
+    message = f"`elasticPolicy` is about `Worker`, and there is none; {consequence}"
+    yield Fault(key, message, severity=None if refused else WARNING)

@@ -1,0 +1,23 @@
+"""A gang larger than the job."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Manifest, at, whole
+from jobgen.model.data import Change
+
+
+@rule("job", ERROR)
+def gang_beyond_job(manifest: Manifest) -> Iterator[Fault]:
+    """A `schedulingPolicy.minAvailable` above the number of pods.
+
+    A gang scheduler starts the job when so many of its pods can run at once. It has fewer, so it waits for ever. Leave
+    `minAvailable` out: it is then all the pods.
+    """
+    if "schedulingPolicy" not in manifest.run_policy:
+        return
+    least = at(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = whole(least)
+    if number is not None and manifest.roles and number > manifest.total:
+        message = f"the job has {manifest.total} pods, so {number} never run at once and it never starts"
+        yield Fault(least, message, mend=(Change("remove", least, key="minAvailable"),), safe=False)

@@ -1,0 +1,37 @@
+"""A job's name without room for the names of its pods."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.k8s.objects import Manifest, at, text
+from jobgen.k8s.pod_names import ROOM, longest_suffix
+
+# The server keeps so much of `generateName`, and adds five letters.
+_PREFIX, _RANDOM = 58, 5
+
+
+@rule("job", ERROR)
+def long_job_name(manifest: Manifest) -> Iterator[Fault]:
+    """A job's name that leaves no room for what the operator appends for its pods and Services.
+
+    The job is accepted; then its Services, or its JobSet, are refused, because `<name>-<role>-<index>` is longer than
+    63 characters, and it never runs. How much room there is depends on the kind, the roles and the number of replicas.
+    """
+    assert manifest.kind is not None
+    given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
+    name = text(given)
+    length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
+    if length <= ROOM // 2 or not manifest.kind.demands.names:
+        return
+    suffix = longest_suffix(manifest)
+    if length + len(suffix) > ROOM:
+        word = f"`…{suffix}` follows it" if suffix else "it is also a label"
+        message = f"the name has {length} characters; {word}, so there is room for {ROOM - len(suffix)}"
+        yield Fault(given, message, severity=None if _certain(manifest) else WARNING)
+
+
+def _certain(manifest: Manifest) -> bool:
+    """Whether the names are known: those of another's runtime are not."""
+    assert manifest.kind is not None
+    runtimes = manifest.kind.demands.runtimes
+    return not runtimes or text(at(manifest.spec, "runtimeRef", "name")) in runtimes

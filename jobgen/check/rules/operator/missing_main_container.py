@@ -1,0 +1,32 @@
+"""A pod without the container that the operator looks for."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Pod
+from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.model.data import Change, bare
+
+
+@rule("pod", ERROR, beyond=True, fields=("containers",))
+def missing_main_container(pod: Pod) -> Iterator[Fault]:
+    """A pod without a container of the name that the operator looks for, such as `pytorch`.
+
+    The operator finds the container that trains by its name, for its port and its exit code, and refuses a job without
+    it. Rename the container that trains; others beside it may be called as they like.
+    """
+    kind = pod.role.manifest.kind
+    if kind is None or not kind.demands.container or not pod.containers:
+        return
+    wanted = bare(kind.container)
+    names = [container.data.get("name") for container in pod.containers]
+    if wanted in map(bare, names) or not all(map(bare, names)):
+        # A container without any name is refused for that.
+        return
+    blame = names[0]
+    hint = f"rename `{bare(blame)}`" if len(names) == 1 else "rename the one that trains"
+    message = f"no container is called `{wanted}`; {refusal(pod.role.manifest)}, so {hint}"
+    told = severity(pod.role.manifest)
+    mend = (Change("set", blame, wanted),) if len(names) == 1 else ()
+    # A job that is refused today cannot be meant as it is.
+    yield Fault(blame, message, severity=told, mend=mend, safe=told is None)

@@ -1,0 +1,23 @@
+"""A job that cannot end."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Manifest, text
+
+
+@rule("job", ERROR)
+def never_completes(manifest: Manifest) -> Iterator[Fault]:
+    """A job that cannot end, because the pods that decide are started again even when they succeed.
+
+    With `restartPolicy: Always` a container that has finished is started anew, so its pod never succeeds, and neither
+    does the job: it trains again and again. Use `OnFailure`.
+    """
+    kind = manifest.kind
+    assert kind is not None
+    if not kind.demands.overwrites_restart_policy:
+        return
+    deciding = next((role for name in kind.success if (role := manifest.role(name))), None)
+    if deciding and text(deciding.replica.get("restartPolicy")) == "Always" and "Always" in kind.restart_policies:
+        message = f"`{deciding.spelling}` decides when the job is done, and is started again even then; use `OnFailure`"
+        yield Fault(deciding.replica["restartPolicy"], message)

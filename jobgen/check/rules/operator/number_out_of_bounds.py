@@ -1,0 +1,33 @@
+"""A number that makes no sense."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Manifest, at, whole
+from jobgen.k8s.operator_outcome import severity
+
+
+@rule("job", ERROR)
+def number_out_of_bounds(manifest: Manifest) -> Iterator[Fault]:
+    """A number that makes no sense to the operator, such as a deadline of no seconds.
+
+    CRDs take any number. A job whose `activeDeadlineSeconds` or `backoffLimit` is negative fails as soon as it starts,
+    and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; the mpi-operator refuses them all.
+    """
+    assert manifest.kind is not None
+    for place, bounds in manifest.kind.demands.bounds.items():
+        holder = at(manifest.object, *place)
+        if not isinstance(holder, dict):
+            continue
+        for key in holder:
+            bound = bounds.get(key)
+            number = whole(holder[key]) if bound is not None else None
+            if bound is None or number is None:
+                continue
+            if bound.least is not None and number < bound.least:
+                wanted = f"at least {bound.least}"
+            elif bound.most is not None and number > bound.most:
+                wanted = f"at most {bound.most}"
+            else:
+                continue
+            yield Fault(holder[key], f"`{key}` is {number} and must be {wanted}", severity=severity(manifest))

@@ -1,0 +1,39 @@
+"""Variables in a patch."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Manifest, at, items, mapping, text
+from jobgen.k8s.operator_outcome import refusal
+from jobgen.model.data import Data
+
+_OWN = {
+    "node": "trainer.env",
+    "dataset-initializer": "initializer.dataset.env",
+    "model-initializer": "initializer.model.env",
+}
+
+
+@rule("job", ERROR, kinds=("TrainJob",))
+def patched_env(manifest: Manifest) -> Iterator[Fault]:
+    """A patch of a TrainJob's runtime that sets variables of a container whose variables have their own place.
+
+    The webhook refuses variables of `node`, `dataset-initializer` and `model-initializer` in a patch. Write those of
+    `node` into `trainer.env`, and those of an initializer into its own `env`.
+    """
+    for container in _containers(manifest.spec):
+        own = _OWN.get(text(container.get("name")))
+        if own and items(container.get("env")):
+            key = next(key for key in container if key == "env")
+            yield Fault(key, f"{refusal(manifest)}: variables of `{text(container['name'])}` belong in `{own}`")
+
+
+def _containers(spec: dict[str, Data]) -> Iterator[dict[str, Data]]:
+    """The containers that are patched, in the shapes of all versions."""
+    for patch in items(spec.get("runtimePatches")):
+        for job in items(at(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):
+            yield from map(mapping, items(at(job, "template", "spec", "template", "spec", "containers")))
+    for override in items(spec.get("podTemplateOverrides")):
+        yield from map(mapping, items(at(override, "spec", "containers")))
+    for override in items(spec.get("podSpecOverrides")):
+        yield from map(mapping, items(at(override, "containers")))

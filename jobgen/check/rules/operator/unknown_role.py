@@ -1,0 +1,39 @@
+"""A role that the kind does not have."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.objects import Role
+from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.model.data import Severity, bare
+from jobgen.model.suggest import nearest, renamed, spelt
+
+
+@rule("role", ERROR)
+def unknown_role(role: Role) -> Iterator[Fault]:
+    """A role that the kind does not have, often one in the wrong case or of another framework.
+
+    CRDs take any name here. Most operators then refuse the job; the mpi-operator starts all but this role; the
+    controllers of TFJob and MXJob start its pods and never look at how they end. Spell the role as the kind does.
+    """
+    kind = role.manifest.kind
+    if role.described or kind is None or not role.spelling or not kind.demands.unknown_roles:
+        return
+    known = [str(bare(known.spelling)) for known in kind.roles.values()]
+    told: Severity | None = severity(role.manifest)
+    if kind.demands.unknown_roles == "started":
+        consequence, told = "its pods start, and nobody looks at how they end", Severity.WARNING
+    elif kind.demands.unknown_roles == "ignored":
+        consequence = "the operator ignores it, so none of its pods is started"
+    else:
+        consequence = refusal(role.manifest)
+    message = f"{kind.name} has no role `{role.spelling}`{nearest(role.spelling, known)}"
+    taken = dict.fromkeys(other.spelling for other in role.manifest.roles)
+    mend, safe = renamed(role.key, known, taken) if kind.shape == "map" else spelt(role.key, known)
+    yield Fault(
+        role.key,
+        f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
+        severity=told,
+        mend=mend,
+        safe=safe,
+    )

@@ -1,0 +1,67 @@
+"""A misspelt resource."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.accelerators import WELL_KNOWN, is_device, is_share
+from jobgen.k8s.objects import Container
+from jobgen.model.data import Change, Data
+from jobgen.model.lazy_re import pattern
+from jobgen.model.suggest import is_same_word
+
+_LETTERS = pattern(r"[^a-z0-9]")
+_DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN)
+
+
+@rule("container", WARNING, fields=("resources",))
+def gpu_typo(container: Container) -> Iterator[Fault]:
+    """A resource that is almost called like a GPU, such as `nvidia.com/gpus`.
+
+    Kubernetes takes any name with a domain, and waits for a node that offers it: the pod stays Pending. Write the name
+    that the device plugin of the cluster uses.
+    """
+    for amounts in (container.limits, container.requests):
+        for key in amounts:
+            meant = _meant(str(key)) if "/" in key else ""
+            if meant and not _own(container, key):
+                message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
+                mend = (Change("rename", key, meant),) if meant not in amounts else ()
+                yield Fault(key, message, mend=mend, safe=is_same_word(key, meant))
+
+
+def _own(container: Container, key: Data) -> bool:
+    return str(key) == container.pod.role.manifest.cluster.gpu_resource
+
+
+@cache
+def _meant(name: str) -> str:
+    """The well-known name that this one is a slip of, or nothing."""
+    if is_device(name) or is_share(name):
+        return ""
+    domain, _, rest = name.partition("/")
+    for known in WELL_KNOWN:
+        right, _, tail = known.partition("/")
+        if domain == right and _folded(rest) == _folded(tail):
+            return known
+        if domain not in _DOMAINS and _folded(rest) == _folded(tail) and _near(domain, right):
+            return known
+    return ""
+
+
+def _folded(word: str) -> str:
+    """What is left when case, dashes and the plural are not looked at."""
+    return _LETTERS.sub("", word.lower()).removesuffix("s")
+
+
+def _near(domain: str, right: str) -> bool:
+    """Whether a domain lacks its ending, or one letter is wrong, missing, doubled or swapped in it."""
+    if domain.lower() in (right, right.rpartition(".")[0]):
+        return True
+    if abs(len(domain) - len(right)) > 1 or domain[:1] != right[:1]:
+        return False
+    start = 0
+    while start < min(len(domain), len(right)) and domain[start] == right[start]:
+        start += 1
+    a, b = domain[start:], right[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])

@@ -1,0 +1,53 @@
+"""Processes that torchrun starts in a pod, and the GPUs it has."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.command_line import spoken, values
+from jobgen.k8s.objects import Container, Manifest, at
+from jobgen.model.data import Data, bare
+
+# Where the kinds say it themselves.
+_SAID = (
+    ("nprocPerNode",),
+    ("elasticPolicy", "nProcPerNode"),
+    ("torchrunConfig", "procPerNode"),
+    ("trainer", "numProcPerNode"),
+)
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
+    """`--nproc-per-node` or its field with another number than the pod has GPUs.
+
+    torchrun starts so many processes in every pod, and each takes the GPU of its local rank: with more there is none
+    for some (`invalid device ordinal`), with fewer some are held and never used. Write their number, or `gpu`.
+    """
+    told = False
+    for role in manifest.roles:
+        main = role.pod.main
+        if main and main.gpus:
+            for node, count in _in_command(main):
+                told = True
+                yield from _compared(node, count, main.gpus, role.spelling)
+    # What is said on the command line goes before the field.
+    for path in () if told else _SAID:
+        node = at(manifest.spec, *path)
+        for role in manifest.roles if node is not None else ():
+            if role.pod.main and role.pod.main.gpus and str(bare(node)).isdigit():
+                yield from _compared(node, int(str(bare(node))), role.pod.main.gpus, role.spelling)
+                return
+
+
+def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
+    if "nproc" in main.wording:
+        for word in values(spoken(main.words), "nproc-per-node"):
+            if word.text.isdigit():
+                yield word.node, int(word.text)
+
+
+def _compared(node: Data, count: int, gpus: int, role: str) -> Iterator[Fault]:
+    if count > gpus:
+        yield Fault(node, f"{count} processes a pod, and a pod of `{role}` holds {gpus} GPU{'s' * (gpus != 1)}")
+    elif count < gpus:
+        yield Fault(node, f"{count} process{'es' * (count != 1)} a pod; of the {gpus} GPUs of `{role}` some stay idle")

@@ -1,0 +1,52 @@
+"""Variables that the operator sets."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.objects import Container, Manifest, text
+from jobgen.spec.kinds import version
+
+_MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
+_TORCH = frozenset(("PET_NNODES", "PET_NPROC_PER_NODE"))
+_RESERVED = {
+    "TFJob": frozenset(("TF_CONFIG",)),
+    "XGBoostJob": _MASTER,
+    "JAXJob": frozenset(("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")),
+    "PaddleJob": frozenset(("PADDLE_JOB_ID", "PADDLE_NNODES", "PADDLE_MASTER")),
+    "MXJob": frozenset(
+        ("MX_CONFIG", "DMLC_PS_ROOT_PORT", "DMLC_PS_ROOT_URI", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER", "DMLC_ROLE")
+    ),
+    "MPIJob": frozenset(("OMPI_MCA_orte_default_hostfile",)),
+    "PyTorchJob": _MASTER | _TORCH | {"PET_NODE_RANK"},
+}
+
+
+@rule("container", WARNING, beyond=True, fields=("env",), kinds=tuple(_RESERVED))
+def reserved_env(container: Container) -> Iterator[Fault]:
+    """A variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
+
+    The operator appends its own value behind yours, and of two variables with one name the last wins: what is written
+    here has no effect. Remove it.
+    """
+    if container.init:
+        return
+    manifest = container.pod.role.manifest
+    names = _RESERVED[manifest.kind_name]
+    for name, entry in container.variables:
+        if name in names and _set(name, container, manifest):
+            yield Fault(entry["name"], f"the operator sets `{name}` itself, after this: the value here has no effect")
+
+
+def _set(name: str, container: Container, manifest: Manifest) -> bool:
+    """Whether the operator sets a variable in this very job."""
+    if manifest.kind_name == "PyTorchJob":
+        if name in _TORCH:
+            return not manifest.operator_version or version(manifest.operator_version) >= (1, 7)
+        return manifest.role("master") is not None
+    if manifest.kind_name == "TFJob":
+        return manifest.total > 1 and container.name == "tensorflow"
+    if manifest.kind_name == "MPIJob":
+        if text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
+            return False
+        return container.pod.role.name == "launcher" and container is container.pod.containers[0]
+    return True

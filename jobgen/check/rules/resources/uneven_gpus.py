@@ -1,0 +1,50 @@
+"""Roles that train together on different devices."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.accelerators import is_device
+from jobgen.k8s.devices import device_node
+from jobgen.k8s.objects import Manifest, Role
+from jobgen.model.amounts import amount
+from jobgen.model.data import Data
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
+def uneven_gpus(manifest: Manifest) -> Iterator[Fault]:
+    """A master and workers that hold different GPUs: the master of PyTorch is one of the ranks that train.
+
+    A rank without a GPU cannot take part in NCCL, and with different numbers `torchrun` starts different numbers of
+    processes; the others wait for it. Ask for the same devices in both roles.
+    """
+    master, worker = manifest.role("master"), manifest.role("worker")
+    if not master or not worker or not worker.count or _resources(master) == _resources(worker):
+        return
+    ours, theirs = _devices(master), _devices(worker)
+    if ours != theirs:
+        shown = f"the master holds {_shown(ours)}, a worker {_shown(theirs)}; they train together"
+        one, other = (worker, master) if theirs else (master, worker)
+        yield Fault(_asked(one), shown, ((_asked(other), f"the {other.name}"),))
+
+
+def _resources(role: Role) -> list[Data]:
+    return [(container.limits, container.requests) for container in role.pod.containers]
+
+
+def _asked(role: Role) -> Data:
+    """Where a role asks for its devices, or begins."""
+    asked = (device_node(container.limits, container.requests) for container in role.pod.containers)
+    return next((node for node in asked if node is not None), role.key)
+
+
+def _devices(role: Role) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for container in role.pod.containers:
+        for name, value in {**container.requests, **container.limits}.items():
+            if is_device(str(name)) and (count := (amount(value) or 0) // 1000):
+                found[str(name)] = found.get(str(name), 0) + count
+    return found
+
+
+def _shown(devices: dict[str, int]) -> str:
+    return " and ".join(f"`{name}: {count}`" for name, count in sorted(devices.items())) or "no GPU"

@@ -1,0 +1,24 @@
+"""A gang that starts without some of its members."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.k8s.objects import Manifest, at, whole
+from jobgen.model.data import Change
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
+def partial_gang(manifest: Manifest) -> Iterator[Fault]:
+    """A `schedulingPolicy.minAvailable` below the number of pods, though the job needs them all.
+
+    The scheduler starts the job as soon as so many pods fit: they hold their GPUs and wait for the others, and two
+    such jobs can wait for each other for ever. Leave `minAvailable` out: it is then all the pods.
+    """
+    least = at(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = whole(least)
+    if number is None or "elasticPolicy" in manifest.spec:
+        return
+    total = manifest.total
+    if 0 < number < total:
+        message = f"{number} of {total} pods may start and wait for the rest; leave it out, or say {total}"
+        yield Fault(least, message, mend=(Change("remove", least, key="minAvailable"),), safe=False)

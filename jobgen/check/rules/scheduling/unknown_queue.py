@@ -1,0 +1,24 @@
+"""A queue that is not there."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
+from jobgen.k8s.objects import Manifest, text
+from jobgen.model.suggest import nearest
+
+
+@rule("job", ERROR)
+def unknown_queue(manifest: Manifest) -> Iterator[Fault]:
+    """A queue that the cluster does not have.
+
+    The job is suspended until its queue admits it, and a queue that is not there never does. Name one of those that
+    the overlay declares under `cluster.queues`, or declare it there.
+    """
+    queues = manifest.cluster.queues
+    if not queues or not is_admitted_by_kueue(manifest):
+        return
+    queue = queue_of(manifest)
+    if queue is not None and text(queue) not in queues:
+        hint = nearest(text(queue), list(queues))
+        yield Fault(queue, f"the cluster has no queue `{text(queue)}`, so the job never starts{hint}")

@@ -1,0 +1,228 @@
+"""JSON Schemas of custom resources, built from kind descriptions and the types of a Kubernetes release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobgen.spec.merge import merge
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+_INT_OR_STRING: Schema = {"type": ["integer", "string"], "x-kubernetes-int-or-string": True}
+_SCALARS: dict[str, Schema] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "int": {"type": "integer"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "count": {"type": "integer", "format": "int32", "minimum": 0},
+    "int-or-string": _INT_OR_STRING,
+    "quantity": {**_INT_OR_STRING, "pattern": QUANTITY},
+    "any": {"x-kubernetes-preserve-unknown-fields": True},
+}
+# Types of Kubernetes that a CRD spells in its own way.
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_RESPELT: dict[str, Schema] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": _SCALARS["quantity"],
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _SCALARS["int-or-string"],
+    f"{_META}Time": {"type": "string", "format": "date-time"},
+    f"{_META}FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+_WORDS = {"rules": "x-kubernetes-validations"}
+_LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+
+
+def schemas_of(
+    described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
+) -> Iterator[tuple[str, Schema]]:
+    """The schemas of a kind, each with the name of its file: today's, and those of older operators."""
+    group, version = described["apiVersion"].split("/")
+    stem = f"{group}/{described['kind'].lower()}_{version}"
+    yield f"{stem}.json", _resource(described, shared, kubernetes)
+    for older in described.get("specs", ()):
+        then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
+        types = merge(shared, older.get("types", {}), [])
+        yield f"{stem}-until-{older['until']}.json", _resource(then, types, kubernetes)
+
+
+def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]) -> Schema:
+    types = _Types(shared, kubernetes, tells_items_apart=described.get("listKeys", True))
+    fields = {
+        "apiVersion": {"enum": [described["apiVersion"]]},
+        "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
+        "metadata": types.metadata(),
+        # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
+        "spec": _or_null(types.schema(described["spec"])),
+    }
+    if described.get("status", True):
+        fields["status"] = {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True}
+    root = {"type": "object", "required": ["apiVersion", "kind", "metadata"], "properties": fields}
+    if described.get("rules"):
+        root["x-kubernetes-validations"] = described["rules"]
+    head = {"$schema": DIALECT, "title": described["kind"]}
+    return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
+
+
+def from_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """The schema of every version that a CustomResourceDefinition serves, with the name of its file."""
+    group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
+    for version in crd["spec"]["versions"]:
+        described = version.get("schema", {}).get("openAPIV3Schema")
+        if version.get("served", True) and described:
+            name = version["name"]
+            yield f"{group}/{kind.lower()}_{name}.json", _imported_root(described, f"{group}/{name}", kind)
+
+
+def _imported_root(described: Schema, api_version: str, kind: str) -> Schema:
+    schema = _imported(described)
+    fields = schema.get("properties", {})
+    own = {"apiVersion": {"enum": [api_version]}, "kind": {"enum": [kind]}, "metadata": {"type": "object"}}
+    required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
+    head = {"$schema": DIALECT, "title": kind}
+    return {**head, **schema, "type": "object", "properties": {**fields, **own}, "required": required}
+
+
+def _imported(node: Schema) -> Schema:
+    """A node of a structural schema as JSON Schema: strict, and with null where Kubernetes drops or keeps it."""
+    kept = {key: node[key] for key in node if key in _IMPORTED_AS_IS}
+    if node.get("x-kubernetes-int-or-string"):
+        kept["type"] = ["integer", "string"]
+    for word in ("allOf", "anyOf", "oneOf"):
+        if word in node and not node.get("x-kubernetes-int-or-string"):
+            kept[word] = [_imported(form) for form in node[word]]
+    if "not" in node:
+        kept["not"] = _imported(node["not"])
+    if "items" in node:
+        kept["items"] = _imported(node["items"])
+    required = node.get("required", [])
+    if "properties" in node:
+        fields = {name: _imported(child) for name, child in node["properties"].items()}
+        kept["properties"] = {name: child if name in required else _or_null(child) for name, child in fields.items()}
+    if isinstance(node.get("additionalProperties"), dict):
+        kept["additionalProperties"] = _or_null(_imported(node["additionalProperties"]))
+    elif node.get("x-kubernetes-embedded-resource"):
+        kept["required"] = sorted({*required, "apiVersion", "kind", "metadata"})
+    elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
+        kept["additionalProperties"] = False
+    return _or_null(kept) if node.get("nullable") else kept
+
+
+_IMPORTED_AS_IS = frozenset(
+    """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
+    minLength maxLength minItems maxItems minProperties maxProperties
+    x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
+    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations
+    x-kubernetes-embedded-resource default nullable""".split()
+)
+
+
+class _Types:
+    """Types of ours and of a Kubernetes release, gathered into one schema's `$defs` as they are used."""
+
+    def __init__(self, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema], *, tells_items_apart: bool) -> None:
+        self.list_marks = _LIST_MARKS if tells_items_apart else ()
+        self.shared = shared
+        self.kubernetes = kubernetes
+        self.used: dict[str, Schema] = {}
+
+    def metadata(self) -> Schema:
+        """The metadata of an object, as every kind has it."""
+        return self._named(f"{_META}ObjectMeta")
+
+    def schema(self, described: Any) -> Schema:
+        """The schema of a type in the language of kind descriptions."""
+        if _is_name(described):
+            return self._named(described)
+        return self._spelt_out(described)
+
+    def _spelt_out(self, described: Any) -> Schema:
+        """The schema of a type that stands where it is used."""
+        if isinstance(described, list):
+            return {"type": "array", "items": self.schema(described[0])}
+        if isinstance(described, dict):
+            return self._narrowed(described) if "=" in described else self._mapping(described)
+        if " | " in described:
+            return {"enum": described.split(" | ")}
+        return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
+
+    def _narrowed(self, described: dict[str, Any]) -> Schema:
+        """A type, and what else its schema says; a name is spelt out, for this is said of no other use of it."""
+        schema = self._spelt_out(described["="])
+        for word, value in described.items():
+            if word == "keys":
+                schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": value}
+            elif word != "=":
+                schema[_WORDS.get(word, word)] = value
+        return schema
+
+    def _mapping(self, described: dict[str, Any]) -> Schema:
+        named = {name: value for name, value in described.items() if name != "*"}
+        properties = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
+        schema = _strict(properties, [name[:-1] for name in named if name.endswith("!")])
+        if "*" in described:
+            schema["additionalProperties"] = _or_null(self.schema(described["*"]))
+        return schema
+
+    def _named(self, name: str) -> Schema:
+        key = name.rpartition(".")[2]
+        if key not in self.used:
+            # Set first: types refer to themselves.
+            self.used[key] = {}
+            self.used[key] = self._content(name)
+        return {"$ref": f"#/$defs/{key}"}
+
+    def _content(self, name: str) -> Schema:
+        return self._kubernetes(self.kubernetes[name]) if "." in name else self._spelt_out(self.shared[name])
+
+    def _kubernetes(self, node: Any) -> Schema:
+        """A type of a Kubernetes release as a CRD has it: strict, without descriptions, metadata cut short."""
+        if "$ref" in node:
+            name = node["$ref"].rpartition("/")[2]
+            inner = "TemplateMetadata" if name == f"{_META}ObjectMeta" else name
+            return dict(_RESPELT[name]) if name in _RESPELT else self._named(inner)
+        if "properties" in node:
+            fields = {name: self._kubernetes(child) for name, child in node["properties"].items()}
+            return _strict(fields, node.get("required", []))
+        kind = _type(node)
+        schema: Schema = {"type": kind} if kind else {}
+        schema |= {key: node[key] for key in ("format", *self.list_marks) if key in node}
+        if "items" in node:
+            schema["items"] = self._kubernetes(node["items"])
+        if isinstance(node.get("additionalProperties"), dict):
+            schema["additionalProperties"] = _or_null(self._kubernetes(node["additionalProperties"]))
+        return schema
+
+
+def _is_name(described: Any) -> bool:
+    return isinstance(described, str) and described not in _SCALARS and " | " not in described
+
+
+def _type(node: Schema) -> str:
+    """The one type of a node; the package that carries them says `or null` everywhere."""
+    kinds = node.get("type", [])
+    return next((kind for kind in kinds if kind != "null"), "") if isinstance(kinds, list) else str(kinds)
+
+
+def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
+    """An object that takes these fields only; a field that may be left out may also be null, which drops it."""
+    fields = {name: child if name in required else _or_null(child) for name, child in properties.items()}
+    schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
+    return {**schema, "required": sorted(required)} if required else schema
+
+
+def _or_null(schema: Schema) -> Schema:
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if "enum" in schema:
+        return {**schema, "enum": [*schema["enum"], None]}
+    if "type" not in schema:
+        return schema
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return {**schema, "type": [*kinds, "null"]}

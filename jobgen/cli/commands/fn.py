@@ -1,0 +1,223 @@
+"""`jobgen fn`: a KRM function for kustomize and kpt; it makes jobs, lays overlays over given ones, or judges them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands.render import matcher, texts_of
+from jobgen.gitops.krm import (
+    FunctionError,
+    ResourceList,
+    Task,
+    file_of,
+    is_local,
+    parse,
+    results,
+    task_of,
+    without_orchestration,
+)
+from jobgen.model.data import Data, Finding, Identity, Mark, Severity
+from jobgen.model.suggest import nearest
+from jobgen.pipeline import config
+from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.environment import Station, unused
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.run import Run
+from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render.build import identity_of, is_spec
+from jobgen.repo import layout
+from jobgen.report import text
+from jobgen.report.suppress import Suppression, silence
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
+
+
+class _Done(NamedTuple):
+    """What a function made of its items, what it found, and the files that items were read from."""
+
+    items: list[Data]
+    findings: list[Finding]
+    files: Mapping[str, int] = MappingProxyType({})
+    nothing: bool = False
+
+
+class _Work(NamedTuple):
+    """What a function works with: the list, what is asked, the folder it stands in, and the repository."""
+
+    given: ResourceList
+    task: Task
+    folder: Path
+    shelf: Catalogue
+
+
+def run(folder: Path, mode: str, stdin: bytes) -> Result:
+    """Read a ResourceList, do what is asked, and print the list with what was found."""
+    try:
+        given = parse(stdin)
+        task = task_of(given.config, mode)
+        done = _done(given, task, folder.resolve())
+    except FunctionError as wrong:
+        return stopped(Code.USAGE, str(wrong))
+    out = given.text(done.items, results(done.findings, done.files))
+    failed = any(finding.severity is Severity.ERROR for finding in done.findings)
+    if done.nothing:
+        return stopped(Code.NOTHING, "there is no job to generate")
+    # kustomize shows nobody the results, so they are told here, too.
+    said = text.render(done.findings)
+    summary = f"jobgen: {text.summary(done.findings)} in {counted(len(given.items), 'item')}\n" if said else ""
+    return Result(Code.ERRORS if failed else Code.FINE, out, said + summary)
+
+
+def _done(given: ResourceList, task: Task, folder: Path) -> _Done:
+    root = layout.find_root(folder)
+    if root is None and task.mode != "validate":
+        raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
+    shelf = config.load(root or folder)
+    if shelf.findings:
+        return _Done(given.items, list(config.load(shelf.root, marked=True).findings))
+    return _DO[task.mode](_Work(given, task._replace(env=_environment(shelf, task)), folder, shelf))
+
+
+def _environment(shelf: Catalogue, task: Task) -> str:
+    """The environment to work in; who only judges needs none."""
+    known = sorted(shelf.overlays)
+    if task.env and task.env not in known:
+        hint = nearest(task.env, known)
+        raise FunctionError(f"there is no environment `{task.env}`{hint} (known: {', '.join(known) or 'none'})")
+    default = shelf.environments()
+    if task.env or len(default) == 1:
+        return task.env or default[0]
+    if task.mode == "validate":
+        return ""
+    raise FunctionError(f"`env` has to name one environment (known: {', '.join(known)})")
+
+
+def _generate(work: _Work) -> _Done:
+    """The jobs of the repository behind the items; one that is among them already is replaced in its place."""
+    task = work.task
+    walk = Run(work.shelf, [task.env], matcher(task.jobs))
+    made: dict[Identity, Data] = {one.identity: one.body for one in texts_of(walk, "yaml")}
+    if walk.failed:
+        return _Done(work.given.items, walk.findings)
+    if not made:
+        return _Done(work.given.items, [], nothing=True)
+    items = [_renewed(item, made.pop(identity_of(item), None)) for item in work.given.items]
+    return _Done([*items, *made.values()], walk.findings)
+
+
+def _renewed(item: Data, made: Data) -> Data:
+    """An item with new content, and the notes of whoever runs functions."""
+    if made is None:
+        return item
+    plain = without_orchestration(item)
+    notes = {
+        key: value
+        for key, value in item["metadata"].get("annotations", {}).items()
+        if key not in plain["metadata"].get("annotations", {})
+    }
+    if not notes:
+        return made
+    metadata = made["metadata"]
+    return {**made, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **notes}}}
+
+
+def _transform(work: _Work) -> _Done:
+    """The environment's overlays laid over every item; specs become the objects of their jobs."""
+    station, tracer = Station(work.shelf, work.task.env), Tracer(work.shelf)
+    findings = station.composition_findings(tracer)
+    items: list[Data] = []
+    for item, entry in _entries(work, {}):
+        made = item
+        for job in jobs_in([entry] if entry else [], findings):
+            patches = station.patches_for(job)
+            if patches is not None:
+                rendered = station.make(job, patches, unused())
+                findings += [] if rendered else tracer.findings(job, station.name)
+                made = _under_its_name(item, rendered.object) if rendered else item
+        items.append(made)
+    failed = any(finding.severity is Severity.ERROR for finding in findings)
+    return _Done(work.given.items if failed else items, findings)
+
+
+def _under_its_name(item: Data, made: Data) -> Data:
+    """What overlays made of an item; whoever runs us knows objects by their names, so those must stay."""
+    if is_spec(item):
+        return made
+    before, after = identity_of(item), identity_of(made)
+    if not before.namespace and after.namespace:
+        # The environment's namespace is a default; setting it is up to the kustomization.
+        metadata = {key: value for key, value in made["metadata"].items() if key != "namespace"}
+        made, after = {**made, "metadata": metadata}, after._replace(namespace="")
+    if before != after:
+        raise FunctionError(f"an overlay makes `{before}` into `{after}`, and a function must not rename")
+    return made
+
+
+def _validate(work: _Work) -> _Done:
+    """The items as they came, and all that is wrong with them."""
+    policies = load_policies(work.shelf.root)
+    station = Station(work.shelf, work.task.env, policies.policies)
+    tracer = Tracer(work.shelf)
+    findings = [*policies.findings, *station.composition_findings(tracer)]
+    comments: list[Suppression] = []
+    files: dict[str, int] = {}
+    for _, entry in _entries(work, files):
+        for job in jobs_in([entry] if entry else [], findings, comments):
+            findings += _judged(job, station, tracer)
+    told = filter(None, map(work.shelf.severities.of, findings))
+    # Deployments and the like are in every kustomization, and none of our business.
+    ours = [finding for finding in told if finding.rule != "missing-schema"]
+    kept, _, _ = silence(ours, comments, work.shelf.mandatory, "")
+    return _Done(work.given.items, sorted(set(kept), key=lambda found: (found.mark, found.rule, found.message)), files)
+
+
+def _judged(job: Job, station: Station, tracer: Tracer) -> list[Finding]:
+    """What is wrong with an item: as it is, or for a spec, with what the environment makes of it."""
+    env = station.name if is_spec(job.document.data) else ""
+    if is_spec(job.document.data):
+        patches = station.patches_for(job)
+        if patches is None or station.make(job, patches, unused()) is None:
+            return [] if patches is None else tracer.findings(job, env)
+    return tracer.findings(job, env, station.judge)
+
+
+def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.Entry | None]]:
+    """Every item with the text to read it from: its own file if that still says the same, else the item printed."""
+    for item in work.given.items:
+        if is_local(item):
+            yield item, None
+            continue
+        path, index = file_of(item)
+        content = _written(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
+        if content:
+            files[path] = index
+        name = path if content else str(identity_of(item))
+        yield item, layout.Entry(name, content=content or to_yaml(item).encode())
+
+
+def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
+    """The document of a file that an item was read from, with all other lines empty; nothing if it says otherwise."""
+    full = os.path.realpath(folder / path)
+    if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
+        return b""
+    file = layout.read(layout.Entry(path, full))
+    documents = read(file.content, path).documents
+    if index >= len(documents) or documents[index].data != without_orchestration(item):
+        return b""
+    starts = [_line(document.mark) for document in documents]
+    end = starts[index + 1] if index + 1 < len(starts) else len(file.content)
+    lines = file.content.splitlines(keepends=True)
+    return b"".join(line if starts[index] <= number < end else b"\n" for number, line in enumerate(lines))
+
+
+def _line(mark: Mark) -> int:
+    return mark.line - 1
+
+
+_DO: dict[str, Callable[[_Work], _Done]] = {"generate": _generate, "transform": _transform, "validate": _validate}

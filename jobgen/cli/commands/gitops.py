@@ -1,0 +1,129 @@
+"""`jobgen gitops`: what Argo CD and Flux need to know about training jobs, printed for whoever runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands.environments import environments
+from jobgen.gitops.argocd import GENERATE_PATHS, SETTINGS, application_set, config_map, generate_paths
+from jobgen.gitops.flux import kustomization
+from jobgen.gitops.known import known
+from jobgen.gitops.place import Place
+from jobgen.model.data import Data, Severity, bare
+from jobgen.model.lazy_re import pattern
+from jobgen.pipeline import config
+from jobgen.pipeline.config import Catalogue
+from jobgen.repo import git
+from jobgen.report import text
+from jobgen.yamlio.write import to_yaml
+
+_DURATION = pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
+_CONFIG_MAP = """\
+A part of argocd-cm. Lay it over what is there: `kubectl apply --server-side -f FILE`.
+health: without a check, Argo CD takes a job for done as soon as it exists.
+ignoreDifferences: what Kueue writes into the jobs that it holds; it needs RespectIgnoreDifferences=true.
+knownTypeFields: where pods are in a job, so that `1000m` and `1` are no difference.
+"""
+_APPLICATION_SET = """\
+An Application for each namespace below rendered/<env>/, in the cluster that Argo CD knows by the environment's name.
+Never Force or Replace: they restart running jobs. No selfHeal: it reruns a job that was cleaned up.
+A job that leaves Git is stopped, last of all; `argocd.argoproj.io/sync-options: Prune=false` on it lets it end.
+A folder that leaves Git takes its Application along, and leaves the jobs alone.
+"""
+_PATHS = """\
+An Application that runs jobgen as a plugin instead needs to hear of all that its environment is made from:
+"""
+_FLUX = """\
+The jobs of {whose}.
+wait: if true, this is ready when all jobs have ended, and has failed when `timeout` is over before; print it so with
+`jobgen gitops flux --wait 72h`. healthCheckExprs are asked only then, or by `healthChecks`.
+No postBuild: it would replace `${{RANK}}` in a command, and fail on a variable that it does not know.
+prune: a job that leaves Git is stopped. deletionPolicy: when this Kustomization goes, jobs run on.
+ignore: what Kueue writes into the jobs that it holds; it needs Flux 2.9.
+Annotations for the jobs themselves, from a patch in an overlay:
+  kustomize.toolkit.fluxcd.io/ssa: IfNotPresent     # made once, never changed while it runs
+  kustomize.toolkit.fluxcd.io/prune: disabled       # runs on when it leaves Git
+  kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` as it is, should there be a postBuild
+"""
+
+
+def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, revision: str) -> Result:
+    """Settings, an ApplicationSet and annotations for Argo CD: all, or one part."""
+    shelf = config.load(root)
+    chosen = _chosen(shelf, envs)
+    if isinstance(chosen, Result):
+        return chosen
+    place = Place(repository, revision, _prefix(root))
+    if only == "paths":
+        found = (_commented(f"For {_named(env)}.\n", _paths(shelf, place, env)) for env in chosen)
+        return Result(Code.FINE, "---\n".join(found))
+    parts = [part for part in SETTINGS if only in (None, part)]
+    documents: list[str] = []
+    if parts:
+        documents.append(_commented(_CONFIG_MAP, config_map(known(shelf.kinds), parts)))
+    if only in (None, "appset"):
+        documents.append(_commented(_APPLICATION_SET, application_set(place, chosen)))
+    told = "" if only else _comment(_PATHS + "".join(_told(shelf, place, env) for env in chosen))
+    return Result(Code.FINE, "---\n".join(documents) + told)
+
+
+def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
+    """A Kustomization for every environment."""
+    if wait and not _DURATION.fullmatch(wait):
+        return stopped(Code.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
+    shelf = config.load(root)
+    chosen = _chosen(shelf, envs)
+    if isinstance(chosen, Result):
+        return chosen
+    kinds, place = known(shelf.kinds), Place("", "", _prefix(root))
+    documents = [
+        _commented(_FLUX.format(whose=_named(env)), kustomization(kinds, place, env, source, wait)) for env in chosen
+    ]
+    return Result(Code.FINE, "---\n".join(documents))
+
+
+def _chosen(shelf: Catalogue, envs: Sequence[str]) -> list[str] | Result:
+    """The environments, if nothing is wrong with the kinds and overlays."""
+    chosen = environments(shelf, envs)
+    if not isinstance(chosen, Result) and any(finding.severity is Severity.ERROR for finding in shelf.findings):
+        return stopped(Code.ERRORS, "nothing was printed", text.render(shelf.findings))
+    return chosen
+
+
+def _prefix(root: Path) -> tuple[str, ...]:
+    """The folders between the top of the Git repository and its jobs; none outside of Git."""
+    top = git.top_of(root)
+    return root.resolve().relative_to(top.resolve()).parts if top else ()
+
+
+def _paths(shelf: Catalogue, place: Place, env: str) -> Data:
+    return generate_paths(place, _lineage(shelf, env, ()))
+
+
+def _told(shelf: Catalogue, place: Place, env: str) -> str:
+    annotations = _paths(shelf, place, env)["metadata"]["annotations"]
+    return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
+
+
+def _lineage(shelf: Catalogue, env: str, below: tuple[str, ...]) -> tuple[str, ...]:
+    """An overlay and those it extends, by name."""
+    if env not in shelf.overlays or env in below:
+        return below
+    for spec in shelf.overlays[env].specs:
+        for parent in spec.get("extends", ()):
+            below = _lineage(shelf, str(bare(parent)), (*below, env))
+    return tuple(sorted({*below, env}))
+
+
+def _named(env: str) -> str:
+    return f"environment `{env}`" if env else "the only environment"
+
+
+def _commented(comment: str, document: Data) -> str:
+    return _comment(comment) + to_yaml(document)
+
+
+def _comment(lines: str) -> str:
+    return "".join(f"# {line}\n" for line in lines.splitlines())

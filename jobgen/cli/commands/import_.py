@@ -1,0 +1,146 @@
+"""`jobgen import`: job specs from manifests that people already have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands.write_files import place
+from jobgen.convert.importing import Imported, relaid
+from jobgen.convert.importing.collecting import Refused, Taken, collected
+from jobgen.convert.importing.factoring import factored, overlay_text, platform_overlay
+from jobgen.model.data import Data, Problem
+from jobgen.pipeline import config
+from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.repo import layout
+from jobgen.repo.atomic import leads_out
+from jobgen.report import text
+from jobgen.spec.overlay import DEFAULT_PLATFORM
+
+_MOST_SHOWN = 8
+_NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
+
+
+def import_manifests(
+    directory: Path,
+    paths: Sequence[str],
+    output: str | None,
+    *,
+    factor: bool = False,
+    force: bool = False,
+    stdin: bytes | None = None,
+) -> Result:
+    """Specs of all manifests at some paths: to standard output, or one file for each job under a folder."""
+    missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
+    if missing:
+        return stopped(Code.USAGE, f"there is no `{missing[0]}`")
+    if output and leads_out(directory / output, layout.find_root(directory.resolve()) or directory):
+        return stopped(Code.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder")
+    root = layout.find_root((directory / output if output else directory).resolve())
+    shelf = config.load(root or directory.resolve())
+    found = list(collected(_entries(directory, paths, stdin), shelf.kinds))
+    taken = list(_once(each for each in found if isinstance(each, Taken)))
+    refused = [each for each in found if isinstance(each, Refused)]
+    said = "".join(_said(each) for each in found)
+    if not taken:
+        return stopped(Code.NOTHING, "there is nothing to import", said)
+    files, documents = _files([each.spec for each in taken], shelf, factor=factor)
+    code = Code.ERRORS if refused else Code.FINE
+    total = f"{counted(len(taken), 'object')} imported{f', {len(refused)} not' if refused else ''}\n"
+    if output is None:
+        said += "".join(_NEEDS.format(name=name) for name in _strange(taken, shelf))
+        overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
+        return Result(code, "---\n".join([*overlays, *documents]), said + total)
+    home = root or (directory / output).resolve().parent
+    problem = place({_target(home, directory / output, path): each for path, each in files.items()}, home, force=force)
+    if problem:
+        return stopped(Code.ERRORS, problem, said)
+    return Result(code, err=said + total)
+
+
+def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.Entry]:
+    for path in paths:
+        if path == "-":
+            yield layout.Entry("-", content=stdin or b"")
+        else:
+            yield from layout.loose(directory, path)
+
+
+def _once(taken: Iterable[Taken]) -> Iterator[Taken]:
+    """Objects that were found several times, once: an export beside its manifest says the same."""
+    seen: dict[str, list[Data]] = {}
+    for each in taken:
+        known = seen.setdefault(each.spec.name, [])
+        if each.spec.document not in known:
+            known.append(each.spec.document)
+            yield each
+
+
+def _said(each: Taken | Refused) -> str:
+    """What people should know of one manifest."""
+    where = f"{each.mark.file}:{each.mark.line}"
+    if isinstance(each, Refused):
+        shown = [*each.details[:_MOST_SHOWN], *(["…"] if len(each.details) > _MOST_SHOWN else [])]
+        lines = [f"{each.mark}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
+    else:
+        dropped = each.spec.dropped
+        lines = [f"{mark}: {note}" for mark, note in each.notes]
+        lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in dropped)}"] if dropped else []
+        lines += (
+            f"{each.mark.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
+            for remark in each.spec.lost
+        )
+    return "".join(f"{text.visible(line)}\n" for line in lines)
+
+
+def _files(specs: Sequence[Imported], shelf: Catalogue, *, factor: bool) -> tuple[dict[str, str], list[str]]:
+    """The files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`; and the texts of the jobs."""
+    platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
+    texts = {id(spec): spec.text for spec in specs}
+    files: dict[str, str] = {}
+    for platform in platforms:
+        jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
+        if factor and len(jobs) > 1:
+            name = "imported" if len(platforms) == 1 else f"imported-{platform}"
+            overlay, thinner = factored(name, platform, jobs, shelf.kinds)
+            files[f"overlays/{name}/overlay.yaml"] = overlay_text(overlay)
+            texts.update(
+                (id(job), relaid(job.text, document))
+                for job, document in zip(jobs, thinner, strict=True)
+                if document != job.document
+            )
+        elif platform not in _platforms(shelf) and (shelf.overlays or set(platforms) != {DEFAULT_PLATFORM}):
+            # Where there is any overlay, Kubeflow's jobs need one too; those that are there already go with them.
+            there = _names(shelf) if platform == DEFAULT_PLATFORM and not shelf.overlays else []
+            overlay = platform_overlay(platform, platform, [*there, *(job.name for job in jobs)])
+            files[f"overlays/{platform}/overlay.yaml"] = overlay_text(overlay)
+    for spec in specs:
+        path = f"jobs/{spec.name}.yaml"
+        # A file may hold several jobs, and those of one name do not get into each other's way there.
+        files[path] = f"{files[path]}---\n{texts[id(spec)]}" if path in files else texts[id(spec)]
+    return files, list(texts.values())
+
+
+def _names(shelf: Catalogue) -> list[str]:
+    """The jobs that a repository has already."""
+    return [job.document.name for job in jobs_in(layout.jobs(shelf.root), [])]
+
+
+def _platforms(shelf: Catalogue) -> set[str]:
+    """The platforms that the environments of a repository run on."""
+    problems: list[Problem] = []
+    return {shelf.environment(name, problems).cluster.platform for name in shelf.overlays}
+
+
+def _strange(taken: Sequence[Taken], shelf: Catalogue) -> list[str]:
+    """Platforms of jobs for which there is no environment."""
+    known = {DEFAULT_PLATFORM, *_platforms(shelf)}
+    return sorted({each.spec.kind.platform for each in taken if each.spec.is_spec} - known)
+
+
+def _target(root: Path, folder: Path, path: str) -> Path:
+    top, _, rest = path.partition("/")
+    return folder / rest if top == "jobs" else root / path

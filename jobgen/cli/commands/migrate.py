@@ -1,0 +1,196 @@
+"""`jobgen migrate`: the same jobs for another kind, with an account of what became of each field."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands.write_files import place
+from jobgen.convert.importing import Imported, imported
+from jobgen.convert.importing.inverting import spec_name
+from jobgen.convert.migrate import Migrated, migrated, served
+from jobgen.convert.migrate.rewriting import line_of, rewritten
+from jobgen.model.data import Data, Finding
+from jobgen.model.suggest import nearest
+from jobgen.pipeline import config
+from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.trace import Job
+from jobgen.render.build import is_spec
+from jobgen.render.expand import Expander
+from jobgen.repo import layout
+from jobgen.report import text
+from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import DEFAULT_PLATFORM
+from jobgen.yamlio.write import to_yaml
+
+
+class _Origin(NamedTuple):
+    """A job to migrate: its spec, what kind it is today, and whether it was written as a spec."""
+
+    job: Job
+    document: dict[str, Data]
+    kind: Kind
+    framework: str
+    is_spec: bool
+
+
+class _Told(NamedTuple):
+    """What came of one job: its text, if there is one, and what is said about it."""
+
+    name: str
+    text: str
+    said: str
+
+
+def migrate_jobs(
+    directory: Path, wanted: Sequence[str], target: str, envs: Sequence[str], output: str | None, *, force: bool = False
+) -> Result:
+    """Jobs by name or by file, said for another kind or platform."""
+    root = layout.find_root(directory.resolve())
+    shelf = config.load(root or directory.resolve())
+    platforms = sorted({kind.platform for kind in shelf.kinds if kind.frameworks})
+    names = sorted({kind.name for kind in shelf.kinds if kind.frameworks})
+    if not any(_is_meant(kind, target) for kind in shelf.kinds):
+        known = ", ".join([*platforms, *names])
+        return stopped(Code.USAGE, f"there is no kind or platform `{target}`{nearest(target, names)} (known: {known})")
+    unknown = [env for env in envs if env not in shelf.overlays]
+    if unknown:
+        return stopped(Code.USAGE, f"there is no environment `{unknown[0]}`{nearest(unknown[0], list(shelf.overlays))}")
+    findings: list[Finding] = []
+    jobs = list(_jobs(directory, root, wanted, findings))
+    faults = text.render(findings)
+    if not jobs:
+        return stopped(Code.NOTHING, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", faults)
+    told = [_told(job, shelf, target, envs) for job in jobs]
+    done = [each for each in told if each.text]
+    said = faults + "".join(each.said for each in told)
+    code = Code.FINE if len(done) == len(told) and not findings else Code.ERRORS
+    if output is None:
+        return Result(code, "---\n".join(each.text for each in done), said)
+    problem = place(_files(directory / output, done), root or directory, force=force)
+    if problem:
+        return stopped(Code.ERRORS, problem, said)
+    return Result(code, err=f"{said}{counted(len(done), 'job')} written\n")
+
+
+def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
+    """The jobs that are meant: those of files, and those of the repository by their names."""
+    paths = [name for name in wanted if os.path.exists(directory / name)]
+    patterns = [name for name in wanted if name not in paths]
+    for path in paths:
+        yield from jobs_in(layout.loose(directory, path), findings)
+    if root is not None and patterns:
+        for job in jobs_in(layout.jobs(root), []):
+            if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
+                yield job
+
+
+def _is_meant(kind: Kind, target: str) -> bool:
+    """Whether a word means a kind: its platform, its name, or its name with its version."""
+    name, _, version = target.partition("/")
+    if not kind.frameworks:
+        return False
+    named = name.lower() == kind.name.lower() and (not version or str(kind.api_version).endswith(f"/{version}"))
+    return target == kind.platform or named
+
+
+def _told(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Told:
+    origin = _origin(job, shelf, target, envs)
+    where = f"{job.file.path}:{job.place().line}"
+    if isinstance(origin, str):
+        return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(origin)}\n")
+    kind = _target(origin, shelf, target)
+    if isinstance(kind, str):
+        return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(kind)}\n")
+    done = migrated(origin.document, origin.kind, kind, origin.framework, shelf.kinds)
+    said = _account(origin, done, kind)
+    if done.problems:
+        why = "".join(f"{where}: not migrated: {text.visible(problem)}\n" for problem in done.problems)
+        return _Told(job.document.name, "", said + why)
+    if not origin.is_spec:
+        return _Told(job.document.name, to_yaml(done.made), said)
+    return _Told(job.document.name, rewritten(job.file, job.position, done.document), said)
+
+
+def _origin(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Origin | str:
+    """What a job is today, or why nobody can tell."""
+    data = job.document.data
+    if job.document.sweep:
+        return f"`{job.document.sweep}` is a sweep, of which this is one member; migrate it without its `matrix`"
+    if not is_spec(data):
+        kind = next((kind for kind in shelf.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
+        if kind is None or not kind.frameworks:
+            return f"`{data['apiVersion']}` `{data['kind']}` is no job that jobgen knows"
+        spec = imported(data, kind, shelf.kinds)
+        if not isinstance(spec, Imported):
+            return "no spec renders to exactly this object; `jobgen import` shows why"
+        return _Origin(job, spec.document, kind, str(spec.document["spec"]["framework"]), is_spec=False)
+    found = list(_homes(job, shelf, envs or shelf.environments()))
+    if not found and not envs:
+        found = [
+            _Origin(job, data, kind, str(data["spec"]["framework"]), is_spec=True)
+            for kind in sorted(shelf.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM)
+            if data["spec"].get("framework") in kind.frameworks
+        ]
+    other = [each for each in found if not _is_meant(each.kind, target)] or found
+    return other[0] if other else "no environment takes it, so nobody knows what it is today; name one with `-e`"
+
+
+def _homes(job: Job, shelf: Catalogue, envs: Sequence[str]) -> Iterator[_Origin]:
+    """What a spec is in each environment that takes it."""
+    for env in envs:
+        expander = Expander(shelf.environment(env, []), list(shelf.kinds))
+        facets = expander.facets(job.document)
+        if not expander.environment.takes(facets):
+            continue
+        platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
+        for kind in shelf.kinds:
+            if kind.platform == platform and kind.name == facets.kind:
+                yield _Origin(job, job.document.data, kind, facets.framework, is_spec=True)
+
+
+def _target(origin: _Origin, shelf: Catalogue, target: str) -> Kind | str:
+    """The kind that a job shall be, or why it cannot."""
+    meant = [kind for kind in shelf.kinds if _is_meant(kind, target)]
+    able = [kind for kind in meant if served(origin.framework, kind)]
+    other = [kind for kind in able if kind is not origin.kind]
+    if other:
+        return other[0]
+    if able:
+        return f"it is a {origin.kind.name} of `{origin.kind.platform}` already"
+    serving = {kind.platform for kind in shelf.kinds if served(origin.framework, kind)}
+    elsewhere = sorted(serving - {origin.kind.platform})
+    hint = f"; it can go to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
+    return f"`{target}` has nothing for `{origin.framework}`{hint}"
+
+
+def _account(origin: _Origin, done: Migrated, kind: Kind) -> str:
+    """The lines of the account, each at the line it speaks of, and the check of what runs."""
+    job = origin.job
+    where = f"{job.file.path}:{job.place().line}"
+    way = f"{origin.kind.name} ({origin.kind.platform}) to {kind.name} ({kind.platform})"
+    if origin.is_spec and kind.platform != origin.kind.platform:
+        way += f"; it needs an overlay with `cluster: {{platform: {kind.platform}}}`"
+    lines = [f"{where}: `{job.document.name}`: {way}"]
+    lines += (
+        f"{job.file.path}:{line_of(job, entry.field) if origin.is_spec else job.place().line}: {entry}"
+        for entry in done.entries
+    )
+    lines += (f"{where}: {each}" for each in done.unequal)
+    if not done.unequal:
+        lines.append(f"{where}: images, commands, env, resources, nodes and processes are the same")
+    return "".join(f"{text.visible(line)}\n" for line in lines)
+
+
+def _files(folder: Path, done: Sequence[_Told]) -> dict[Path, str]:
+    """One file for each job; those of one name share it."""
+    files: dict[Path, str] = {}
+    for each in done:
+        path = folder / f"{spec_name(each.name)}.yaml"
+        files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
+    return files

@@ -1,0 +1,69 @@
+"""`jobgen lint --since`: what a change brought, as the difference of two whole lints, and what it does to what runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.cli.commands import Result
+from jobgen.cli.commands.lint_run import lint
+from jobgen.cli.commands.scope import Asked, Linted, asked_about
+from jobgen.model.data import Finding
+from jobgen.repo import git
+from jobgen.report.suppress import silence
+
+
+def new_since(asked: Asked, revision: str, now: Linted) -> Linted:
+    """The findings that were not there at a revision, and those about the change itself."""
+    if asked.stdin is not None:
+        raise git.GitError("standard input has no revisions; leave out `-` or `--since`")
+    from tempfile import TemporaryDirectory
+
+    commit = git.resolve(asked.directory, revision)
+    top = git.top_of(asked.directory)
+    assert top is not None
+    inside = os.path.relpath(os.path.realpath(asked.directory), os.path.realpath(top))
+    paths = [os.path.relpath(os.path.join(asked.directory, path), asked.directory) for path in asked.paths]
+    with TemporaryDirectory(prefix="jobgen-") as folder:
+        git.extract(top, commit, Path(folder))
+        then = Path(folder, inside)
+        then.mkdir(parents=True, exist_ok=True)
+        today = asked.today or git.commit_date(asked.directory)
+        envs = [env for env in asked.envs if (then / "overlays" / env).is_dir()]
+        before = lint(asked._replace(directory=then, paths=paths, envs=envs, today=today))
+        changes = _changes(then, asked, (asked.today or git.commit_date(asked.directory, commit), today))
+    was_there = not isinstance(before, Result) and (envs or not asked.envs)
+    # Where nothing could be linted then, everything is new.
+    findings = _less(now.findings, before.findings) if was_there and not isinstance(before, Result) else now.findings
+    kept, silenced, _ = silence(changes, now.comments, now.mandatory, now.today or today)
+    return now._replace(
+        findings=sorted([*findings, *kept], key=lambda found: (found.mark, found.rule, found.message, found.env)),
+        silenced=[*now.silenced, *silenced],
+    )
+
+
+def _changes(then: Path, asked: Asked, days: tuple[str, str]) -> list[Finding]:
+    """What the change does to jobs that run."""
+    # Two sides are rendered and compared; whoever asks for no revision need not wait for that.
+    from jobgen.diff.change_rules import findings_between
+
+    return asked_about(findings_between(then, asked.directory, asked.envs, days), asked)
+
+
+def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:
+    """The findings less those that say the same of the same thing, wherever it stands by now."""
+    left = Counter(_said(other) for other in others)
+    new: list[Finding] = []
+    for finding in findings:
+        said = _said(finding)
+        if left[said] > 0:
+            left[said] -= 1
+        else:
+            new.append(finding)
+    return new
+
+
+def _said(finding: Finding) -> tuple[object, ...]:
+    return (finding.rule, finding.severity, finding.message, finding.mark.file, finding.object, finding.env)

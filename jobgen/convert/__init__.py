@@ -1,0 +1,1 @@
+"""Convert manifests to job specs, and jobs from one kind to another."""

@@ -1,0 +1,124 @@
+"""Files to the manifests in them that can be imported; and for everything else why not, with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.convert.importing import Imported, commented, imported, kept
+from jobgen.convert.importing.exported import template_text
+from jobgen.convert.importing.patching import doubles
+from jobgen.convert.importing.remarks import remarks_in
+from jobgen.model.data import Data, Finding, Items, Mark, bare, mark_of
+from jobgen.model.path import dotted
+from jobgen.pipeline import config
+from jobgen.render.build import is_spec, items_of, raw_faults
+from jobgen.repo import layout
+from jobgen.spec.kinds import Kind
+from jobgen.yamlio.read import Document, read
+from jobgen.yamlio.write import inline
+
+
+class Refused(NamedTuple):
+    """What cannot be imported: where it stands, and why."""
+
+    mark: Mark
+    reason: str
+    details: tuple[str, ...] = ()
+
+
+class Taken(NamedTuple):
+    """A spec and where its manifest stands."""
+
+    mark: Mark
+    spec: Imported
+    notes: tuple[tuple[Mark, str], ...] = ()
+
+
+def collected(entries: Iterable[layout.Entry], kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
+    """Everything in some files, imported or refused, in its order."""
+    for entry in entries:
+        file = layout.read(entry)
+        findings: list[Finding] = []
+        documents = config.read_source(file, findings).documents
+        yield from (Refused(finding.mark, finding.message) for finding in findings)
+        for position, document in enumerate(documents):
+            yield from _objects(file, position, document, kinds)
+
+
+def _objects(file: layout.File, position: int, document: Document, kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
+    marked = read(file.content, file.path, marked=True).documents[position].data
+    lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
+    whole = _bounds(lines, document.mark.line)
+    items, marks = items_of(document.data), items_of(marked)
+    single = len(items) == 1 and items[0] is document.data
+    places = marked.get("items") if not single else None
+    for number, (item, traced) in enumerate(zip(items, marks, strict=True)):
+        mark, bounds = document.mark, whole
+        if isinstance(places, Items) and number < len(places.places):
+            mark = places.places[number]
+            following = places.places[number + 1].line - 1 if number + 1 < len(places.places) else whole[1]
+            bounds = (mark.line, following)
+        yield _one(item, traced, mark, kinds, lines, bounds)
+
+
+def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
+    """The first and the last line of the document that begins at a line, with the comments before it."""
+    first = next((number for number in range(begin, 0, -1) if lines[number - 1].startswith("---")), 0) + 1
+    after = (number for number in range(begin + 1, len(lines) + 1) if lines[number - 1].startswith("---"))
+    return first, next(after, len(lines) + 1) - 1
+
+
+def _one(
+    item: Data, marked: Data, mark: Mark, kinds: Sequence[Kind], lines: list[str], bounds: tuple[int, int]
+) -> Taken | Refused:
+    if isinstance(item, dict) and is_spec(item):
+        return Refused(mark, f"`{item.get('kind')}` is jobgen's own already")
+    kind = _kind(item, kinds)
+    if not isinstance(kind, Kind):
+        return Refused(mark_of(marked) or mark, kind)
+    faults = raw_faults(marked)
+    if faults:
+        return Refused(mark_of(faults[0].node) or mark, faults[0].message)
+    if not any(map(bare, _named(marked)[:2])):
+        return Refused(mark, "the object has no name")
+    if not kind.frameworks:
+        return Taken(mark, kept(item, kind), ((mark, f"`{kind.name}` is no job; it stays the manifest that it is"),))
+    notes = tuple((mark_of(node) or mark, _TEMPLATE.format(bare(node))) for node in template_text(_named(marked)))
+    spec = imported(item, kind, kinds)
+    if not isinstance(spec, Imported):
+        for node, name in doubles(marked):
+            said = f"`{bare(node)}` stands twice in `{name}`, which no spec can say; delete one of them"
+            return Refused(mark_of(node) or mark, said)
+        details = [
+            f"`{dotted(path)}`: {inline(wanted)} would become {inline(made)}" for path, wanted, made in spec.differences
+        ]
+        return Refused(mark, _unproven(spec.problems), tuple(details))
+    return Taken(mark, commented(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
+
+
+_TEMPLATE = "`{}` is text for a template, which jobgen hands on as it is"
+
+
+def _kind(item: Data, kinds: Sequence[Kind]) -> Kind | str:
+    """The kind of an object, or why nobody knows it."""
+    if not isinstance(item, dict) or not isinstance(item.get("kind"), str):
+        return "there is no `kind`, so nobody knows what it is"
+    api_version, name = str(item.get("apiVersion")), item["kind"]
+    known = next((kind for kind in kinds if kind.describes(api_version, name)), None)
+    if known is not None:
+        return known
+    versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.spellings))
+    hint = f"; known is {' and '.join(f'`{each}`' for each in versions)}" if versions else ""
+    return f"`{api_version}` `{name}` is not a kind that jobgen knows{hint}"
+
+
+def _named(marked: Data) -> Data:
+    """What a generator would have to fill in before anybody can tell the job from others."""
+    metadata = marked["metadata"]
+    return [metadata.get(key) for key in ("name", "generateName", "namespace")]
+
+
+def _unproven(problems: Sequence[str]) -> str:
+    said = f": {problems[0]}" if problems else ""
+    return f"no spec renders to exactly this object{said}"

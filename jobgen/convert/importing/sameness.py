@@ -1,0 +1,64 @@
+"""When two objects mean the same: quantities by their amount, volumes and mounts in any order, all else exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.model.data import Data
+from jobgen.model.path import Named, Step
+from jobgen.model.quantity import canonical
+
+_AMOUNTS = frozenset(("limits", "requests"))
+# Kubernetes tells their items apart by these keys, and their order says nothing to it.
+_UNORDERED = {"volumes": "name", "volumeMounts": "mountPath"}
+_KEYED = {**_UNORDERED, "containers": "name", "initContainers": "name", "env": "name", "replicaSpecs": "type"}
+
+
+def same(one: Data, other: Data, name: str = "", holder: str = "") -> bool:
+    """Whether two nodes mean the same; `name` is the key they stand under, `holder` the one above it."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key], str(key), name) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        if len(one) != len(other):
+            return False
+        by = _UNORDERED.get(name)
+        pairs = zip(_sorted(one, by), _sorted(other, by), strict=True)
+        return all(same(first, second, "", name) for first, second in pairs)
+    if name == "sizeLimit" or holder in _AMOUNTS:
+        return bool(_amount(one) == _amount(other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def _sorted(items: list[Data], by: str | None) -> list[Data]:
+    if by is None or not all(isinstance(item, dict) and isinstance(item.get(by), str) for item in items):
+        return items
+    return sorted(items, key=lambda item: str(item[by]))
+
+
+def _amount(value: Data) -> Data:
+    plain_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return (canonical(str(value)) or value) if plain_number else (type(value).__name__, value)
+
+
+def differences(
+    wanted: Data, made: Data, path: tuple[Step, ...] = (), name: str = ""
+) -> Iterator[tuple[tuple[Step, ...], Data, Data]]:
+    """Every place where two objects differ: the path, what is wanted there and what was made; None for nothing."""
+    if isinstance(wanted, dict) and isinstance(made, dict):
+        for key in [*wanted, *(key for key in made if key not in wanted)]:
+            if key not in wanted or key not in made:
+                yield (*path, key), wanted.get(key), made.get(key)
+            elif not same(wanted[key], made[key], str(key), name):
+                yield from differences(wanted[key], made[key], (*path, key), str(key))
+    elif isinstance(wanted, list) and isinstance(made, list) and len(wanted) == len(made):
+        by = _UNORDERED.get(name)
+        for index, (one, other) in enumerate(zip(_sorted(wanted, by), _sorted(made, by), strict=True)):
+            if not same(one, other, "", name):
+                yield from differences(one, other, (*path, _step(one, name, index)), name)
+    elif not same(wanted, made, name):
+        yield path, wanted, made
+
+
+def _step(item: Data, name: str, index: int) -> Step:
+    by = _KEYED.get(name)
+    return Named(by, item[by]) if by and isinstance(item, dict) and isinstance(item.get(by), str) else index

@@ -1,0 +1,76 @@
+"""The text of a migrated spec: the old text with as few changes as it takes, so that comments stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.convert.importing import relaid
+from jobgen.convert.migrate.draft import Path
+from jobgen.model.data import Data, Edit, Key, Leaf, mark_of, plain
+from jobgen.pipeline.trace import Job
+from jobgen.repo import layout
+from jobgen.yamlio.edit import RefusedError, edited
+from jobgen.yamlio.read import read
+
+
+def rewritten(file: layout.File, position: int, after: dict[str, Data]) -> str:
+    """One document of a file, changed into another."""
+    lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
+    documents = read(file.content, file.path, marked=True).documents
+    first, last = _bounds(lines, documents[position].mark.line)
+    own = ("\n".join(lines[first - 1 : last]) + "\n").encode()
+    [marked] = [document.data for document in read(own, file.path, marked=True).documents]
+    try:
+        text = edited(own, file.path, list(_edits(marked, after))).decode()
+        if [document.data for document in read(text.encode(), "").documents] == [after]:
+            return text
+    except RefusedError:
+        pass
+    return relaid(own.decode(), after)
+
+
+def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
+    first = next((number for number in range(begin, 0, -1) if lines[number - 1].startswith("---")), 0) + 1
+    after = (number for number in range(begin + 1, len(lines) + 1) if lines[number - 1].startswith("---"))
+    last = next(after, len(lines) + 1) - 1
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    return first, last
+
+
+def _edits(marked: Data, after: Data) -> Iterator[Edit]:
+    """The changes that make one map another."""
+    anchor: Key | None = None
+    for key, value in marked.items():
+        if key not in after:
+            yield Edit("remove", key.mark)
+            continue
+        anchor = key
+        if plain(value) == after[key] and type(plain(value)) is type(after[key]):
+            continue
+        if isinstance(value, dict) and value and isinstance(after[key], dict) and after[key]:
+            yield from _edits(value, after[key])
+        elif isinstance(value, Leaf) and not isinstance(after[key], (dict, list)):
+            yield Edit("set", value.mark, after[key])
+        else:
+            raise RefusedError("a list or a map is another one now")
+    added = [(key, value) for key, value in after.items() if key not in marked]
+    if added and anchor is None:
+        raise RefusedError("there is nothing to put an entry behind")
+    # Each is put right behind the same entry, so the last one comes first.
+    for key, value in reversed(added):
+        assert anchor is not None, "checked above"
+        yield Edit("add", anchor.mark, value, key)
+
+
+def line_of(job: Job, field: Path) -> int:
+    """The line on which a field of a spec is said, or the nearest thing above it."""
+    node: Data = job.marked().data["spec"]
+    line = job.place().line
+    for step in field:
+        key = next((key for key in node if key == step), None) if isinstance(node, dict) else None
+        mark = mark_of(key) if key is not None else None
+        if key is None or mark is None:
+            break
+        line, node = mark.line, node[key]
+    return line

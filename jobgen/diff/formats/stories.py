@@ -1,0 +1,143 @@
+"""What people read of a difference: objects to which the same happens told once, with the lines that caused it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from functools import reduce
+from typing import NamedTuple
+
+from jobgen.diff.causes import Cause, causes
+from jobgen.diff.changes import Difference
+from jobgen.diff.impact import Consequence, Field
+from jobgen.diff.operator_behavior import Verdict
+from jobgen.k8s.compare import Path
+from jobgen.k8s.resources import Footprint, plus
+from jobgen.model.data import Data
+from jobgen.model.path import dotted
+
+_FIELDS = 12
+"""Fields of one object that are shown; the others are counted."""
+_WIDE = 60
+_CONTEXT = 12
+
+
+class Line(NamedTuple):
+    """A field of a story: where, what it was and is, and who says so; `alike` are roles that changed likewise."""
+
+    field: str
+    alike: tuple[str, ...]
+    op: str
+    old: str
+    new: str
+    verdict: Verdict
+    cause: str
+    was: str
+
+
+class Story(NamedTuple):
+    """Objects to which the same happens, and what; `hidden` counts fields that are not shown."""
+
+    members: tuple[Consequence, ...]
+    lines: tuple[Line, ...]
+    hidden: int
+
+    @property
+    def first(self) -> Consequence:
+        """The one that stands for all."""
+        return self.members[0]
+
+    @property
+    def sizes(self) -> tuple[Footprint, Footprint]:
+        """What all of them asked for together, and ask for now."""
+        before = reduce(plus, (one.before for one in self.members))
+        return before, reduce(plus, (one.after for one in self.members))
+
+
+def stories(difference: Difference) -> Iterator[Story]:
+    """One story after the other; lines are looked up when a story is asked for, since few of many are read."""
+    for members in _alike(difference):
+        folded = _folded(members[0].fields)
+        shown = folded[:_FIELDS]
+        yield Story(members, tuple(_lines(difference, members[0], shown)), len(folded) - len(shown))
+
+
+def _alike(difference: Difference) -> list[tuple[Consequence, ...]]:
+    groups: dict[Hashable, list[Consequence]] = {}
+    for one in difference.happened:
+        fields = tuple((field.change.path, _text(field.change.old), _text(field.change.new)) for field in one.fields)
+        groups.setdefault((one.happening, one.verdict, fields), []).append(one)
+    return [tuple(group) for group in groups.values()]
+
+
+def _folded(fields: tuple[Field, ...]) -> list[tuple[Field, ...]]:
+    """Fields that changed alike in several roles, together: their paths differ in the third step alone."""
+    groups: dict[Hashable, list[Field]] = {}
+    for field in fields:
+        path, _, old, new = field.change
+        key = (path[:2], path[3:] if len(path) > 3 else path, _text(old), _text(new))
+        groups.setdefault(key, []).append(field)
+    return [tuple(group) for group in groups.values()]
+
+
+def _lines(difference: Difference, one: Consequence, shown: list[tuple[Field, ...]]) -> Iterator[Line]:
+    paths = [fields[0].change.path for fields in shown]
+    now = causes(difference.new, one.new, paths) if one.new and paths else {}
+    then = causes(difference.old, one.old, paths) if one.old and paths else {}
+    for field, *others in shown:
+        path, op, old, new = field.change
+        yield Line(
+            dotted(path),
+            tuple(dotted(other.change.path[2:3]) for other in others),
+            op,
+            *_contrast(old, new),
+            field.verdict,
+            _place(now, path),
+            _place(then, path),
+        )
+
+
+def _place(found: dict[Path, Cause], path: Path) -> str:
+    """Where a value was written, or nothing."""
+    return f"{found[path].mark.file}:{found[path].mark.line}" if path in found else ""
+
+
+def _contrast(old: Data, new: Data) -> tuple[str, str]:
+    """Two values as text; of long ones, what differs and a little around it."""
+    one, other = _text(old), _text(new)
+    if max(len(one), len(other)) <= _WIDE:
+        return one, other
+    shared = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), 0)
+    start = max(shared - _CONTEXT, 0)
+    return _cut(one, start), _cut(other, start)
+
+
+def _cut(text: str, start: int) -> str:
+    shown = f"…{text[start:]}" if start else text
+    return shown if len(shown) <= _WIDE else f"{shown[: _WIDE - 1]}…"
+
+
+def _text(value: Data) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def places(story: Story) -> list[str]:
+    """The objects of a story, each with the environments where it happens; and its file, where no field has one."""
+    found: dict[str, list[Consequence]] = {}
+    for one in story.members:
+        found.setdefault(_title(one), []).append(one)
+    return [f"{title}{_environments(ones)}{_file(ones[0])}" for title, ones in found.items()]
+
+
+def _title(one: Consequence) -> str:
+    """An object by name; of one that takes the place of another, both."""
+    return f"{one.old.identity} → {one.new.identity}" if one.moved and one.old and one.new else str(one.made.identity)
+
+
+def _environments(ones: list[Consequence]) -> str:
+    named = [one.made.env for one in ones if one.made.env]
+    return f" in {', '.join(named)}" if named else ""
+
+
+def _file(one: Consequence) -> str:
+    return "" if one.fields else f" ({one.made.mark.file}:{one.made.mark.line})"

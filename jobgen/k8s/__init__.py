@@ -1,0 +1,1 @@
+"""Facts about Kubernetes objects that checks, rules and reports share."""

@@ -1,0 +1,88 @@
+"""Names of GPUs and their like: which resources are whole devices, and which are shares of one."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from jobgen.model.lazy_re import pattern
+
+# Resources that count devices, by vendor; MIG slices and templates are devices too.
+_DEVICES = pattern(
+    r"""(?:
+      nvidia\.com/(?:gpu|gpu\.shared|vgpu|mig-[0-9]+g\.[0-9]+gb(?:\.[a-z.]+)?)
+    | amd\.com/gpu
+    | gpu\.intel\.com/(?:i915|xe)
+    | habana\.ai/gaudi
+    | aws\.amazon\.com/neuron(?:core|device)?
+    | google\.com/tpu
+    | huawei\.com/Ascend[0-9]+[A-Za-z0-9]*(?:-[0-9]+c)?
+    | cambricon\.com/(?:mlu|mlunum|vmlu|mlu\.share|mlu\.mim-[0-9a-z.]+)
+    | metax-tech\.com/s?gpu
+    | hygon\.com/dcunum
+    | iluvatar\.ai/(?:gpu|vgpu)
+    | mthreads\.com/v?gpu
+    | enflame\.com/(?:drs-)?gcu
+    | kunlunxin\.com/v?xpu
+    | birentech\.com/gpu
+    | vastaitech\.com/va
+    )\Z""",
+    re.VERBOSE,
+)
+# Resources that say how much of a device is meant.
+_SHARES = pattern(
+    r"""(?:
+      (?:nvidia|amd)\.com/gpu(?:mem|mem-percentage|cores)
+    | huawei\.com/Ascend[0-9]+[A-Za-z0-9]*-(?:memory|core)
+    | cambricon\.com/mlu\.smlu\.v(?:core|memory)
+    | metax-tech\.com/v(?:core|memory)
+    | hygon\.com/dcu(?:mem|cores)
+    | iluvatar\.ai/vcuda-(?:core|memory)
+    | mthreads\.com/sgpu-(?:core|memory)
+    | enflame\.com/gcu-(?:core|memory)
+    | kunlunxin\.com/vxpu-memory
+    )\Z""",
+    re.VERBOSE,
+)
+
+WELL_KNOWN = (
+    "nvidia.com/gpu",
+    "nvidia.com/vgpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/gpucores",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "google.com/tpu",
+    "huawei.com/Ascend910",
+    "huawei.com/Ascend310P",
+    "cambricon.com/mlu",
+    "cambricon.com/vmlu",
+    "metax-tech.com/gpu",
+    "metax-tech.com/sgpu",
+    "hygon.com/dcunum",
+    "iluvatar.ai/gpu",
+    "mthreads.com/vgpu",
+    "enflame.com/gcu",
+    "kunlunxin.com/xpu",
+    "birentech.com/gpu",
+    "vastaitech.com/va",
+)
+"""The names that people mean when they mistype one."""
+
+
+@cache
+def is_device(resource: str) -> bool:
+    """Whether a resource counts accelerators."""
+    return _DEVICES.match(resource) is not None
+
+
+@cache
+def is_share(resource: str) -> bool:
+    """Whether a resource says how much of an accelerator is meant."""
+    return _SHARES.match(resource) is not None

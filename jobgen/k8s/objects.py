@@ -1,0 +1,267 @@
+"""What rules look at: an object, its roles, their pods and containers. The same on the bare and on the traced walk.
+
+Whatever is missing, or of another type than its schema says, is empty here: the schema has spoken of it already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jobgen.k8s.accelerators import is_device
+from jobgen.model.amounts import amount
+from jobgen.model.data import Data, bare
+from jobgen.spec import kinds
+from jobgen.spec.kinds import Kind
+from jobgen.spec.overlay import Cluster
+
+
+def mapping(node: Data) -> dict[str, Data]:
+    """The node if it is a mapping, else an empty one."""
+    return node if isinstance(node, dict) else {}
+
+
+def items(node: Data) -> list[Data]:
+    """The node if it is a list, else an empty one."""
+    return node if isinstance(node, list) else []
+
+
+def text(node: Data) -> str:
+    """The string that a leaf holds; empty if it holds anything else."""
+    if type(node) is str:
+        return node
+    value = bare(node)
+    return value if isinstance(value, str) else ""
+
+
+def whole(node: Data) -> int | None:
+    """The whole number that a leaf holds."""
+    value = bare(node)
+    return value if type(value) is int else None
+
+
+def at(node: Data, *steps: str) -> Data:
+    """The node at the end of a path of keys, or None."""
+    for step in steps:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(step)
+    return node
+
+
+class Container:
+    """A container of a pod, or what a kind without templates says of its main one."""
+
+    __slots__ = ("_gpus", "_wording", "data", "init", "limits", "name", "pod", "requests", "words")
+
+    def __init__(self, data: dict[str, Data], pod: Pod, *, init: bool) -> None:
+        self.data = data
+        self.pod = pod
+        self.init = init
+        self.name = text(data.get("name"))
+        self.words: list[Data] = [*items(data.get("command")), *items(data.get("args"))]
+        """Command and arguments, one after the other."""
+        resources = mapping(data.get("resources"))
+        self.limits = mapping(resources.get("limits"))
+        self.requests = mapping(resources.get("requests"))
+        self._gpus: int | None = None
+        self._wording: str | None = None
+
+    @property
+    def variables(self) -> Iterator[tuple[str, dict[str, Data]]]:
+        """Its environment: names, and the entries that set them."""
+        for entry in items(self.data.get("env")):
+            if isinstance(entry, dict):
+                yield text(entry.get("name")), entry
+
+    @property
+    def wording(self) -> str:
+        """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
+        if self._wording is None:
+            lines = [text(self.data.get("image")), *map(text, self.words)]
+            lines += [f"{name}={text(entry.get('value'))}" for name, entry in self.variables]
+            self._wording = "\n".join(lines)
+        return self._wording
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators it gets: its limits count, requests only where there is no limit."""
+        if self._gpus is None:
+            wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
+            self._gpus = sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
+        return self._gpus
+
+
+class Pod:
+    """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
+
+    __slots__ = ("_gpus", "containers", "init_containers", "main", "metadata", "partial", "role", "spec", "template")
+
+    def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
+        self.template = template
+        self.role = role
+        self.partial = partial
+        self.metadata = mapping(template.get("metadata"))
+        self.spec = mapping(template.get("spec"))
+        found, preparing = items(self.spec.get("containers")), items(self.spec.get("initContainers"))
+        self.containers = [Container(data, self, init=False) for data in found if isinstance(data, dict)]
+        self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
+        self.main = _main(self.containers, role.manifest.kind)
+        """The container that trains: the one its operator looks for, or the first."""
+        self._gpus: int | None = None
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators one such pod holds."""
+        if self._gpus is None:
+            held = sum(container.gpus for container in self.containers)
+            self._gpus = max([held, *(container.gpus for container in self.init_containers)])
+        return self._gpus
+
+    @property
+    def volumes(self) -> Iterator[dict[str, Data]]:
+        """Its volumes."""
+        return (volume for volume in items(self.spec.get("volumes")) if isinstance(volume, dict))
+
+
+def _main(containers: list[Container], kind: Kind | None) -> Container | None:
+    wanted = bare(kind.container) if kind else ""
+    return next(
+        (container for container in containers if container.name == wanted), containers[0] if containers else None
+    )
+
+
+class Role:
+    """A role of a job: `key` is its name as it was written, `described` what its kind says of it, if anything."""
+
+    __slots__ = ("count", "described", "key", "manifest", "name", "pod", "replica", "spelling")
+
+    def __init__(self, key: Data, replica: dict[str, Data], manifest: Manifest) -> None:
+        self.key = key
+        self.replica = replica
+        self.manifest = manifest
+        self.spelling = str(bare(key))
+        self.described = _described(self.spelling, manifest.kind)
+        self.name = self.described.name if self.described else self.spelling.lower()
+        """The role as jobgen calls it, whatever the kind's spelling."""
+        self.count = _count(replica, self.described, manifest.kind)
+        """How many pods it has: what is written, or what the operator takes where nothing is."""
+        self.pod = Pod(mapping(replica.get("template")), self)
+        """Its pods, all alike."""
+
+    @property
+    def restart_policy(self) -> str:
+        """What the operator does when a pod ends: what is written, or its own default."""
+        own = self.described.restart_default if self.described else ""
+        default = self.manifest.kind.restart_default if self.manifest.kind else ""
+        return text(self.replica.get("restartPolicy")) or own or default
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators all its pods hold."""
+        return self.count * self.pod.gpus
+
+
+def _count(replica: dict[str, Data], described: kinds.Role | None, kind: Kind | None) -> int:
+    written = whole(replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
+    if written is not None:
+        return max(written, 0)
+    return described.omitted if described else 1
+
+
+class Manifest:
+    """A whole object, in the cluster of its environment."""
+
+    __slots__ = ("_roles", "annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "spec")
+
+    def __init__(self, made: Data, kind: Kind | None, cluster: Cluster) -> None:
+        self.object: dict[str, Data] = made
+        self.kind = kind
+        self.cluster = cluster
+        self.kind_name = text(made.get("kind"))
+        """The kind as it is written."""
+        self.metadata = mapping(made.get("metadata"))
+        self.spec = mapping(made.get("spec"))
+        self.labels = mapping(self.metadata.get("labels"))
+        self.annotations = mapping(self.metadata.get("annotations"))
+        self._roles: list[Role] | None = None
+
+    @property
+    def roles(self) -> list[Role]:
+        """Its roles, in the order they were written."""
+        if self._roles is None:
+            self._roles = list(_roles(self)) if self.kind else []
+        return self._roles
+
+    @property
+    def name(self) -> str:
+        """Its name; empty where the server shall make one."""
+        return text(self.metadata.get("name"))
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty where none is written."""
+        return text(self.metadata.get("namespace"))
+
+    @property
+    def run_policy(self) -> dict[str, Data]:
+        """What the operator does with the whole job."""
+        return mapping(self.spec.get("runPolicy"))
+
+    @property
+    def operator_version(self) -> str:
+        """The declared version of its operator; empty where none is declared: then the newest that has the kind."""
+        return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
+
+    def role(self, name: str) -> Role | None:
+        """The role that jobgen calls so, if the job has it."""
+        return next((role for role in self.roles if role.described and role.described.name == name), None)
+
+    @property
+    def gpus(self) -> int:
+        """How many accelerators the whole job holds."""
+        return sum(role.gpus for role in self.roles)
+
+    @property
+    def total(self) -> int:
+        """How many pods the whole job has."""
+        return sum(role.count for role in self.roles)
+
+
+def _described(spelling: str, kind: Kind | None) -> kinds.Role | None:
+    roles = kind.roles.values() if kind else ()
+    found = next((role for role in roles if bare(role.spelling) == spelling), None)
+    if found is None and kind and kind.demands.unknown_roles == "started":
+        # An operator that looks at no names takes any case for its own.
+        found = next((role for role in roles if str(bare(role.spelling)).lower() == spelling.lower()), None)
+    return found
+
+
+def _roles(manifest: Manifest) -> Iterator[Role]:
+    kind = manifest.kind
+    assert kind is not None
+    if kind.shape == "one":
+        yield from _single(manifest, kind)
+        return
+    node = at(manifest.object, *map(str, kind.replicas_at))
+    if isinstance(node, dict):
+        for key, replica in node.items():
+            if isinstance(replica, dict):
+                yield Role(key, replica, manifest)
+    for replica in items(node):
+        if isinstance(replica, dict):
+            yield Role(replica.get("type", ""), replica, manifest)
+
+
+def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
+    """A kind without pod templates: what it says of its main container, as the part of a pod."""
+    assert kind.template is not None
+    *steps, _ = map(str, kind.replicas_at)
+    role = Role(kind.container, mapping(at(manifest.object, *steps)), manifest)
+    container: dict[str, Any] = {}
+    for field, path in kind.template.container.items():
+        found = at(manifest.object, *map(str, path))
+        if found is not None:
+            container[field] = found
+    role.pod = Pod({"spec": {"containers": [container]}}, role, partial=True)
+    yield role

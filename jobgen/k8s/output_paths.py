@@ -1,0 +1,88 @@
+"""Where a job writes: the folders that its arguments and variables name, as places that jobs can share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from posixpath import normpath
+from typing import NamedTuple
+
+from jobgen.k8s.objects import Container, at, items, mapping, text
+from jobgen.model.lazy_re import pattern
+
+_WRITTEN = (
+    "output_dir output_path out_dir save_dir save_path save checkpoint_dir ckpt_dir checkpoints_dir "
+    "logdir log_dir logging_dir tensorboard_dir tensorboard_logdir default_root_dir job_dir export_dir artifacts_dir"
+).split()
+_NAMES = "|".join(word.replace("_", "[-_]") for word in _WRITTEN)
+# Both in a script and as a word of its own, whose value is then the next word.
+_FLAG = pattern(rf"--({_NAMES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
+_VARIABLES = frozenset(word.upper() for word in _WRITTEN if word not in ("save", "logdir"))
+_URI = pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
+_UNKNOWN = pattern(r"[$`*{<]")
+
+Place = tuple[str, ...]
+
+
+class Output(NamedTuple):
+    """A place that a container writes to, how it is spelt, and where: a field of the container, the way from there."""
+
+    place: Place
+    spelling: str
+    field: str
+    way: tuple[str | int, ...]
+
+
+def outputs(container: Container) -> Iterator[Output]:
+    """Places outside of the pod that the container writes to."""
+    wording = container.wording
+    if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
+        return
+    for spelling, field, way in _spellings(container):
+        place = None if _UNKNOWN.search(spelling) else _place(spelling, container)
+        if place:
+            yield Output(place, spelling, field, way)
+
+
+def _spellings(container: Container) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    for field in ("command", "args"):
+        words = items(container.data.get(field))
+        for number, word in enumerate(words):
+            for found in _FLAG.finditer(text(word)) if "--" in text(word) else ():
+                if found[2] or number + 1 == len(words):
+                    yield found[2], field, (number,)
+                elif text(word).endswith(found[1]):
+                    yield text(words[number + 1]), field, (number + 1,)
+    for number, entry in enumerate(items(container.data.get("env"))):
+        if text(at(entry, "name")) in _VARIABLES:
+            yield text(at(entry, "value")), "env", (number, "value")
+
+
+def _place(spelling: str, container: Container) -> Place | None:
+    """What the spelling means to every pod of the cluster, or None if it is the pod's own."""
+    if _URI.match(spelling):
+        return ("uri", spelling.rstrip("/"))
+    if not spelling.startswith("/"):
+        return None
+    path = normpath(spelling)
+    mounts = [mount for mount in items(container.data.get("volumeMounts")) if isinstance(mount, dict)]
+    over = [mount for mount in mounts if f"{path}/".startswith(f"{normpath(text(mount.get('mountPath')))}/")]
+    if not over:
+        return None
+    nearest = max(over, key=lambda mount: len(text(mount.get("mountPath"))))
+    if "subPathExpr" in nearest:
+        return None
+    rest = path[len(normpath(text(nearest.get("mountPath")))) :].strip("/")
+    inside = normpath("/".join(("", text(nearest.get("subPath")).strip("/"), rest)))
+    volume = _volume(text(nearest.get("name")), container)
+    return (*volume, inside) if volume else None
+
+
+def _volume(name: str, container: Container) -> Place | None:
+    for volume in container.pod.volumes:
+        if text(volume.get("name")) != name:
+            continue
+        if claim := text(at(volume, "persistentVolumeClaim", "claimName")):
+            return ("claim", container.pod.role.manifest.namespace, claim)
+        if server := mapping(volume.get("nfs")):
+            return ("nfs", text(server.get("server")), text(server.get("path")))
+    return None

@@ -1,0 +1,1 @@
+"""Values that every package shares: data trees, findings, paths, quantities, limits."""

@@ -1,0 +1,1 @@
+"""Run all jobs in all environments: read, render, check, locate findings."""

@@ -1,0 +1,247 @@
+"""What a repository knows before its first job: settings, kinds, overlays; each checked against its own schema."""
+
+from __future__ import annotations
+
+import functools
+import json
+import marshal
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen import cache
+from jobgen.check.schema.own_formats import Check, compile_schema
+from jobgen.model.data import API_VERSION, Change, Data, Finding, Mark, Problem, bare
+from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.model.suggest import nearest
+from jobgen.pipeline.locate import place
+from jobgen.repo import git, layout
+from jobgen.report.severities import Severities, parse_severities
+from jobgen.spec.kinds import Kind, contradictions, parse_kind
+from jobgen.spec.overlay import Environment, Overlay, compose, contradictions_of_overlay
+from jobgen.yamlio.read import Document, Source, read
+
+
+class Catalogue(NamedTuple):
+    """Kinds, overlays and settings of a repository, bare or traced."""
+
+    root: Path
+    kinds: tuple[Kind, ...]
+    overlays: dict[str, Overlay]
+    settings: dict[str, Data]
+    findings: tuple[Finding, ...]
+    today: str = ""
+    """The day that was given; else that of the commit counts."""
+
+    def day(self) -> str:
+        """The day by which jobs expire, never that of the clock; empty where there is no commit."""
+        return self.today or git.commit_date(self.root)
+
+    @property
+    def severities(self) -> Severities:
+        """How bad findings are here."""
+        return parse_severities(self.settings)
+
+    @property
+    def mandatory(self) -> frozenset[str]:
+        """Rules that no comment can silence."""
+        return frozenset(str(bare(name)) for name in self.settings.get("mandatory", ()))
+
+    def environments(self) -> list[str]:
+        """The environments to work on where none is named."""
+        if "environments" in self.settings:
+            return [str(bare(name)) for name in self.settings["environments"]]
+        extended = {
+            bare(parent)
+            for name, overlay in self.overlays.items()
+            for spec in overlay.specs
+            for parent in spec.get("extends", ())
+            if bare(parent) != name
+        }
+        return [name for name in sorted(self.overlays) if name not in extended] or sorted(self.overlays) or [""]
+
+    def environment(self, name: str, problems: list[Problem]) -> Environment:
+        """The environment of that name; the nameless one has no overlays."""
+        return compose(name, self.overlays, problems) if name else Environment("")
+
+
+_FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
+
+
+@functools.cache
+def format_check(name: str) -> Check:
+    """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
+    home = layout.shipped("schemas") / "jobgen.dev"
+    schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
+    return compile_schema(f"{name}_v1.json", schemas)
+
+
+def load(root: Path, *, marked: bool = False, today: str = "") -> Catalogue:
+    """Read the catalogue of a repository; faults are findings, and what has one is left out."""
+    findings: list[Finding] = []
+    kinds = _kinds(root, findings, marked=marked)
+    overlays = _overlays(root, findings, marked=marked)
+    settings = _settings(root, findings, marked=marked)
+    for name in settings.get("environments", ()):
+        if bare(name) not in overlays:
+            hint = nearest(bare(name), list(overlays))
+            findings.append(
+                place(Problem("unknown-overlay", f"there is no overlay `{bare(name)}`{hint}", name), layout.SETTINGS)
+            )
+    findings += _unknown_rules(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
+    return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings), today)
+
+
+def checked(file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
+    """The documents of a file that fit their format; the others become findings on their lines."""
+    source = read_layer(file, findings, marked=marked)
+    good: list[Data] = []
+    for index, document in enumerate(source.documents):
+        if faults(document.data, format_name):
+            findings += located(file, index, format_name)
+        else:
+            good.append(document.data)
+    return good
+
+
+def read_layer(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
+    """A file that every run reads and that hardly ever changes: what it says is remembered."""
+    if marked or file.finding or not cache.is_on():
+        return read_source(file, findings, marked=marked)
+    key = cache.key_of("layer", file.path, file.content)
+    known = cache.recall(key)
+    if known is not None:
+        documents = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        return Source(file.path, tuple(Document(data, Mark(*place)) for data, place in documents))
+    source = read_source(file, findings)
+    if not source.findings:
+        cache.keep(key, marshal.dumps([(document.data, tuple(document.mark)) for document in source.documents]))
+    return source
+
+
+def read_source(file: layout.File, findings: list[Finding], *, marked: bool = False, alike: bool = False) -> Source:
+    """The file's documents; what is wrong with its text goes to `findings`."""
+    if file.finding:
+        findings.append(file.finding)
+        return Source(file.path, ())
+    source = read(file.content, file.path, marked=marked, alike=alike)
+    findings += source.findings
+    if marked or alike:
+        return source
+    # Equal texts may have become one mapping; in layers, whoever asks for a deletion is known by where it stands.
+    return source._replace(documents=tuple(each._replace(data=_unshared(each.data)) for each in source.documents))
+
+
+def _unshared(tree: Data) -> Data:
+    if isinstance(tree, dict):
+        return {key: _unshared(child) for key, child in tree.items()}
+    return [_unshared(child) for child in tree] if isinstance(tree, list) else tree
+
+
+def faults(data: Data, format_name: str) -> list[Problem]:
+    """What is wrong with a document of one of our formats."""
+    kind = bare(data.get("kind"))
+    if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
+        message = f"`{kind}` is not an overlay; overlays/ takes `kind: Overlay` of `{API_VERSION}`"
+        return [Problem("misplaced-document", message, data["kind"])]
+    problems: list[Problem] = []
+    format_check(format_name)(data, format_name, data, problems)
+    if len(problems) >= MAX_FAULTS:
+        problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FAULTS))
+    if not problems and format_name in _SENSE:
+        problems += _SENSE[format_name](data)
+    return problems
+
+
+# What a format's schema cannot say about it.
+_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": contradictions_of_overlay}
+
+
+def located(file: layout.File, index: int, format_name: str) -> list[Finding]:
+    """The faults of one document, read again with places."""
+    document = read(file.content, file.path, marked=True).documents[index]
+    return [place(problem, file.path, document.mark) for problem in faults(document.data, format_name)]
+
+
+def marked_document(file: layout.File, index: int) -> Data:
+    """One document, read again with places."""
+    return read(file.content, file.path, marked=True).documents[index].data
+
+
+def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
+    """Kinds by apiVersion and kind; a later file replaces an earlier one."""
+    kinds, found = _kinds_of(tuple(layout.kinds(root)), marked=marked)
+    findings += found
+    return list(kinds)
+
+
+# Whoever looks at a repository twice, or at two, finds the same kinds there.
+@lru_cache(maxsize=16)
+def _kinds_of(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+    known: dict[tuple[str, str], Kind] = {}
+    findings: list[Finding] = []
+    for data in _kind_documents(files, findings, marked=marked):
+        kind = parse_kind(data)
+        known[str(bare(kind.api_version)), kind.name] = kind
+    # Where two kinds would serve, the repository's own, which were read last, come first.
+    return tuple(reversed(known.values())), tuple(findings)
+
+
+def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
+    """The descriptions of kinds; that all of them fit their format is remembered."""
+    key = cache.key_of("kinds", *(part for file in files for part in (file.path, file.content)))
+    known = cache.recall(key) if not marked else None
+    if known is not None:
+        documents: list[Data] = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        return documents
+    found = [data for file in files for data in checked(file, "kind", findings, marked=marked)]
+    if not marked and not findings:
+        cache.keep(key, marshal.dumps(found))
+    return found
+
+
+def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
+    found: dict[str, list[Data]] = {}
+    for name, file in layout.overlays(root):
+        if not name:
+            message = "an overlay stands in a folder of its own: overlays/<environment>/"
+            findings.append(file.finding or place(Problem("misplaced-overlay", message), file.path))
+            continue
+        documents = checked(file, "overlay", findings, marked=marked)
+        found.setdefault(name, []).extend(document["spec"] for document in documents)
+        for document in documents:
+            findings += _name_mismatch(document, name, file.path)
+    return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
+
+
+def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
+    named = document.get("metadata", {}).get("name")
+    if named is not None and bare(named) != folder:
+        message = f"the overlay calls itself `{bare(named)}`, but its folder makes it `{folder}`"
+        mend = (Change("set", named, folder),)
+        yield place(Problem("overlay-name-mismatch", message, named, mend=mend), path)
+
+
+def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
+    file = layout.settings(root)
+    documents = checked(file, "settings", findings, marked=marked) if file else []
+    if len(documents) > 1:
+        message = "the settings are one document, and this is another"
+        findings.append(place(Problem("second-document", message, documents[1]), layout.SETTINGS))
+    return dict(documents[0]) if documents else {}
+
+
+def _unknown_rules(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
+    """Names in the settings that no rule has: whoever misspells one would believe that it is switched off."""
+    if not named:
+        return
+    # Few repositories change severities, and all others need not wait for the rules to be imported.
+    from jobgen.check.policy_docs import all_docs
+
+    known = list(all_docs(root))
+    for node in named:
+        name = str(bare(node))
+        if name not in known:
+            message = f"there is no rule or policy `{name}`{nearest(name, known)}"
+            yield place(Problem("unknown-rule", message, node), layout.SETTINGS)

@@ -1,0 +1,80 @@
+"""Rules about all the objects of an environment: facts kept of each object, judged together, placed on their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jobgen.check.rules import Fault, Row, Rule, all_rules
+from jobgen.model.data import Data, Finding, Problem, Related, mark_of
+from jobgen.model.path import pointer
+from jobgen.pipeline.environment import Station
+from jobgen.pipeline.locate import place
+from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.trace import Job, Traced, Tracer, Where
+from jobgen.render.build import identity_of
+from jobgen.repo import layout
+
+
+def fleet_findings(
+    rows: Iterable[tuple[str, Row]], stations: Sequence[Station], entries: Sequence[layout.Entry], tracer: Tracer
+) -> Iterator[Finding]:
+    """What is wrong with the objects of each environment, taken together."""
+    kept: dict[tuple[str, str], list[Row]] = {}
+    for name, row in rows:
+        kept.setdefault((row.job.env, name), []).append(row)
+    rules = {rule.name: rule for rule in all_rules()}
+    clusters = {station.name: station.expander.environment.cluster for station in stations}
+    finder = _Finder({entry.path: entry for entry in entries}, tracer)
+    for (env, name), found in kept.items():
+        for fault in rules[name].check(found, clusters[env]):
+            yield finder.place(rules[name], fault)
+
+
+class _Finder:
+    """Walks jobs again for the lines that a fault speaks of; each job once."""
+
+    def __init__(self, entries: dict[str, layout.Entry], tracer: Tracer) -> None:
+        self._entries = entries
+        self._tracer = tracer
+        self._traced: dict[Where, tuple[Job, Traced]] = {}
+
+    def place(self, rule: Rule, fault: Fault) -> Finding:
+        job, traced = self._walk(fault.node.job)
+        related = []
+        for row, text in fault.related:
+            other, object_ = self._walk(row.job)
+            related.append(Related(mark_of(_node(object_.object, row.path)) or other.mark, text))
+        node = _node(traced.object, fault.node.path)
+        problem = Problem(
+            rule.name, fault.message, node, category=rule.category, severity=fault.severity or rule.severity
+        )
+        return place(problem, job.file.path, job.mark)._replace(
+            object=identity_of(traced.object),
+            env=fault.node.job.env,
+            pointer=pointer(fault.node.path),
+            related=tuple(related),
+        )
+
+    def _walk(self, where: Where) -> tuple[Job, Traced]:
+        if where not in self._traced:
+            jobs = jobs_in([self._entries[where.path]], [])
+            job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
+            self._traced[where] = job, self._tracer.trace(job, where.env)
+        return self._traced[where]
+
+
+def _node(tree: Data, path: tuple[str | int, ...]) -> Data:
+    """The node at a path; the key that leads to it if it is no leaf; the last there is if the path ends early."""
+    key: Data = None
+    for step in path:
+        if isinstance(tree, dict):
+            found = next((name for name in tree if name == step), None)
+            if found is None:
+                break
+            key, tree = found, tree[found]
+        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
+            tree = tree[step]
+            key = tree
+        else:
+            break
+    return key if isinstance(tree, (dict, list)) and key is not None else tree

@@ -1,0 +1,46 @@
+"""Findings as plain data, to be kept on disk and read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.model.data import Edit, Finding, Fix, Identity, Mark, Related, Severity
+
+Plain = tuple[Any, ...]
+
+
+def plain_finding(found: Finding) -> Plain:
+    """A finding as plain data."""
+    fix: Plain | None = None
+    if found.fix:
+        edits: list[Plain] = [(edit.op, tuple(edit.mark), *edit[2:]) for edit in found.fix.edits]
+        fix = (tuple(edits), found.fix.safe)
+    return (
+        found.rule,
+        found.category,
+        found.severity.value,
+        found.message,
+        tuple(found.mark),
+        found.object and tuple(found.object),
+        found.env,
+        found.pointer,
+        tuple((tuple(related.mark), related.message) for related in found.related),
+        fix,
+    )
+
+
+def finding_of(plain: Plain) -> Finding:
+    """The finding again."""
+    rule, category, severity, message, mark, who, env, pointer, related, fix = plain
+    return Finding(
+        rule,
+        category,
+        Severity(severity),
+        message,
+        Mark(*mark),
+        Identity(*who) if who else None,
+        env,
+        pointer,
+        tuple(Related(Mark(*place), words) for place, words in related),
+        Fix(tuple(Edit(op, Mark(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
+    )

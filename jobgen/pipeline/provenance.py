@@ -1,0 +1,104 @@
+"""Who set this value: the chain of those who wrote it, from the last word down to the kind's default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobgen.model.data import Data, Items, Key, Leaf, Mark, mark_of, plain
+from jobgen.model.path import Named, Step
+from jobgen.yamlio.write import rank
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One layer's say about a value; without a place, the renderer's own."""
+
+    value: Data
+    layer: str
+    mark: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A leaf of the rendered object and everybody who wrote it, the last first."""
+
+    path: tuple[Step, ...]
+    words: tuple[Word, ...]
+
+
+class NoSuchFieldError(LookupError):
+    """The object has no such field; carries the fields that it has at the last step that fits."""
+
+    def __init__(self, step: str, known: list[str]) -> None:
+        super().__init__(step)
+        self.step = step
+        self.known = known
+
+
+def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
+    """Every leaf at or below a path of a traced object."""
+    node, steps = traced, list[Step]()
+    replaced: Data = None
+    key: Data = None
+    for step in path:
+        replaced = node.under if type(node) is Items else None
+        found, name, node = _follow(node, step)
+        key = name if type(name) is Key else key
+        steps.append(found)
+    yield from _leaves(node, tuple(steps), key, replaced)
+
+
+def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
+    """The step as it is spelt there, the key that was followed, and where it leads."""
+    if isinstance(node, dict):
+        for key, child in node.items():
+            if key == str(step):
+                return str(key), key, child
+        raise NoSuchFieldError(str(step), [str(key) for key in node])
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            if str(step) == str(index) or (isinstance(step, Named) and _is_named(item, step)):
+                return index, None, item
+        raise NoSuchFieldError(str(step), [str(index) for index in range(len(node))])
+    raise NoSuchFieldError(str(step), [])
+
+
+def _is_named(item: Data, step: Named) -> bool:
+    if not isinstance(item, dict) or step.field not in item:
+        return False
+    value = plain(item[step.field])
+    return (value if isinstance(value, str) else json.dumps(value)) == step.value
+
+
+def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[Explained]:
+    """Leaves below a node; a list that replaced another is part of the story of each of its items."""
+    if isinstance(node, dict) and node:
+        for name, child in sorted(node.items(), key=lambda pair: rank(pair[0])):
+            yield from _leaves(child, (*path, str(name)), name if type(name) is Key else key, None)
+    elif isinstance(node, list) and node:
+        under = node.under if type(node) is Items else None
+        for index, child in enumerate(node):
+            yield from _leaves(child, (*path, index), key, under)
+    elif type(key) is Key and not isinstance(node, (Leaf, Items)):
+        # What is empty has no place of its own; who wrote the nearest key wrote it.
+        yield Explained(path, (Word(plain(node), key.layer, key.mark),))
+    else:
+        yield Explained(path, tuple(_words(node, replaced)))
+
+
+def _words(node: Data, replaced: Data) -> Iterator[Word]:
+    while isinstance(node, (Leaf, Items)):
+        yield Word(plain(node), node.layer, node.mark)
+        node, replaced = (node.under, replaced) if node.under is not None else (replaced, None)
+    if node is not None:
+        yield Word(plain(node), _layer_of(node), mark_of(node))
+
+
+def _layer_of(node: Data) -> str:
+    """The layer of the first thing in a node that has one."""
+    if isinstance(node, (Leaf, Key, Items)):
+        return node.layer
+    children = [part for pair in node.items() for part in pair] if isinstance(node, dict) else ()
+    return next(filter(None, map(_layer_of, children)), "")

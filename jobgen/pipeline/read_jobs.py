@@ -1,0 +1,93 @@
+"""Files of jobs/ to jobs: the documents that are well formed, each with what is needed to find it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from jobgen.model.data import Data, Finding, Mark, Problem, bare
+from jobgen.pipeline import config
+from jobgen.pipeline.locate import place
+from jobgen.pipeline.trace import WHOLE, Job, number_of_member
+from jobgen.render.build import is_spec, items_of, raw_faults
+from jobgen.render.expand import Document
+from jobgen.repo import layout
+from jobgen.report.suppress import MARKER, Suppression, suppressions_in
+from jobgen.spec.matrix import misspelt, nonsense
+from jobgen.spec.sweeps import is_sweep, members, outline, strays
+
+# How an expression begins; a file without it need not be looked through.
+_BRACES = b"${{"
+
+
+def jobs_in(
+    paths: Iterable[layout.Entry], findings: list[Finding], comments: list[Suppression] | None = None
+) -> Iterator[Job]:
+    """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
+    for path in paths:
+        file = layout.read(path)
+        if comments is not None:
+            note_comments(file, comments, findings)
+        for position, document in enumerate(config.read_source(file, findings, alike=True).documents):
+            if is_spec(document.data):
+                yield from _spec(document.data, file, position, document.mark, findings)
+            else:
+                yield from _manifests(document.data, file, position, document.mark, findings)
+
+
+def note_comments(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
+    """Keep the comments of a file that silence findings."""
+    if MARKER in file.content:
+        found, faults = suppressions_in(file.content, file.path)
+        comments += found
+        findings += faults
+
+
+def _spec(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+    if data.get("kind") == "Overlay":
+        problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
+        findings.append(place(problem, file.path, mark))
+    elif is_sweep(data):
+        yield from _members(data, file, position, mark, findings)
+    elif config.faults(data, "trainingjob"):
+        findings += config.located(file, position, "trainingjob")
+    elif _BRACES in file.content and any(strays(data)):
+        findings += _placed(file, position, mark, strays)
+    else:
+        yield Job(Document(data, file.path), file, position, WHOLE, mark)
+
+
+def _members(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+    """The jobs that a sweep stands for; where one of them is not well formed, none."""
+    if any(_sweep_faults(data)):
+        findings += _placed(file, position, mark, _sweep_faults)
+        return
+    sweep = str(bare(data["metadata"]["name"]))
+    for index, member in enumerate(members(data, [])):
+        yield Job(Document(member, file.path, sweep), file, position, number_of_member(index), mark)
+
+
+def _sweep_faults(data: Data) -> list[Problem]:
+    """What is wrong with a sweep: first with its matrix, then with what is filled in, then with its members."""
+    matrix = data["spec"]["matrix"]
+    problems = list(misspelt(matrix)) or config.faults(outline(data), "trainingjob") or list(nonsense(matrix))
+    if not problems:
+        made = members(data, problems)
+        problems = problems or [problem for one in made for problem in config.faults(one, "trainingjob")]
+    return problems
+
+
+def _placed(
+    file: layout.File, position: int, mark: Mark, faults: Callable[[Data], Iterable[Problem]]
+) -> Iterator[Finding]:
+    """The faults of one document on their lines, each once, however many members have it."""
+    data = config.marked_document(file, position)
+    return iter(dict.fromkeys(place(problem, file.path, mark) for problem in faults(data)))
+
+
+def _manifests(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+    for item, manifest in enumerate(items_of(data)):
+        job = Job(Document(manifest, file.path), file, position, item, mark)
+        if raw_faults(manifest):
+            findings += [place(problem, file.path, job.place()) for problem in raw_faults(job.marked().data)]
+        else:
+            yield job

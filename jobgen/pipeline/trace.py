@@ -1,0 +1,174 @@
+"""Single jobs walked again with places: the same functions on the same data, whose leaves know their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from jobgen.model.data import Data, Finding, Mark, Problem, mark_of
+from jobgen.model.path import Step, pointer
+from jobgen.pipeline import config
+from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.locate import place
+from jobgen.render.build import facets_of, identity_of, is_spec, items_of, make
+from jobgen.render.expand import Document, Expander, dead_deletions
+from jobgen.repo import layout
+from jobgen.spec.merge import Deletion
+from jobgen.spec.sweeps import member
+from jobgen.yamlio.read import Document as Source
+from jobgen.yamlio.read import read
+
+
+class Job(NamedTuple):
+    """A document of jobs/, or a part of one, with what is needed to find it again in its file."""
+
+    document: Document
+    file: layout.File
+    position: int
+    item: int
+    mark: Mark
+
+    def marked(self) -> Document:
+        """The same document with places."""
+        data = _marked(self.file)[self.position].data
+        return Document(part_of(data, self.item), self.file.path, self.document.sweep)
+
+    def place(self) -> Mark:
+        """Where it begins; an item of a List begins on a line of its own, which only a marked read can tell."""
+        if self.item < 0:
+            return self.mark
+        data = _marked(self.file)[self.position].data
+        return self.mark if items_of(data)[self.item] is data else data["items"].places[self.item]
+
+    def framework(self) -> Mark | None:
+        """Where a spec says its framework, which is what chooses the kind."""
+        spec = self.marked().data.get("spec")
+        return mark_of(spec.get("framework")) if isinstance(spec, dict) else None
+
+
+WHOLE = -1
+"""The number of a job that is a whole document; the items of a List count up from 0, the members of a sweep down."""
+
+
+def number_of_member(index: int) -> int:
+    """The number of a member of a sweep, from its place among the others."""
+    return WHOLE - 1 - index
+
+
+def part_of(data: Data, item: int) -> Data:
+    """The job of that number in a document."""
+    if item == WHOLE:
+        return data
+    return items_of(data)[item] if item > WHOLE else member(data, WHOLE - 1 - item)
+
+
+@lru_cache(maxsize=1)
+def _marked(file: layout.File) -> tuple[Source, ...]:
+    """The documents of a file with places; kept, for the jobs of one file are asked for one after the other."""
+    return read(file.content, file.path, marked=True).documents
+
+
+class Where(NamedTuple):
+    """A job and its environment, by what is needed to find it again."""
+
+    env: str
+    path: str
+    position: int
+    item: int
+
+
+class Traced(NamedTuple):
+    """A job's object with a place on every leaf, and what came up on the way."""
+
+    object: Data
+    problems: list[Problem]
+    deletions: list[Deletion]
+
+
+def _path_to(node: Data, tree: Data) -> tuple[Step, ...]:
+    """The way to a node of an object, found by identity; nothing if it is not there."""
+    if isinstance(tree, (dict, list)):
+        for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            if child is node or key is node:
+                return (key,)
+            below = _path_to(node, child)
+            if below:
+                return (key, *below)
+    return ()
+
+
+def _by_kind(finding: Finding) -> bool:
+    """Whether a finding stands in the description of a kind, which nobody who has a job to mend has written."""
+    return finding.mark.file.startswith("schemas/")
+
+
+class Tracer:
+    """The catalogue and its environments with places, read when first needed."""
+
+    def __init__(self, shelf: Catalogue) -> None:
+        self.shelf = shelf
+        self._marked: Catalogue | None = None
+        self._expanders: dict[str, Expander] = {}
+        self._bare: dict[str, Expander] = {}
+
+    def catalogue(self) -> Catalogue:
+        """The catalogue, with places."""
+        if self._marked is None:
+            self._marked = config.load(self.shelf.root, marked=True, today=self.shelf.today)
+        return self._marked
+
+    def expander(self, env: str) -> Expander:
+        """An environment, with places."""
+        if env not in self._expanders:
+            marked = self.catalogue()
+            self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds), marked.day)
+        return self._expanders[env]
+
+    def _layers_of(self, job: Job, env: str) -> Expander:
+        """The layers of a job: with places, unless nothing of them reaches it, as with most manifests."""
+        if env not in self._bare:
+            shelf = self.shelf
+            self._bare[env] = Expander(shelf.environment(env, []), list(shelf.kinds), shelf.day)
+        expander = self._bare[env]
+        environment = expander.environment
+        untouched = not is_spec(job.document.data) and environment.namespace is None
+        if untouched and not environment.patches_for(facets_of(job.document, expander)):
+            return expander
+        return self.expander(env)
+
+    def _takes(self, job: Job, env: str) -> bool:
+        expander = self.expander(env)
+        return expander.environment.takes(facets_of(job.document, expander))
+
+    def trace(self, job: Job, env: str) -> Traced:
+        """The job walked again in an environment."""
+        expander, document = self._layers_of(job, env), job.marked()
+        traced = Traced(None, [], [])
+        patches = expander.environment.patches_for(facets_of(document, expander))
+        made = make(document, expander, patches, traced.problems, traced.deletions)
+        return traced._replace(object=made)
+
+    def findings(self, job: Job, env: str, judge: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
+        """What is wrong with a job in an environment, or with its object, each on its line."""
+        traced = self.trace(job, env)
+        problems = judge(traced.object) if judge else traced.problems
+        identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
+        begins = job.place() if problems else job.mark
+        found = (place(problem, job.file.path, begins) for problem in problems)
+        return [
+            finding._replace(
+                mark=(job.framework() or begins) if _by_kind(finding) else finding.mark,
+                object=identity,
+                env=env,
+                pointer=pointer(_path_to(problem.node, traced.object)),
+            )
+            for finding, problem in zip(found, problems, strict=True)
+        ]
+
+    def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
+        """Markers that found nothing to delete in any of these jobs, whatever the environment."""
+        environments = list(self.shelf.overlays) or [""]
+        walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
+        deletions = [deletion for walk in walks for deletion in walk.deletions]
+        return [place(problem, "overlays") for problem in dead_deletions(deletions)]

@@ -1,0 +1,176 @@
+"""A role's fields to the pod template that says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.model.data import Data, Problem, as_leaf, bare, derive, mark_of
+from jobgen.model.quantity import canonical
+from jobgen.model.suggest import as_quantity
+
+_CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
+_POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
+_METADATA_FIELDS = frozenset(("labels", "annotations"))
+# Of a security context, what only a container has; everything else is said once for the pod.
+_CONTAINER_SECURITY = frozenset(
+    ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
+)
+_SHM = "shm"
+_SHM_PATH = "/dev/shm"  # noqa: S108
+_MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
+_SHORT_SOURCES = {
+    "pvc": ("persistentVolumeClaim", "claimName"),
+    "configMap": ("configMap", "name"),
+    "secret": ("secret", "secretName"),
+    "hostPath": ("hostPath", "path"),
+}
+
+
+def pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
+    """The pod template of a role; its main container comes first."""
+    container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
+    spec: dict[str, Data] = {"containers": [container]}
+    metadata: dict[str, Data] = {}
+    # Keys are handed on, not spelt anew: they know where they were written.
+    for field, value in fields.items():
+        if field in _CONTAINER_FIELDS:
+            container[field] = value
+        elif field in _POD_FIELDS:
+            spec[field] = value
+        elif field in _METADATA_FIELDS:
+            metadata[field] = value
+        elif field == "env":
+            container[field] = [_env(name, item, problems) for name, item in value.items()]
+        elif field == "resources":
+            container[field] = _resources(value, problems)
+        elif field == "serviceAccount":
+            spec["serviceAccountName"] = value
+    _check_ports(fields.get("ports", ()), problems)
+    _add_security(fields.get("securityContext", {}), container, spec)
+    _add_volumes(fields, container, spec, problems)
+    return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
+
+
+def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
+    if isinstance(value, dict):
+        _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
+        return {"name": as_leaf(name), **value}
+    scalar = bare(value)
+    if isinstance(scalar, bool):
+        return {"name": as_leaf(name), "value": derive(value, "true" if scalar else "false")}
+    return {"name": as_leaf(name), "value": value if isinstance(scalar, str) else derive(value, str(scalar))}
+
+
+def _check_sources(what: str, sources: Data, rule: str, name: str, problems: list[Problem]) -> None:
+    """Layers may each have named a source; merged, they contradict each other."""
+    if isinstance(sources, dict) and len(sources) > 1:
+        listed = " and ".join(f"`{key}`" for key in sources)
+        last = list(sources)[-1]
+        message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
+        problems.append(Problem(rule, message, last if mark_of(last) else name))
+
+
+def _check_ports(ports: Data, problems: list[Problem]) -> None:
+    """Ports merge by number, so two layers can give one name to two of them."""
+    numbers: dict[Data, Data] = {}
+    for port in ports:
+        name = bare(port.get("name"))
+        if name is not None and name in numbers:
+            message = f"`{name}` names two ports, {numbers[name]} and {bare(port['containerPort'])}; delete one of them"
+            problems.append(Problem("conflicting-port", message, port["name"]))
+        numbers[name] = bare(port["containerPort"])
+
+
+def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
+    spelt: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
+    for side in ("limits", "requests"):
+        if side in resources:
+            amounts = resources[side].items()
+            spelt[side] = {name: _amount(name, value, problems) for name, value in amounts}
+    return spelt
+
+
+def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
+    """A quantity in canonical form; whole numbers of devices stay the numbers that everybody writes."""
+    found = bare(value)
+    if isinstance(found, int) and "/" in name:
+        return value
+    return quantity(value, name, problems)
+
+
+def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
+    """A scalar as a canonical quantity."""
+    found = bare(value)
+    spelt = _known.get(found)
+    if spelt is None:
+        text = str(found)
+        spelt = canonical(text)
+        if spelt is None:
+            message = f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`"
+            mend, safe = as_quantity(value)
+            problems.append(Problem("invalid-quantity", message, value, mend=mend, safe=safe))
+            return value
+        if len(_known) < _KNOWN_LIMIT:
+            _known[found] = spelt
+    return derive(value, spelt)
+
+
+_known: dict[str | int | float, str] = {}
+_KNOWN_LIMIT = 10_000
+
+
+def _add_security(context: dict[str, Data], container: dict[str, Data], spec: dict[str, Data]) -> None:
+    own = {key: value for key, value in context.items() if key in _CONTAINER_SECURITY}
+    shared = {key: value for key, value in context.items() if key not in _CONTAINER_SECURITY}
+    if own:
+        container["securityContext"] = own
+    if shared:
+        spec["securityContext"] = shared
+
+
+def _add_volumes(
+    fields: dict[str, Data], container: dict[str, Data], spec: dict[str, Data], problems: list[Problem]
+) -> None:
+    volumes: list[Data] = []
+    mounts: list[Data] = []
+    for name, volume in fields.get("volumes", {}).items():
+        source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
+        _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
+        if not source:
+            message = f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another"
+            problems.append(Problem("missing-field", message, name))
+        volumes.append({"name": as_leaf(name), **dict(_source(source, problems))})
+        mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
+        if "mountPath" in mount:
+            mounts.append({"name": as_leaf(name), **mount})
+        elif mount:
+            problems.append(Problem("missing-field", f"volume `{name}` needs `mountPath`", name))
+    if "shm" in fields:
+        _add_shm(fields["shm"], volumes, mounts, problems)
+    if volumes:
+        spec["volumes"] = volumes
+    if mounts:
+        container["volumeMounts"] = mounts
+
+
+def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: list[Problem]) -> None:
+    size = quantity(wanted, "shm", problems)
+    name = derive(size, _SHM)
+    if any(bare(volume["name"]) == _SHM for volume in volumes):
+        problems.append(Problem("conflicting-volume", "`shm` makes a volume `shm`, and there is one already", wanted))
+    if any(bare(mount["mountPath"]) == _SHM_PATH for mount in mounts):
+        message = f"`shm` is mounted at {_SHM_PATH}, and a volume is mounted there already"
+        problems.append(Problem("conflicting-volume", message, wanted))
+    volumes.append({"name": name, "emptyDir": {"medium": derive(size, "Memory"), "sizeLimit": size}})
+    mounts.append({"name": name, "mountPath": derive(size, _SHM_PATH)})
+
+
+def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:
+    for key, value in source.items():
+        if key in _SHORT_SOURCES and not isinstance(value, dict):
+            name, field = _SHORT_SOURCES[key]
+            yield name, {field: value}
+        elif key == "emptyDir" and "sizeLimit" in value:
+            yield key, {**value, "sizeLimit": quantity(value["sizeLimit"], "sizeLimit", problems)}
+        else:
+            yield key, value

@@ -1,0 +1,28 @@
+"""Setting values in a tree of our own making."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.model.data import Data
+from jobgen.model.path import Named, Step
+
+
+def put(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None:
+    """Set a value in a tree of our own making, opening maps and named list items on the way."""
+    node: Any = tree
+    for step, following in zip(path, (*path[1:], None), strict=True):
+        if isinstance(step, Named):
+            item = next((item for item in node if item.get(step.field) == step.value), None)
+            if item is None:
+                item = {step.field: step.value}
+                node.append(item)
+            node = item
+        elif following is None:
+            # Two of our fields may share a map: what is already there stays.
+            node[step] = (
+                {**node[step], **value} if isinstance(node.get(step), dict) and isinstance(value, dict) else value
+            )
+        else:
+            node[step] = node[step].copy() if step in node else [] if isinstance(following, Named) else {}
+            node = node[step]

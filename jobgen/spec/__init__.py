@@ -1,0 +1,1 @@
+"""Input formats: job specs, overlays, kind descriptions, and how their layers merge."""

@@ -1,0 +1,200 @@
+"""YAML and JSON text to data, exactly as Kubernetes reads it; what is wrong comes back as findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.model.data import Data, Finding, Mark, Severity, bare
+from jobgen.model.lazy_re import pattern
+from jobgen.model.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.yamlio.read.alike import read_alike
+from jobgen.yamlio.read.fast import read_lines
+from jobgen.yamlio.read.scalars import shown
+
+_SEPARATOR = pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+_CONTENT = pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
+# What Go counts as space; Python counts a few control characters more.
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
+_LINE_OF_SPACE = pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
+
+
+class Document(NamedTuple):
+    """One document of a file: its data and where it begins."""
+
+    data: Data
+    mark: Mark
+
+
+class Source(NamedTuple):
+    """A file that has been read: its documents, and what is wrong with its text."""
+
+    file: str
+    documents: tuple[Document, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def read(content: bytes, file: str, *, marked: bool = False, alike: bool = False) -> Source:
+    """All documents of a file; with `marked`, every key and scalar carries its place.
+
+    With `alike`, documents may share the parts in which they are the same.
+    """
+    findings: list[Finding] = []
+    documents: list[Document] = []
+    for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked, alike=alike):
+        if len(findings) > MAX_FAULTS:
+            findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].mark)]
+            break
+        if bare(data) is None:
+            continue
+        if isinstance(data, dict):
+            documents.append(Document(data, mark))
+        else:
+            found = "a list" if isinstance(data, list) else shown(_json_word(bare(data)))
+            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", mark))
+    return Source(file, tuple(documents), tuple(findings))
+
+
+def _json_word(value: Data) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
+    """The text without its byte order mark; kubectl alone also takes UTF-16, and mends what is not UTF-8."""
+    if len(content) > MAX_BYTES:
+        message = f"`{len(content)}` bytes are too many for a manifest; the limit is {MAX_BYTES}"
+        findings.append(_error("file-too-large", message, Mark(file)))
+        return ""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Mark(file)))
+        return ""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8")
+        place = Mark(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        message = f"byte `0x{content[error.start]:02x}` is not UTF-8; save the file as UTF-8 text"
+        findings.append(_error("invalid-encoding", message, place))
+        return ""
+
+
+def _documents(
+    text: str, file: str, findings: list[Finding], *, marked: bool, alike: bool
+) -> Iterator[tuple[Data, Mark]]:
+    """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
+    line, column = 1, 0
+    # As far as kubectl looks to tell JSON from YAML.
+    if text[:4096].lstrip(_SPACE).startswith("{"):
+        stream = _json_stream(text, file, findings, marked=marked)
+        yield from stream.documents
+        if stream.rest is None:
+            return
+        line += text.count("\n", 0, stream.rest)
+        column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
+        text = text[stream.rest :]
+    for chunk in _chunks(text.replace("\r\n", "\n"), line, column, file, findings):
+        yield _document(chunk, file, findings, marked=marked, alike=alike), _beginning(chunk, file)
+
+
+class _Stream(NamedTuple):
+    """The JSON at the beginning of a text, and where YAML goes on, if it does."""
+
+    documents: list[tuple[Data, Mark]]
+    rest: int | None = None
+
+
+def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool) -> _Stream:
+    """JSON values as long as there are any; behind the first, but not behind more, YAML may follow."""
+    from jobgen.yamlio.read.json_text import NotJsonError, Stream
+
+    stream = Stream(text, file, marked=marked)
+    documents: list[tuple[Data, Mark]] = []
+    try:
+        for value in stream:
+            findings += value.findings
+            documents.append((value.data, value.mark))
+    except NotJsonError as error:
+        rest = _LINE_OF_SPACE.match(text, stream.at)
+        assert rest is not None
+        # kubectl's switch to YAML looks four bytes ahead, and fails where there are fewer.
+        ahead = rest.end() - rest[0].endswith("\n")
+        if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
+            return _Stream(documents, rest.end())
+        found = text[error.at :].partition("\n")[0]
+        message = f"not JSON at {shown(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
+        findings.append(_error("yaml-syntax", message, stream.mark(error.at, error.at)))
+    return _Stream(documents)
+
+
+class _Chunk(NamedTuple):
+    """The text of one document, where it begins, and whether its separator is part of it."""
+
+    text: str
+    line: int
+    column: int
+    opened: bool
+
+
+def _chunks(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
+    """The text between separator lines, as kubectl cuts it."""
+    start = 0
+    # A separator behind a document only ends it; one behind nothing opens the next.
+    opened = False
+    # Most files hold one document, and looking for dashes is cheaper than looking for separators.
+    separated = text.startswith("---") or "\n---" in text
+    for match in _SEPARATOR.finditer(text) if separated else ():
+        chunk = text[start : match.start()]
+        yield _Chunk(chunk, line, column, opened)
+        line += chunk.count("\n")
+        opened = not chunk and not opened
+        if problem := _separator_problem(match[0][3:], opens=opened):
+            findings.append(_error("invalid-separator", problem, Mark(file, line, 4 if chunk else column + 4)))
+        line, column = line + 1, 0
+        start = match.end()
+    rest = text[start:]
+    yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, column, opened)
+
+
+def _separator_problem(after: str, *, opens: bool) -> str:
+    """Why Kubernetes does not take the rest of a separator line, or nothing."""
+    word = after.strip(_SPACE)
+    if word and not word.startswith("#"):
+        return f"{shown(word)} follows a document separator; Kubernetes takes only a comment there"
+    if opens and after[:1] not in _BEHIND_SEPARATOR:
+        return f"{shown(after.rstrip())} touches the document separator; leave a space between them"
+    return ""
+
+
+def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool, alike: bool) -> Data:
+    if not marked:
+        sure, data = read_alike(chunk.text) if alike else read_lines(chunk.text)
+        if sure:
+            return data
+    # The exact reader brings in the YAML library; most runs never need it.
+    from jobgen.yamlio.read.exact import compose
+
+    text, line, column = chunk.text, chunk.line, chunk.column
+    if chunk.opened:
+        text, line = f"---\n{text}", line - 1
+    elif text.startswith("\ufeff"):
+        # Go skips a byte order mark at the very beginning of a document.
+        text, column = text[1:], column + 1
+    data, found = compose(text, file, line, column, marked=marked)
+    findings += found
+    return data
+
+
+def _beginning(chunk: _Chunk, file: str) -> Mark:
+    """Where the document begins, behind comments and space."""
+    match = _CONTENT.match(chunk.text)
+    assert match is not None
+    lines = match[0].count("\n")
+    column = match.end() - (match[0].rfind("\n") + 1) + (0 if lines else chunk.column)
+    return Mark(file, chunk.line + lines, column + 1)
+
+
+def _error(rule: str, message: str, mark: Mark) -> Finding:
+    return Finding(rule, "yaml", Severity.ERROR, message, mark)

@@ -1,0 +1,239 @@
+"""JSON text: the values of a stream one after the other, as kubectl takes them from a file that begins with `{`."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
+from jobgen.model.lazy_re import pattern
+from jobgen.model.limits import MAX_DEPTH
+from jobgen.yamlio.read.scalars import shown, through_json
+
+_SPACE = pattern(r"[ \t\r\n]*")
+_TOKEN = pattern(
+    r"""[ \t\r\n]*(?:([\[\]{},:])
+    |("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
+    |(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
+    |(true|false|null))""",
+    re.VERBOSE,
+)
+_WORDS = {"true": True, "false": False, "null": None}
+_SURROGATE = pattern("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = pattern(r"\\u[dD][89a-fA-F]")
+_INT64 = range(-(2**63), 2**63)
+
+
+class Value(NamedTuple):
+    """One value of a stream: its data, what is wrong with it, and where it stands."""
+
+    data: Data
+    findings: list[Finding]
+    mark: Mark
+
+
+class NotJsonError(Exception):
+    """The text is not JSON from here on."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+class _NotSimpleError(ValueError):
+    """The quick decoder has met what the exact one must look at."""
+
+
+class Stream:
+    """The values of a text one after the other; NotJsonError where the next is none."""
+
+    def __init__(self, text: str, file: str, *, marked: bool) -> None:
+        self.text = text
+        self.file = file
+        self.marked = marked
+        self.at = 0
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def __iter__(self) -> Iterator[Value]:
+        while (start := _skip_space(self.text, self.at)) < len(self.text):
+            data, findings, end = self.quickly(start) or _Reader(self, start).read()
+            self.at = end
+            yield Value(data, findings, self.mark(start, end))
+
+    def quickly(self, start: int) -> tuple[Data, list[Finding], int] | None:
+        """A value that needs no places and has nothing remarkable in it."""
+        if self.marked:
+            return None
+        try:
+            data, end = _QUICK.raw_decode(self.text, start)
+        except (ValueError, RecursionError):
+            return None
+        shallow = self.text.count("[", start, end) + self.text.count("{", start, end) <= MAX_DEPTH
+        return (data, [], end) if shallow and not _ESCAPED_SURROGATE.search(self.text, start, end) else None
+
+    def mark(self, start: int, end: int) -> Mark:
+        """The place of a part of the text."""
+        first, last = (bisect_right(self.line_starts, at) for at in (start, end))
+        begins, ends = self.line_starts[first - 1], self.line_starts[last - 1]
+        return Mark(self.file, first, start - begins + 1, last, end - ends + 1)
+
+
+def _skip_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    assert space is not None
+    return space.end()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise _NotSimpleError
+    return mapping
+
+
+def _whole(digits: str) -> Any:
+    # What has more digits fits no integer, and Python converts only so many.
+    number = int(digits) if len(digits) < 40 else None
+    return number if number is not None and number in _INT64 else _finite(digits)
+
+
+def _finite(digits: str) -> Any:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise _NotSimpleError
+    return through_json(number)
+
+
+def _no_constant(name: str) -> Any:
+    raise _NotSimpleError(name)
+
+
+_QUICK = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+
+
+class _Reader:
+    """Reads a value token by token; a level of nesting is a level of calls, and there are not many."""
+
+    def __init__(self, stream: Stream, start: int) -> None:
+        self.text = stream.text
+        self.mark = stream.mark
+        self.marked = stream.marked
+        self.at = start
+        self.depth = 0
+        self.findings: list[Finding] = []
+        self.usable = True
+
+    def read(self) -> tuple[Data, list[Finding], int]:
+        data = self.value(self.token())
+        return data if self.usable else None, self.findings, self.at
+
+    def token(self) -> re.Match[str]:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            raise NotJsonError(_skip_space(self.text, self.at))
+        self.at = match.end()
+        return match
+
+    def value(self, token: re.Match[str]) -> Data:
+        sign, string, number, word = token.groups()
+        if sign == "{":
+            return self.nested(token, self.mapping)
+        if sign == "[":
+            return self.nested(token, self.sequence)
+        if sign:
+            raise NotJsonError(self.at - 1)
+        if string:
+            return self.leaf(_string(string), token, 2)
+        return self.leaf(self.number(token) if number else _WORDS[word], token, 3 if number else 4)
+
+    def nested(self, token: re.Match[str], read: Callable[[], Data]) -> Data:
+        self.depth += 1
+        if self.depth == MAX_DEPTH + 1:
+            self.error("nesting-too-deep", token.start(1), f"this is nested more than `{MAX_DEPTH}` levels deep")
+        data = read() if self.depth <= MAX_DEPTH else self.skipped()
+        self.depth -= 1
+        return data
+
+    def mapping(self) -> Data:
+        items: dict[str, Any] = {}
+        seen: dict[str, Mark] = {}
+        token = self.token()
+        while token[1] != "}":
+            if not token[2]:
+                raise NotJsonError(_skip_space(self.text, token.start()))
+            key, mark = _string(token[2]), self.mark(token.start(2), token.end(2))
+            self.expect(":")
+            if key in seen:
+                self.duplicate(key, mark, seen[key])
+                del items[key]
+            seen[key] = mark
+            items[Key.at(key, mark) if self.marked else key] = self.value(self.token())
+            token = self.after_item("}")
+        return items
+
+    def sequence(self) -> Data:
+        items: list[Any] = Items([], self.mark(self.at - 1, self.at)) if self.marked else []
+        token = self.token()
+        if token[1] != "]":
+            self.item(token, items)
+            while self.expect(",]") == ",":
+                self.item(self.token(), items)
+        return items
+
+    def item(self, token: re.Match[str], items: list[Any]) -> None:
+        if isinstance(items, Items):
+            items.places.append(self.mark(*token.span(token.lastindex or 0)))
+        items.append(self.value(token))
+
+    def after_item(self, end: str) -> re.Match[str]:
+        """The token of the next key, or of the end."""
+        token = self.token()
+        if token[1] == end:
+            return token
+        if token[1] != ",":
+            raise NotJsonError(_skip_space(self.text, token.start()))
+        token = self.token()
+        if token[1] == end:
+            raise NotJsonError(token.start(1))
+        return token
+
+    def expect(self, signs: str) -> str:
+        token = self.token()
+        if not token[1] or token[1] not in signs:
+            raise NotJsonError(_skip_space(self.text, token.start()))
+        return token[1]
+
+    def skipped(self) -> Data:
+        """Past a collection that is nested too deep to be of use to anybody."""
+        depth = 1
+        while depth:
+            sign = self.token()[1]
+            depth += (sign in ("{", "[")) - (sign in ("}", "]"))
+        return None
+
+    def number(self, token: re.Match[str]) -> Any:
+        try:
+            return _finite(token[3]) if set(token[3]) & set(".eE") else _whole(token[3])
+        except _NotSimpleError:
+            self.error("non-finite-number", token.start(3), f"{shown(token[3])} is too large for a number")
+            return None
+
+    def leaf(self, value: Any, token: re.Match[str], group: int) -> Data:
+        return Leaf(value, self.mark(token.start(group), token.end(group))) if self.marked else value
+
+    def error(self, rule: str, at: int, message: str) -> None:
+        self.usable = False
+        self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.mark(at, at + 1)))
+
+    def duplicate(self, key: str, mark: Mark, first: Mark) -> None:
+        message = f"{shown(key)} is set twice in one mapping; Kubernetes would keep only this one"
+        related = (Related(first, "first set here"),)
+        self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, mark, related=related))
+
+
+def _string(token: str) -> str:
+    """A string without its quotes; half a surrogate pair is what Go makes of it."""
+    return _SURROGATE.sub("\ufffd", json.loads(token))
