@@ -43,10 +43,10 @@ def main() -> None:
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     ratios: list[float] = []
-    for entry in layout.loose(folder, "."):
+    for entry in layout.find_manifests(folder, "."):
         results = list(collected([entry], kinds))
         for each in results:
-            verdict = judged.get(each.mark.file, "")
+            verdict = judged.get(each.location.file, "")
             if isinstance(each, Refused):
                 unknown = "not a kind" in each.reason or "not YAML" in each.reason or "no `kind`" in each.reason
                 tally["unknown kind or not YAML" if unknown else "refused"] += 1

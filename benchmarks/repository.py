@@ -237,10 +237,10 @@ def write_files(folder: Path, texts: Iterator[str]) -> None:
     """Each text in a file of its own."""
     folder.mkdir(parents=True)
     for number, text in enumerate(texts):
-        shelf = folder / f"{number // A_FOLDER:03d}"
+        project = folder / f"{number // A_FOLDER:03d}"
         if number % A_FOLDER == 0:
-            shelf.mkdir()
-        (shelf / f"bert-{number:06d}.yaml").write_text(text)
+            project.mkdir()
+        (project / f"bert-{number:06d}.yaml").write_text(text)
 
 
 def main() -> None:

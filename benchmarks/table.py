@@ -28,7 +28,7 @@ from promise import Row
 from repository import ALIKE, write_manifests
 from stopwatch import warm_up
 
-from jobgen.check.checker import Judge
+from jobgen.check.checker import Checker
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -45,8 +45,8 @@ def checks() -> Row:
     with tempfile.TemporaryDirectory() as home:
         write_manifests(Path(home, "manifests"), 1, ALIKE)
         content = Path(home, lint.ONE).read_bytes()
-        shelf = config.load(Path(home))
-    judge = Judge(Path(home), shelf.kinds, Cluster())
+        project = config.load(Path(home))
+    judge = Checker(Path(home), project.kinds, Cluster())
     made = read(content, "one").documents[0].data
     manifest = judge.manifest(made)
     best = 1.0

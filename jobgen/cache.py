@@ -61,25 +61,25 @@ def _stamped(path: str, status: os.stat_result) -> str:
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
-def switch_on(folder: Path | None, salt: str) -> None:
+def enable(folder: Path | None, salt: str) -> None:
     """Remember from now on; what another jobgen or another Python has made is told apart by the salt."""
     global _folder, _salt  # noqa: PLW0603 -- one for the process: it changes how fast things are, never what they are
     _folder = str(folder or "")
     _salt = f"{salt} {sys.version}".encode()
 
 
-def switch_off() -> None:
+def disable() -> None:
     """Remember nothing, and look nothing up."""
     global _folder  # noqa: PLW0603
     _folder = ""
 
 
-def is_on() -> bool:
+def is_enabled() -> bool:
     """Whether anything is remembered."""
     return bool(_folder)
 
 
-def key_of(*parts: bytes | str) -> str:
+def make_key(*parts: bytes | str) -> str:
     """A name for what is made of these parts."""
     digest = blake2b(_salt, digest_size=_DIGEST)
     for part in parts:
@@ -89,7 +89,7 @@ def key_of(*parts: bytes | str) -> str:
     return digest.hexdigest()
 
 
-def recall(key: str) -> bytes | None:
+def get(key: str) -> bytes | None:
     """What was kept under a key, if it is still what it was."""
     if not _folder:
         return None
@@ -102,7 +102,7 @@ def recall(key: str) -> bytes | None:
     return content if blake2b(content, digest_size=_DIGEST).digest() == digest else None
 
 
-def keep(key: str, content: bytes) -> None:
+def put(key: str, content: bytes) -> None:
     """Keep something under a key; where that cannot be done, it is made again next time."""
     if not _folder:
         return

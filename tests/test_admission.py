@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jobgen.check.admission import pod_problems
 from jobgen.check.admission.rules import RULES
-from jobgen.model.data import mark_of, plain
+from jobgen.model.data import location_of, untraced
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
@@ -40,7 +40,7 @@ def test_a_problem_stands_on_the_line_that_is_to_blame(case):
     )
     problems = [problem for template in templates(case) for problem in pod_problems(template, None, POD)]
 
-    assert Counter((mark_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"pod"}
 
 
@@ -65,7 +65,7 @@ def test_a_message_says_what_is_true_in_one_line():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_bare_and_traced_templates_are_refused_for_the_same(case):
     for template in templates(case):
-        bare = plain(template)
+        bare = untraced(template)
 
         assert found(template) == found(bare) == found(bare)
 
@@ -154,7 +154,7 @@ def test_no_tree_breaks_the_checks(tree, policy):
 @settings(max_examples=250, deadline=None)
 def test_no_wrong_type_in_a_right_place_breaks_the_checks(data):
     case = data.draw(st.sampled_from(CASES))
-    template = plain(data.draw(st.sampled_from(templates(case))))
+    template = untraced(data.draw(st.sampled_from(templates(case))))
     spoil(template, data)
 
     list(pod_problems(template, data.draw(SCALARS), POD))

@@ -2,11 +2,11 @@
 
 import pytest
 
-from jobgen.k8s.command_line import launches, spoken, values
+from jobgen.k8s.command_line import launches, parse_command, values
 
 
 def calls(*words):
-    return [(call.processes.text if call.processes else None, call.bound) for call in launches(spoken(words))]
+    return [(call.processes.text if call.processes else None, call.bound) for call in launches(parse_command(words))]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,8 @@ def test_calls_of_mpirun(words, found):
 
 
 def test_values_of_an_option():
-    words = spoken(["torchrun", "--nproc_per_node=2", "--nproc-per-node", "4", "-nproc-per-node", "--nproc_per_node"])
+    words = parse_command(
+        ["torchrun", "--nproc_per_node=2", "--nproc-per-node", "4", "-nproc-per-node", "--nproc_per_node"]
+    )
 
     assert [word.text for word in values(words, "nproc-per-node")] == ["2", "4"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.check.checker import Judge
+from jobgen.check.checker import Checker
 from jobgen.cli.commands.schema import import_crds, list_kinds, print_schema, write_editor_files
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
@@ -20,7 +20,7 @@ REFUSED = [(rule, spec) for rule, specs in OBJECTS["refused"].items() for spec i
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Checker:
     root = tmp_path_factory.mktemp("repository")
     shutil.copy(CASES / "dance.yaml", root)
     result = import_crds(root, [root / "dance.yaml"])
@@ -28,7 +28,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     assert result.code == 0
     assert result.err == "schemas/example.com/dance_v1.json written\n"
     assert [path.name for path in root.glob("schemas/example.com/*")] == ["dance_v1.json"]
-    return Judge(root, (), Cluster())
+    return Checker(root, (), Cluster())
 
 
 def dance(spec: dict) -> dict:
@@ -36,13 +36,13 @@ def dance(spec: dict) -> dict:
 
 
 @pytest.mark.parametrize("spec", OBJECTS["accepted"], ids=json.dumps)
-def test_what_the_crd_accepts_is_accepted(judge, spec):
-    assert judge(dance(spec)) == []
+def test_what_the_crd_accepts_is_accepted(checker, spec):
+    assert checker(dance(spec)) == []
 
 
 @pytest.mark.parametrize(("rule", "spec"), REFUSED, ids=json.dumps)
-def test_what_the_crd_refuses_is_refused(judge, rule, spec):
-    assert [problem.rule for problem in judge(dance(spec))] == [rule]
+def test_what_the_crd_refuses_is_refused(checker, rule, spec):
+    assert [problem.rule for problem in checker(dance(spec))] == [rule]
 
 
 def test_what_is_no_crd_is_told(tmp_path):
@@ -54,13 +54,14 @@ def test_what_is_no_crd_is_told(tmp_path):
 
 
 def test_kinds_are_listed_and_printed(tmp_path):
-    shelf = config.load(tmp_path)
-    printed = json.loads(print_schema(shelf, "pytorchjob").out)
+    project = config.load(tmp_path)
+    printed = json.loads(print_schema(project, "pytorchjob").out)
 
-    assert "kubeflow.org/v1                PyTorchJob              kubeflow\n" in list_kinds(shelf).out
+    assert "kubeflow.org/v1                PyTorchJob              kubeflow\n" in list_kinds(project).out
     assert printed["title"] == "PyTorchJob"
     assert (
-        print_schema(shelf, "PyTorchJobs").err == "jobgen: there is no kind `PyTorchJobs`; did you mean `PyTorchJob`?\n"
+        print_schema(project, "PyTorchJobs").err
+        == "jobgen: there is no kind `PyTorchJobs`; did you mean `PyTorchJob`?\n"
     )
 
 

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from jobgen.diff.immutability import refusals
-from jobgen.diff.operator_behavior import LAWS, Effect, State, verdict
+from jobgen.diff.operator_behavior import LAWS, Effect, JobState, verdict
 
 
 def state_of(law):
     """A job that the law speaks of."""
     operator = law.operators.split()[0] if law.operators else "nobody"
     kind = law.kinds.split()[0] if law.kinds else "Thing"
-    return State(
+    return JobState(
         operator,
         kind,
         law.span.since,
@@ -33,21 +33,21 @@ def test_no_law_stands_in_the_shadow_of_another(law):
 @pytest.mark.parametrize(
     ("place", "state", "effect"),
     [
-        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", "1.7.0"), Effect.IN_PLACE),
-        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", "1.8.0"), Effect.REJECTED),
-        ("spec/runPolicy/schedulingPolicy/queue", State("training-operator", "TFJob", both=False), Effect.IN_PLACE),
-        ("spec/runPolicy/managedBy", State("training-operator", "PyTorchJob", "1.9.0"), Effect.IN_PLACE),
-        ("spec/runPolicy/managedBy", State("training-operator", "TFJob", "1.9.0"), Effect.REJECTED),
-        ("spec/runPolicy/backoffLimit", State("training-operator", "TFJob"), Effect.IN_PLACE),
-        ("spec/runPolicy/backoffLimit", State("mpi-operator", "MPIJob"), Effect.NO_EFFECT),
-        ("role/template/spec/volumes", State("training-operator", "TFJob", queued=True), Effect.NO_EFFECT),
-        ("role/template/spec/volumes", State("training-operator", "TFJob", suspended=True), Effect.IN_PLACE),
-        ("spec/template/spec", State("-", "Job"), Effect.REJECTED),
-        ("spec/resources/requests/storage", State("-", "PersistentVolumeClaim"), Effect.IN_PLACE),
-        ("spec/accessModes", State("-", "PersistentVolumeClaim"), Effect.REJECTED),
-        ("spec/template", State("-", "Deployment"), Effect.RESTART),
-        ("data/x", State("-", "ConfigMap"), Effect.IN_PLACE),
-        ("role/template/spec", State("somebody", "TheirJob"), Effect.NO_EFFECT),
+        ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", "1.7.0"), Effect.IN_PLACE),
+        ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", "1.8.0"), Effect.REJECTED),
+        ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", both=False), Effect.IN_PLACE),
+        ("spec/runPolicy/managedBy", JobState("training-operator", "PyTorchJob", "1.9.0"), Effect.IN_PLACE),
+        ("spec/runPolicy/managedBy", JobState("training-operator", "TFJob", "1.9.0"), Effect.REJECTED),
+        ("spec/runPolicy/backoffLimit", JobState("training-operator", "TFJob"), Effect.IN_PLACE),
+        ("spec/runPolicy/backoffLimit", JobState("mpi-operator", "MPIJob"), Effect.NO_EFFECT),
+        ("role/template/spec/volumes", JobState("training-operator", "TFJob", queued=True), Effect.NO_EFFECT),
+        ("role/template/spec/volumes", JobState("training-operator", "TFJob", suspended=True), Effect.IN_PLACE),
+        ("spec/template/spec", JobState("-", "Job"), Effect.REJECTED),
+        ("spec/resources/requests/storage", JobState("-", "PersistentVolumeClaim"), Effect.IN_PLACE),
+        ("spec/accessModes", JobState("-", "PersistentVolumeClaim"), Effect.REJECTED),
+        ("spec/template", JobState("-", "Deployment"), Effect.RESTART),
+        ("data/x", JobState("-", "ConfigMap"), Effect.IN_PLACE),
+        ("role/template/spec", JobState("somebody", "TheirJob"), Effect.NO_EFFECT),
     ],
 )
 def test_the_table_says(place, state, effect):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.cli.commands.explain import explain_job
-from jobgen.model.data import Mark, plain
+from jobgen.model.data import Location, untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.provenance import explain
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.trace import Tracer
-from jobgen.render.build import facets_of, make
+from jobgen.render.build import build_object, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
 from jobgen.spec.merge import LIST_KEYS
@@ -318,37 +318,39 @@ OTHER_WORDS = {
 
 def told(root):
     """Every leaf of every object in every environment, with the words about it: who, where, what."""
-    shelf = config.load(root)
-    tracer = Tracer(shelf)
+    project = config.load(root)
+    tracer = Tracer(project)
     return {
         (env, job.file.path, job.position, job.item, entry.path): entry.words
-        for env, job, expander in walks(root, shelf, tracer.expander)
+        for env, job, expander in walks(root, project, tracer.expander)
         for entry in explain(tracer.trace(job, env).object or {}, ())
     }
 
 
 def rendered(root):
     """Every leaf of every object in every environment, as it is."""
-    shelf = config.load(root)
+    project = config.load(root)
     expanders = {}
     leaves = {}
     for env, job, expander in walks(
-        root, shelf, lambda env: expanders.setdefault(env, Expander(shelf.environment(env, []), list(shelf.kinds)))
+        root,
+        project,
+        lambda env: expanders.setdefault(env, Expander(project.environment(env, []), list(project.kinds))),
     ):
-        patches = expander.environment.patches_for(facets_of(job.document, expander))
-        made = make(job.document, expander, patches, [], [])
+        patches = expander.environment.patches_for(job_attributes(job.document, expander))
+        made = build_object(job.document, expander, patches, [], [])
         for entry in explain(made or {}, ()):
             leaves[env, job.file.path, job.position, job.item, entry.path] = json.dumps(
-                plain(leaf_at(made, entry.path))
+                untraced(leaf_at(made, entry.path))
             )
     return leaves
 
 
-def walks(root, shelf, expander_of):
+def walks(root, project, expander_of):
     for job in jobs_in(layout.jobs(root), []):
-        for env in shelf.overlays or [""]:
+        for env in project.overlays or [""]:
             expander = expander_of(env)
-            if expander.environment.takes(facets_of(job.document, expander)):
+            if expander.environment.takes(job_attributes(job.document, expander)):
                 yield env, job, expander
 
 
@@ -369,23 +371,23 @@ def prove(root):
     assert set(words) == set(before), "both walks make the same object"
     setting, losing = {}, {}
     for leaf, [last, *others] in words.items():
-        assert last.mark or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
+        assert last.location or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
         # Of a list or a map only what is in it can be changed.
         if last.value not in ({}, []):
-            whole_file = last.mark and not last.mark.end_line
-            setting.setdefault(Mark(last.mark.file) if whole_file else last.mark, set()).add(leaf)
-        losing.update((word.mark, set()) for word in others if not isinstance(word.value, (dict, list)))
+            whole_file = last.location and not last.location.end_line
+            setting.setdefault(Location(last.location.file) if whole_file else last.location, set()).add(leaf)
+        losing.update((word.location, set()) for word in others if not isinstance(word.value, (dict, list)))
     broken = []
-    for mark, leaves in {**losing, **setting}.items():
-        if mark is None:
+    for location, leaves in {**losing, **setting}.items():
+        if location is None:
             continue
-        if not mark.end_line:
-            after = rendered_elsewhere(root, mark.file)
+        if not location.end_line:
+            after = rendered_elsewhere(root, location.file)
             changed = {leaf for leaf in before.keys() | after.keys() if before.get(leaf) != after.get(leaf)}
-            broken += [(str(mark), sorted(map(shown, changed ^ leaves)))] if changed != leaves else []
+            broken += [(str(location), sorted(map(shown, changed ^ leaves)))] if changed != leaves else []
             continue
-        path = root / mark.file
-        start, end = span_of(mark, texts[path])
+        path = root / location.file
+        start, end = span_of(location, texts[path])
         text = texts[path][start:end]
         path.write_text(texts[path][:start] + another(text) + texts[path][end:], "utf-8")
         after = rendered(root)
@@ -399,7 +401,7 @@ def prove(root):
             if not is_excused(leaf, expected, words, before, after, repeated=repeated)
         }
         if surplus or expected - changed:
-            broken.append((str(mark), sorted(map(shown, surplus)), sorted(map(shown, expected - changed))))
+            broken.append((str(location), sorted(map(shown, surplus)), sorted(map(shown, expected - changed))))
     return broken
 
 
@@ -412,11 +414,11 @@ def rendered_elsewhere(root, file):
     return {(env, file if path == there else path, *leaf): value for (env, path, *leaf), value in leaves.items()}
 
 
-def span_of(mark, text):
+def span_of(location, text):
     """Where the scalar at a place begins and ends."""
     lines = text.splitlines(keepends=True)
-    start = sum(map(len, lines[: mark.line - 1])) + mark.column - 1
-    return start, sum(map(len, lines[: mark.end_line - 1])) + mark.end_column - 1
+    start = sum(map(len, lines[: location.line - 1])) + location.column - 1
+    return start, sum(map(len, lines[: location.end_line - 1])) + location.end_column - 1
 
 
 def is_excused(leaf, expected, words, before, after, *, repeated):
@@ -467,7 +469,7 @@ def test_every_place_of_a_case_sets_what_it_is_told_to_set(path, tmp_path):
 
 def copy_kinds(root):
     """Kinds too are files whose places are told: those in use are read over what is shipped, and before its own."""
-    files = {word.mark.file for words in told(root).values() for word in words if word.mark}
+    files = {word.location.file for words in told(root).values() for word in words if word.location}
     for file in files:
         if not (root / file).exists():
             copy = root / file.replace("schemas/", "schemas/0/")

@@ -18,7 +18,7 @@ from jobgen.check.rule_docs import documented
 from jobgen.cli.commands.fix import Mended, fixed, put_in_place
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import Asked
+from jobgen.cli.commands.scope import LintRequest
 from jobgen.model.data import Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
@@ -53,10 +53,10 @@ def fixed_files(transcript):
 
 
 def found(folder, *paths):
-    return lint(Asked(folder, paths, today=TODAY)).findings
+    return lint(LintRequest(folder, paths, today=TODAY)).findings
 
 
-def mend(folder, *paths, fix="safe", diff=False):
+def fix_steps(folder, *paths, fix="safe", diff=False):
     return lint_paths(folder, paths, (), format_="text", fix=fix, diff=diff, today=TODAY)
 
 
@@ -66,8 +66,8 @@ def errors(findings):
 
 def rendered(folder):
     """The objects of all environments, as far as they can be made."""
-    shelf = config.load(folder)
-    return "".join(f"# {made.env}\n{to_yaml(made.object)}" for made in Run(shelf, shelf.environments()))
+    project = config.load(folder)
+    return "".join(f"# {made.env}\n{to_yaml(made.object)}" for made in Run(project, project.environments()))
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_unsafe_fix_of_an_example_adds_no_errors(rule, case, tmp_path):
     mend(tmp_path, fix="unsafe")
     first = files_below(tmp_path)
     now = found(tmp_path)
-    mend(tmp_path, fix="unsafe")
+    fix_steps(tmp_path, fix="unsafe")
 
     assert not errors(now) - errors(then)
     assert [finding for finding in now if finding.fixable] == []
@@ -179,7 +179,7 @@ def loose(tmp_path):
 
 def test_fix_of_one_file_leaves_others_alone(loose):
     (loose / "other.yaml").write_text(JOB.replace("bert", "other"))
-    mend(loose, "bert.yaml")
+    fix_steps(loose, "bert.yaml")
 
     assert (loose / "bert.yaml").read_text() == MENDED
     assert "always" in (loose / "other.yaml").read_text()
@@ -187,7 +187,7 @@ def test_fix_of_one_file_leaves_others_alone(loose):
 
 def test_fix_writes_through_a_symlink(loose):
     (loose / "link.yaml").symlink_to("bert.yaml")
-    mend(loose, "link.yaml")
+    fix_steps(loose, "link.yaml")
 
     assert (loose / "link.yaml").is_symlink()
     assert (loose / "bert.yaml").read_text() == MENDED
@@ -195,7 +195,7 @@ def test_fix_writes_through_a_symlink(loose):
 
 def test_read_only_file_is_not_fixed(loose):
     (loose / "bert.yaml").chmod(0o444)
-    told = mend(loose, "bert.yaml")
+    told = fix_steps(loose, "bert.yaml")
 
     assert "bert.yaml may not be written; left alone\n" in told.err
     assert (loose / "bert.yaml").read_text() == JOB
@@ -203,7 +203,7 @@ def test_read_only_file_is_not_fixed(loose):
 
 def test_fix_keeps_file_permissions(loose):
     (loose / "bert.yaml").chmod(0o640)
-    mend(loose, "bert.yaml")
+    fix_steps(loose, "bert.yaml")
 
     assert (loose / "bert.yaml").stat().st_mode & 0o777 == 0o640
 
@@ -224,7 +224,7 @@ def test_anchored_value_is_not_fixed(loose):
         "    Master:\n    Worker:", "    Master:", 1
     )
     (loose / "bert.yaml").write_text(text)
-    mend(loose, "bert.yaml")
+    fix_steps(loose, "bert.yaml")
 
     assert [finding.rule for finding in found(loose, "bert.yaml")].count("unsupported-value") == 2
     assert (loose / "bert.yaml").read_text() == text
@@ -255,7 +255,7 @@ def test_derived_value_is_not_fixed(tmp_path):
     text = f"{job}  image: a:1\n  resources: {{requests: {{gpu: 1}}}}\n"
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text(text)
-    mend(tmp_path, fix="unsafe")
+    fix_steps(tmp_path, fix="unsafe")
 
     assert "missing-resource-limit" in {finding.rule for finding in found(tmp_path)}
     assert (tmp_path / "jobs/a.yaml").read_text() == text
@@ -266,7 +266,7 @@ def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
     text = JOB.replace("replicas: 1", 'replicas: "1"').replace("always", "Always").replace("bert", "7bert.a")
     text = text.replace("name: pytorch", "name: other").replace("Master", "Chief")
     (loose / "much.yaml").write_text(text)
-    told = mend(loose)
+    told = fix_steps(loose)
 
     assert "much.yaml was not mended in full: it would show more errors than before\n" in told.err
     assert (loose / "much.yaml").read_text() == text
@@ -277,7 +277,7 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     text = JOB.replace("kubeflow.org/v1", "kubeflow.org/v1beta2").replace("always", "Always").replace("Master", "Chief")
     text = text.replace("bert", "7.bert")
     (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
-    told = mend(loose, fix="unsafe")
+    told = fix_steps(loose, fix="unsafe")
 
     assert "old.yaml was not mended in full: it would show more errors than before\n" in told.err
     assert (loose / "old.yaml").read_text() == text.replace("name: pytorch", "name: a")
@@ -286,5 +286,5 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
 def test_standard_input_and_files_outside_are_not_fixed(loose):
     (loose / "here").mkdir()
 
-    assert mend(loose / "here", "../bert.yaml").code == 2
-    assert fixed(Asked(loose, stdin=JOB.encode()), unsafe=False).code == 2
+    assert fix_steps(loose / "here", "../bert.yaml").code == 2
+    assert fixed(LintRequest(loose, stdin=JOB.encode()), unsafe=False).code == 2

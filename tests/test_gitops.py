@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
 
 from jobgen.check.cel import Failed, compile_cel
-from jobgen.cli.commands import Code
+from jobgen.cli.commands import ExitCode
 from jobgen.cli.commands.gitops import argocd, flux
 from jobgen.gitops.argocd import GENERATE_PATHS
 from jobgen.gitops.known import known
@@ -194,7 +194,7 @@ def test_kubernetes_reads_what_is_printed_as_it_is_meant():
     results = [run() for run in PRINTED.values()]
     readings = kubectl.read([result.out.encode() for result in results])
 
-    assert {result.code for result in results} == {Code.FINE}
+    assert {result.code for result in results} == {ExitCode.OK}
     for result, reading in zip(results, readings, strict=True):
         assert not reading.refused
         assert reading.objects == documents(result.out)
@@ -352,9 +352,9 @@ def test_flux_leaves_alone_what_a_queue_writes():
 @pytest.mark.parametrize(
     ("result", "code", "told"),
     [
-        (lambda: flux(ROOT, (), "jobs", "three days"), Code.USAGE, "`three days` is not a duration"),
-        (lambda: flux(ROOT, ("prdo",), "jobs", ""), Code.USAGE, "there is no environment `prdo`"),
-        (lambda: argocd(ROOT, ("prdo",), None, REPO, "main"), Code.USAGE, "there is no environment `prdo`"),
+        (lambda: flux(ROOT, (), "jobs", "three days"), ExitCode.USAGE, "`three days` is not a duration"),
+        (lambda: flux(ROOT, ("prdo",), "jobs", ""), ExitCode.USAGE, "there is no environment `prdo`"),
+        (lambda: argocd(ROOT, ("prdo",), None, REPO, "main"), ExitCode.USAGE, "there is no environment `prdo`"),
     ],
 )
 def test_wrong_usage_prints_nothing(result, code, told):
@@ -371,5 +371,5 @@ def test_nothing_is_printed_beside_a_broken_kind(tmp_path):
     broken.write_text("apiVersion: example.com/v1\nkind: Job\n")
     found = argocd(tmp_path, (), None, REPO, "main")
 
-    assert (found.code, found.out) == (Code.ERRORS, "")
+    assert (found.code, found.out) == (ExitCode.ERRORS, "")
     assert "schemas/example.com/job_v1.yaml" in found.err

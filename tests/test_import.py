@@ -21,7 +21,7 @@ from jobgen.convert.importing import Imported, imported
 from jobgen.convert.importing.patching import patch_between
 from jobgen.convert.importing.proving import bench_for, rendered
 from jobgen.convert.importing.sameness import same
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.spec.merge import merge
@@ -269,7 +269,7 @@ def meaning(tree, name="", holder=""):
             else said
         )
     if holder in ("limits", "requests") or name == "sizeLimit":
-        return canonical(str(tree))
+        return canonical_quantity(str(tree))
     return type(tree).__name__, tree
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.model.data import plain
+from jobgen.model.data import untraced
 from jobgen.render.json_patch import apply
 from jobgen.yamlio.read import read
 
@@ -34,7 +34,7 @@ def test_places_ride_along_and_failures_point_at_the_path_that_failed(number):
 
     result = apply(case["document"], case["patch"], problems)
 
-    assert plain(result) == CASES[number].get("then", CASES[number]["document"])
+    assert untraced(result) == CASES[number].get("then", CASES[number]["document"])
     assert all(any(problem.node is operation["path"] for operation in case["patch"]) for problem in problems)
 
 
@@ -48,5 +48,5 @@ def test_what_a_patch_sets_knows_its_line_and_what_it_replaced():
 
     after = apply(document.data["object"], document.data["patch"], [])["env"][0]["value"]
 
-    assert (after.value, str(after.mark)) == ("2", "file.yaml:5:10")
-    assert after.under is before
+    assert (after.value, str(after.location)) == ("2", "file.yaml:5:10")
+    assert after.overridden is before

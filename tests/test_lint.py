@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.check.checker import Judge
+from jobgen.check.checker import Checker
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import build
@@ -90,8 +90,8 @@ def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
     ],
 )
 def test_the_declared_operator_picks_the_shape_of_a_train_job(operator, field, accepted):
-    shelf = config.load(ROOT)
-    judge = Judge(ROOT, shelf.kinds, Cluster(operators={"trainer": operator} if operator else {}))
+    project = config.load(ROOT)
+    checker = Checker(ROOT, project.kinds, Cluster(operators={"trainer": operator} if operator else {}))
     text = f"""
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -100,7 +100,7 @@ spec:
   runtimeRef: {{name: torch-distributed}}
   {field}: []
 """
-    rules = [problem.rule for problem in judge(read(text.encode(), "").documents[0].data)]
+    rules = [problem.rule for problem in checker(read(text.encode(), "").documents[0].data)]
 
     assert rules == ([] if accepted else ["unknown-field"])
 

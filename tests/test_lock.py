@@ -8,14 +8,14 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.gitops.cmp import Asked, ParametersError, asked_in
-from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Lock, Origin, digest, parse
+from jobgen.gitops.cmp import ParametersError, PluginParameters, asked_in
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, LockFile, Origin, digest, parse
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
 paths = st.one_of(st.builds("{}/{}.yaml".format, names, names), st.sampled_from([KUSTOMIZATION, ATTRIBUTES]))
 digests = st.text().map(digest)
 tables = st.dictionaries(paths, digests)
-locks = st.builds(Lock, tables.filter(bool), st.builds(Origin, names, digests, tables))
+locks = st.builds(LockFile, tables.filter(bool), st.builds(Origin, names, digests, tables))
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["name", "string", "array", "map", "x"]), inner),
@@ -23,13 +23,13 @@ documents = st.recursive(
 
 
 @given(locks)
-def test_a_lock_reads_as_it_was_written(lock: Lock) -> None:
+def test_a_lock_reads_as_it_was_written(lock: LockFile) -> None:
     assert parse(lock.text()) == lock
 
 
 @given(tables.filter(bool), tables.filter(bool))
 def test_a_lock_that_git_could_not_merge_is_that_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    text = f"<<<<<<< ours\n{Lock(ours).text()}=======\n{Lock(theirs).text()}>>>>>>> theirs\n"
+    text = f"<<<<<<< ours\n{LockFile(ours).text()}=======\n{LockFile(theirs).text()}>>>>>>> theirs\n"
 
     assert parse(text).files.keys() == {*ours, *theirs}
 
@@ -45,4 +45,4 @@ def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> N
 @given(st.one_of(documents.map(json.dumps), st.text()))
 def test_parameters_are_understood_or_refused_and_never_a_fault(text: str) -> None:
     with suppress(ParametersError):
-        assert isinstance(asked_in({"ARGOCD_APP_PARAMETERS": text}), Asked)
+        assert isinstance(asked_in({"ARGOCD_APP_PARAMETERS": text}), PluginParameters)

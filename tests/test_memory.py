@@ -14,7 +14,7 @@ from jobgen import cache
 from jobgen.cli.commands import lint_cache
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import Asked
+from jobgen.cli.commands.scope import LintRequest
 from jobgen.repo import layout
 
 JOB = """\
@@ -51,9 +51,9 @@ def repository(tmp_path):
 
 @pytest.fixture
 def remembering(tmp_path):
-    cache.switch_on(tmp_path / "memory", "test")
+    cache.enable(tmp_path / "memory", "test")
     yield tmp_path / "memory"
-    cache.switch_off()
+    cache.disable()
 
 
 def write(folder, path, text):
@@ -77,7 +77,7 @@ def told(folder, *paths):
 
 def forgetting(folder, *paths):
     on = cache._folder
-    cache.switch_off()
+    cache.disable()
     said = told(folder, *paths)
     cache._folder = on
     return said
@@ -163,18 +163,18 @@ def test_what_is_damaged_is_made_anew(repository, remembering):
 
 def test_a_folder_that_cannot_be_written_is_no_fault(repository, tmp_path):
     (tmp_path / "file").write_text("")
-    cache.switch_on(tmp_path / "file/below", "test")
+    cache.enable(tmp_path / "file/below", "test")
     try:
         assert told(repository) == forgetting(repository)
     finally:
-        cache.switch_off()
+        cache.disable()
 
 
 def test_another_jobgen_looks_for_itself(remembering):
-    cache.keep(cache.key_of("x"), b"y")
-    cache.switch_on(remembering, "another")
+    cache.put(cache.make_key("x"), b"y")
+    cache.enable(remembering, "another")
 
-    assert cache.recall(cache.key_of("x")) is None
+    assert cache.get(cache.make_key("x")) is None
 
 
 def test_runs_at_the_same_time_do_no_harm(repository):
@@ -240,7 +240,7 @@ def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
 def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, remembering):
     (repository / "jobs/silent.yaml").unlink()
     age(repository)
-    asked = Asked(repository)
+    asked = LintRequest(repository)
     state = lint_cache.state_of(asked)
 
     assert lint(asked, state.scope, b"what they were before").lasting is False
@@ -248,7 +248,9 @@ def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, r
 
 
 def test_paths_are_told_apart_whatever_their_names(repository, remembering):
-    keys = {lint_cache.state_of(Asked(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])}
+    keys = {
+        lint_cache.state_of(LintRequest(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])
+    }
 
     assert len(keys) == 3
 
@@ -315,8 +317,8 @@ def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
 
 def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
     def kept(name, *, days, size=0):
-        cache.keep(cache.key_of(name), name.encode())
-        path = Path(cache._path(cache.key_of(name)))
+        cache.put(cache.make_key(name), name.encode())
+        path = Path(cache._path(cache.make_key(name)))
         # A hole in a file takes no room on the disk.
         os.truncate(path, size or path.stat().st_size)
         os.utime(path, (time.time() - days * 86400,) * 2)
@@ -324,12 +326,12 @@ def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
 
     paths = [kept("young", days=1), kept("old", days=31)]
     paths += [kept(f"large {days}", days=days, size=200 * 1024 * 1024) for days in (2, 3, 4)]
-    cache.keep(cache.key_of("today"), b"nobody looks a second time")
+    cache.put(cache.make_key("today"), b"nobody looks a second time")
     assert [path.exists() for path in paths] == [True] * 5
 
     os.utime(remembering / "tidied", (0, 0))
-    cache.keep(cache.key_of("tomorrow"), b"")
+    cache.put(cache.make_key("tomorrow"), b"")
 
     assert [path.exists() for path in paths] == [True, False, True, True, False]
-    assert cache.recall(cache.key_of("young")) == b"young"
-    assert cache.recall(cache.key_of("tomorrow")) == b""
+    assert cache.get(cache.make_key("young")) == b"young"
+    assert cache.get(cache.make_key("tomorrow")) == b""

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.data import Items, Key, Leaf, Mark, mark_of, plain
+from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.spec.merge import LIST_KEYS, merge
@@ -75,12 +75,12 @@ def traced(tree, file):
     count = iter(range(1, 1_000_000))
 
     def walk(node):
-        mark = Mark(file, next(count))
+        location = Location(file, next(count))
         if isinstance(node, dict):
-            return {Key.at(key, Mark(file, next(count))): walk(value) for key, value in node.items()}
+            return {TracedKey.at(key, Location(file, next(count))): walk(value) for key, value in node.items()}
         if isinstance(node, list):
-            return Items([walk(value) for value in node], mark)
-        return Leaf(node, mark)
+            return TracedList([walk(value) for value in node], location)
+        return TracedScalar(node, location)
 
     return walk(tree)
 
@@ -137,7 +137,7 @@ def test_without_nulls_it_does_not_matter_which_layers_are_merged_first(one, two
 @laws
 @given(MAPS, MAPS)
 def test_places_ride_along_and_change_nothing(base, patch):
-    assert plain(merged(traced(base, "base"), traced(patch, "patch"))) == merged(base, patch)
+    assert untraced(merged(traced(base, "base"), traced(patch, "patch"))) == merged(base, patch)
 
 
 def words(tree, path=()):
@@ -159,8 +159,8 @@ def test_the_winner_keeps_its_place_and_knows_whom_it_beat(base, patch):
 
     for path, leaf in result.items():
         if path in winners:
-            assert leaf.mark == winners[path].mark
-            assert leaf.under is losers.get(path)
+            assert leaf.location == winners[path].location
+            assert leaf.overridden is losers.get(path)
         else:
             assert leaf is losers[path]
 
@@ -350,8 +350,8 @@ def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
     [item] = merged(base, patch)["env"]
 
     assert item["name"] is base["env"][0]["name"]
-    assert mark_of(merged(base, patch)["env"]) == patch["env"].mark
-    assert (item["value"].mark.file, item["value"].under) == ("patch", base["env"][0]["value"])
+    assert location_of(merged(base, patch)["env"]) == patch["env"].location
+    assert (item["value"].location.file, item["value"].overridden) == ("patch", base["env"][0]["value"])
 
 
 def test_a_null_knows_where_it_was_written():
@@ -361,7 +361,7 @@ def test_a_null_knows_where_it_was_written():
     merge({}, patch, deletions)
 
     nulls = [patch["env"][0]["value"], patch["map"]["word"]]
-    assert [deletion.mark for deletion in deletions] == [null.mark for null in nulls]
+    assert [deletion.location for deletion in deletions] == [null.location for null in nulls]
 
 
 def test_merging_is_what_happens_anyway_so_the_marker_for_it_says_nothing():
@@ -378,8 +378,8 @@ def test_a_list_that_replaces_another_knows_it():
 
     result = merged(base, patch)
 
-    assert mark_of(result["args"]).file == "patch"
-    assert result["args"].under is base["args"]
+    assert location_of(result["args"]).file == "patch"
+    assert result["args"].overridden is base["args"]
 
 
 # What follows are the things that users of kustomize ask for: merging by key inside custom resources, with no

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.policy import Facts, Guard, Policies, compile_policies
+from jobgen.check.policy import Facts, Policies, PolicyEvaluator, compile_policies
 from jobgen.check.policy.field_mask import joined, seen, sight_of
 from jobgen.check.policy.minimize import culprit, culprits, node_at, without
 from jobgen.cli.commands.policy import list_policies, run_cases
-from jobgen.model.data import Severity, bare, mark_of, plain
+from jobgen.model.data import Severity, location_of, untraced, value_of
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.repo import layout
 from jobgen.yamlio.read import read
@@ -38,15 +38,15 @@ def documents(text, *, marked=True):
 
 
 def is_object(document):
-    return bare(document["kind"]) in ("Thing", "Policy")
+    return value_of(document["kind"]) in ("Thing", "Policy")
 
 
 def judged(text, *, marked=True):
     """All problems of a case: those of its policies, then those of its objects."""
     found = documents(text, marked=marked)
     policies, problems = compile_policies(document for document in found if not is_object(document))
-    guard = Guard(policies, Facts())
-    return problems + [problem for made in found if is_object(made) for problem in guard.problems(made)]
+    evaluator = PolicyEvaluator(policies, Facts())
+    return problems + [problem for made in found if is_object(made) for problem in evaluator.problems(made)]
 
 
 def policy(expression, *, name="p", actions="Deny", more="", validation=""):
@@ -84,7 +84,7 @@ def test_a_problem_stands_on_the_line_that_is_to_blame(case):
     )
     problems = judged(case.read_bytes())
 
-    assert Counter((mark_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"policy"}
 
 
@@ -235,14 +235,14 @@ def test_a_file_of_the_same_name_replaces_a_policy_that_travels_with_jobgen(tmp_
     book = load_policies(tmp_path)
 
     assert set(book.files) - {"restart-policy-risk"} == NAMES - {"mxjob-deprecated"} | {"mine"}
-    assert [param["metadata"]["name"] for param in book.policies.shelf.params["v1", "ConfigMap"]] == ["limit"]
+    assert [param["metadata"]["name"] for param in book.policies.project.params["v1", "ConfigMap"]] == ["limit"]
     assert list_policies(tmp_path).code == 0
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_kubectl_reads_a_policy_as_we_do(path):
     [reading] = kubectl.read([path.read_bytes()])
-    ours = [plain(data) for data in documents(path.read_bytes())]
+    ours = [untraced(data) for data in documents(path.read_bytes())]
     for data in ours:
         # kubectl's answer is without them.
         data["metadata"].pop("annotations", None)
@@ -351,18 +351,18 @@ KINDS = [
 
 
 @pytest.fixture(scope="module")
-def guard():
-    return Guard(load_policies(ROOT).policies, Facts(operators={"training-operator": "1.9.0"}))
+def evaluator():
+    return PolicyEvaluator(load_policies(ROOT).policies, Facts(operators={"training-operator": "1.9.0"}))
 
 
 @given(st.sampled_from(KINDS), TREES, TREES)
 @settings(max_examples=100, deadline=None)
-def test_no_tree_breaks_the_policies(guard, kind, metadata, inner):
+def test_no_tree_breaks_the_policies(evaluator, kind, metadata, inner):
     api_version, name, field = kind
     made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
 
-    list(guard.problems(made))
-    list(guard.problems({**made, "spec": inner}))
+    list(evaluator.problems(made))
+    list(evaluator.problems({**made, "spec": inner}))
 
 
 POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), marked=False)]

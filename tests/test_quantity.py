@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 
 POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
@@ -19,7 +19,7 @@ DIGITS = st.text("0123456789", min_size=1, max_size=24) | st.sampled_from(["0", 
 NUMBERS = DIGITS | st.tuples(DIGITS, DIGITS | st.just("")).map(".".join) | DIGITS.map(".{}".format)
 ANY = st.tuples(st.sampled_from(["", "", "+", "-"]), NUMBERS, st.sampled_from(SUFFIXES) | EXPONENTS).map("".join)
 # From 1000E on, kubectl loses the suffix: see below.
-QUANTITIES = ANY.filter(lambda quantity: not canonical(quantity).endswith("000E"))
+QUANTITIES = ANY.filter(lambda quantity: not canonical_quantity(quantity).endswith("000E"))
 WORDS = """
     1K 1mi 1ki 1KI 1GI 1gi 1B 1Gb 1e 1E+ 1e- 1e1.5 1.2.3 1_000 0x10 1mE3 1Ei3 k3 1k-3 1m1 abc 1/2 ½ 10% ١
     --1 +-1 1- 1+ NaN inf
@@ -48,7 +48,7 @@ def with_more_zeros(quantity):
 @laws(50)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
 def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
-    ours = [canonical(quantity) for quantity in quantities]
+    ours = [canonical_quantity(quantity) for quantity in quantities]
 
     assert ours == printed_by_kubectl([with_more_zeros(quantity) for quantity in quantities])
 
@@ -56,13 +56,15 @@ def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
 @laws(20)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
 def test_what_kubectl_prints_is_the_same_quantity(quantities):
-    assert [canonical(text) for text in printed_by_kubectl(quantities)] == list(map(canonical, quantities))
+    assert [canonical_quantity(text) for text in printed_by_kubectl(quantities)] == list(
+        map(canonical_quantity, quantities)
+    )
 
 
 @laws(300)
 @given(ANY)
 def test_a_canonical_quantity_stays_as_it_is(quantity):
-    assert canonical(canonical(quantity)) == canonical(quantity)
+    assert canonical_quantity(canonical_quantity(quantity)) == canonical_quantity(quantity)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -70,19 +72,19 @@ def test_what_kubectl_refuses_is_no_quantity(word):
     with pytest.raises(AssertionError, match="quantit"):
         printed_by_kubectl([word])
 
-    assert canonical(word) is None
+    assert canonical_quantity(word) is None
 
 
 # kubectl reads them as nought, but the pattern in every CRD's schema asks for a digit.
 @pytest.mark.parametrize("word", ["", ".", "-", "+.", "Gi", ".m", "-e3", " 1", "1 ", "1\n"])
 def test_a_quantity_has_digits_and_no_space(word):
-    assert canonical(word) is None
+    assert canonical_quantity(word) is None
 
 
 def test_spellings_of_one_amount_become_one():
     spellings = ["1000m", "1", "1.0", "+1", "01", "1000000u", "1.", ".001k"]
 
-    assert {canonical(spelling) for spelling in spellings} == {"1"}
+    assert {canonical_quantity(spelling) for spelling in spellings} == {"1"}
 
 
 def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them():
@@ -110,15 +112,15 @@ def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them()
         "999E",
     ]
 
-    assert list(map(canonical, edges)) == printed_by_kubectl([with_more_zeros(edge) for edge in edges])
+    assert list(map(canonical_quantity, edges)) == printed_by_kubectl([with_more_zeros(edge) for edge in edges])
 
 
 def test_what_is_too_large_for_a_suffix_is_not_lost_as_kubectl_loses_it():
-    assert (canonical("1000E"), canonical("1000000000000000000000")) == ("1000E", "1000E")
+    assert (canonical_quantity("1000E"), canonical_quantity("1000000000000000000000")) == ("1000E", "1000E")
     assert printed_by_kubectl(["1000E"]) == ["1"]
 
 
 def test_a_number_of_any_size_costs_nothing():
     spellings = ["1e1000000000", "15e-1000000000", "0e1000000000", "12e99999999999999999999", "9" * 10_000]
 
-    assert list(map(canonical, spellings)) == ["10e999999999", "1e-9", "0", None, None]
+    assert list(map(canonical_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]

@@ -18,8 +18,8 @@ TRANSCRIPTS = find_transcripts("render")
 def test_render_transcript(path, tmp_path, accept):
     transcript = read_transcript(path)
     transcript.write_repository(tmp_path)
-    shelf = config.load(tmp_path)
-    run = Run(shelf, shelf.environments())
+    project = config.load(tmp_path)
+    run = Run(project, project.environments())
     sections = {"manifests": format_manifests(list(run)), "findings": text.render(run.findings)}
     output = {name: content.encode() for name, content in sections.items() if content}
     if accept:

@@ -17,7 +17,7 @@ import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.data import Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.model.data import Finding, Fix, Identity, Location, Related, Severity
 from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
 from jobgen.report.entries import entries
 from jobgen.report.fingerprints import fingerprints
@@ -53,22 +53,22 @@ RULES = {
 def option(number):
     """The place of an option in a long line."""
     column = LINES["jobs/bert.yaml"][9].index(f"--option-{number}=") + 1
-    return Mark("jobs/bert.yaml", 10, column, 10, column + len(f"--option-{number}"))
+    return Location("jobs/bert.yaml", 10, column, 10, column + len(f"--option-{number}"))
 
 
-def found(rule, severity, message, mark, category="pod", **more):
-    return Finding(rule, category, severity, message, mark, **more)
+def found(rule, severity, message, location, category="pod", **more):
+    return Finding(rule, category, severity, message, location, **more)
 
 
 GPUS = "`nvidia.com/gpu` requests `8` and is limited to `16`"
-CHAIN = (Related(Mark("overlays/prod/overlay.yaml", 3, 11), "was set here by overlay `prod`"),)
+CHAIN = (Related(Location("overlays/prod/overlay.yaml", 3, 11), "was set here by overlay `prod`"),)
 FOUND = [
     *(
         found(
             "gpu-request-limit-mismatch",
             ERROR,
             GPUS,
-            Mark("jobs/bert.yaml", 7, 20, 7, 21),
+            Location("jobs/bert.yaml", 7, 20, 7, 21),
             object=job,
             env=env,
             pointer="/spec/pytorchReplicaSpecs/Worker",
@@ -80,7 +80,7 @@ FOUND = [
         "mutable-image-tag",
         WARNING,
         "`registry/bert:latest` is not pinned by digest",
-        Mark("jobs/bert.yaml", 6, 10, 6, 30),
+        Location("jobs/bert.yaml", 6, 10, 6, 30),
         "image",
         object=JOB,
         env="dev",
@@ -91,7 +91,7 @@ FOUND = [
         "long-description",
         INFO,
         "a description in `学習`",
-        Mark("jobs/bert.yaml", 9, 16, 9, 21),
+        Location("jobs/bert.yaml", 9, 16, 9, 21),
         "spec",
         fix=Fix((), safe=False),
     ),
@@ -99,13 +99,17 @@ FOUND = [
     found("unknown-option", WARNING, "`--option-0` is no option", option(0), "spec"),
     found("unknown-option", WARNING, "`--option-39` is no option", option(39), "spec"),
     found(
-        "shell-without-errexit", INFO, "a script goes on after a failure", Mark("jobs/bert.yaml", 11, 11, 13, 9), "spec"
+        "shell-without-errexit",
+        INFO,
+        "a script goes on after a failure",
+        Location("jobs/bert.yaml", 11, 11, 13, 9),
+        "spec",
     ),
     found(
         "privileged-container",
         ERROR,
         "container `<b>` says\n`privileged: true` | 100%",
-        Mark("<stdin>", 3, 5),
+        Location("<stdin>", 3, 5),
         "security",
     ),
     *(
@@ -113,7 +117,7 @@ FOUND = [
             "gpus-over-quota",
             WARNING,
             "`16` GPUs are more than a node has",
-            Mark("overlays/prod/overlay.yaml", 3, 11, 3, 13),
+            Location("overlays/prod/overlay.yaml", 3, 11, 3, 13),
             "scheduling",
             object=JOB._replace(name=name),
             env="prod",
@@ -121,15 +125,15 @@ FOUND = [
         )
         for name in ("bert", "gpt", "t5")
     ),
-    found("not-yaml", ERROR, "line 2: `]]>` cannot stand here", Mark("./raw/a, b:c.yaml", 2, 1), "yaml"),
+    found("not-yaml", ERROR, "line 2: `]]>` cannot stand here", Location("./raw/a, b:c.yaml", 2, 1), "yaml"),
 ]
 SILENT = [
     Suppressed(
-        found("mutable-image-tag", WARNING, "`a:b` is not pinned by digest", Mark("jobs/bert.yaml", 4, 3)),
+        found("mutable-image-tag", WARNING, "`a:b` is not pinned by digest", Location("jobs/bert.yaml", 4, 3)),
         "a test image",
     ),
     Suppressed(
-        found("privileged-container", ERROR, "`x` is privileged", Mark("raw/old.yaml", 1, 1), "security"),
+        found("privileged-container", ERROR, "`x` is privileged", Location("raw/old.yaml", 1, 1), "security"),
         "",
         "baseline",
     ),
@@ -239,7 +243,7 @@ def test_the_closing_line_says_what_was_checked(report, line):
     ],
 )
 def test_a_snippet_has_its_carets_below_what_they_mean(line, columns, room, shown, below):
-    part = snippet(line, Mark("f", 1, columns[0], 1, columns[1]), room)
+    part = snippet(line, Location("f", 1, columns[0], 1, columns[1]), room)
 
     assert (part.line, part.blank + part.carets) == (shown, below)
 
@@ -252,13 +256,13 @@ def known(findings):
 
 
 def test_a_fingerprint_outlives_moved_lines_new_environments_and_new_wording():
-    one = found("r", ERROR, "`8` is wrong", Mark("a.yaml", 3, 1), object=JOB, env="dev", pointer="/spec/x")
-    moved = found("r", ERROR, "`8` cannot be", Mark("b.yaml", 99, 7), object=JOB, env="dev", pointer="/spec/x")
+    one = found("r", ERROR, "`8` is wrong", Location("a.yaml", 3, 1), object=JOB, env="dev", pointer="/spec/x")
+    moved = found("r", ERROR, "`8` cannot be", Location("b.yaml", 99, 7), object=JOB, env="dev", pointer="/spec/x")
     more = found(
         "r",
         ERROR,
         "`8` is wrong",
-        Mark("a.yaml", 3, 1),
+        Location("a.yaml", 3, 1),
         object=JOB._replace(namespace="b"),
         env="prod",
         pointer="/spec/x",
@@ -284,7 +288,7 @@ def test_a_fingerprint_tells_faults_apart(change):
         "category": "pod",
         "severity": ERROR,
         "message": "`8` is wrong",
-        "mark": Mark("a.yaml"),
+        "mark": Location("a.yaml"),
         "object": JOB,
     }
 
@@ -292,7 +296,7 @@ def test_a_fingerprint_tells_faults_apart(change):
 
 
 def test_fingerprints_that_would_be_the_same_are_counted():
-    twins = [found("r", ERROR, "`8` is wrong", Mark("a.yaml", line)) for line in (1, 2, 3)]
+    twins = [found("r", ERROR, "`8` is wrong", Location("a.yaml", line)) for line in (1, 2, 3)]
 
     assert [one.partition(":")[2] for one in known(twins)] == ["1", "2", "3"]
     assert len({one.partition(":")[0] for one in known(twins)}) == 1
@@ -504,7 +508,7 @@ HOSTILE = st.one_of(
 WORDS = st.lists(HOSTILE, min_size=1, max_size=3).map("".join)
 NAMES = WORDS.filter(bool)
 NUMBER = st.integers(0, 12)
-MARKS = st.builds(Mark, WORDS, NUMBER, NUMBER, NUMBER, NUMBER)
+MARKS = st.builds(Location, WORDS, NUMBER, NUMBER, NUMBER, NUMBER)
 IDENTITIES = st.builds(Identity, WORDS, WORDS, WORDS, WORDS)
 FINDINGS = st.builds(
     Finding,
@@ -603,7 +607,7 @@ MANY = Report(
             f"rule-{number % 60}",
             list(Severity)[number % 3],
             f"`value-{number}` is not what `field-{number % 7}` takes",
-            Mark(f"jobs/team-{number % 50}/job-{number // 3}.yaml", number % 90 + 1, 3, number % 90 + 1, 12),
+            Location(f"jobs/team-{number % 50}/job-{number // 3}.yaml", number % 90 + 1, 3, number % 90 + 1, 12),
             object=JOB._replace(name=f"job-{number // 3}"),
             env="dev",
             pointer=f"/spec/{number % 7}",
@@ -660,4 +664,4 @@ def test_concise_is_text_without_snippets():
     heads = [line for line in full.render(REPORT).splitlines() if re.match(r"\S+.*: (?:error|warning|info): ", line)]
 
     assert [line for line in concise.render(REPORT).splitlines() if not line.startswith(" ")] == heads
-    assert all(one <= two for one, two in pairwise([entry.finding.mark for entry in entries(REPORT)]))
+    assert all(one <= two for one, two in pairwise([entry.finding.location for entry in entries(REPORT)]))

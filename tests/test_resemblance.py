@@ -9,13 +9,13 @@ from examples import EXAMPLES, cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.checker import Judge
+from jobgen.check.checker import Checker
 from jobgen.check.resemblance import EVERYBODY, Models, _survey
 from jobgen.pipeline import config
-from jobgen.pipeline.environment import Station
+from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.load_policies import load_policies
-from jobgen.render.build import is_spec, make, raw_faults
-from jobgen.render.expand import Document
+from jobgen.render.build import build_object, is_spec, manifest_errors
+from jobgen.render.expand import JobDocument
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -31,14 +31,14 @@ def documents(path):
         yield from (document.data for document in read(text.encode(), path.name).documents)
 
 
-def objects(station, path):
+def objects(runner, path):
     """Everything that the examples of a rule stand for, good and bad, each once."""
     found = {}
     for data in documents(path):
         if data.get("kind") == "Overlay" or "spec" not in data or "matrix" in str(data):
             continue
-        problems = config.faults(data, "trainingjob") if is_spec(data) else raw_faults(data)
-        made = None if problems else make(Document(data, "jobs/a.yaml"), station.expander, [], problems, [])
+        problems = config.faults(data, "trainingjob") if is_spec(data) else manifest_errors(data)
+        made = None if problems else build_object(JobDocument(data, "jobs/a.yaml"), runner.expander, [], problems, [])
         if made is not None and not problems:
             found[json.dumps(made)] = made
     return list(found.values())
@@ -74,19 +74,19 @@ class Bench:
     """A judge that knows who reads what of many fine objects."""
 
     def __init__(self, root, cluster):
-        shelf = config.load(root)
-        station = Station(shelf, "", load_policies(root).policies)
-        self.judge = Judge(root, shelf.kinds, cluster, station.judge.rulebook._rules, station.judge.guard)
-        self.of_rule = {path.stem: objects(station, path) for path in sorted(EXAMPLES.glob("*.yaml"))}
+        project = config.load(root)
+        runner = EnvironmentRunner(project, "", load_policies(root).policies)
+        self.checker = Checker(root, project.kinds, cluster, runner.checker.rulebook._rules, runner.checker.evaluator)
+        self.of_rule = {path.stem: objects(runner, path) for path in sorted(EXAMPLES.glob("*.yaml"))}
         made = list(chain.from_iterable(self.of_rule.values()))
-        self.fine = [each for each in made if not self.judge(each)]
+        self.fine = [each for each in made if not self.checker(each)]
         self.pool = pool(made)
 
     def surveyed(self, made):
         """The object, of which the judge has seen enough to know who reads what."""
-        self.judge._models = Models()
+        self.checker._models = Models()
         for _ in range(3):
-            assert not self.judge.suspects([self.judge.manifest(made)] * 50)
+            assert not self.checker.with_problems([self.checker.manifest(made)] * 50)
         return made
 
 
@@ -111,9 +111,9 @@ def test_who_is_not_asked_would_have_said_nothing(benches, stress):
                 ]
                 changed = replaced(changed, path, data.draw(st.sampled_from(others or [value])))
 
-            suspected = bench.judge.suspects([bench.judge.manifest(changed)])
+            suspected = bench.checker.with_problems([bench.checker.manifest(changed)])
 
-            assert bool(suspected) == bool(bench.judge(changed)), changed
+            assert bool(suspected) == bool(bench.checker(changed)), changed
 
     law()
 
@@ -124,7 +124,7 @@ def good_neighbours(bench, rule, bad):
     for path, value in leaves(bad):
         for other in values[field_of(path), type(value)]:
             changed = replaced(bad, path, other)
-            if other != value and not bench.judge(changed):
+            if other != value and not bench.checker(changed):
                 yield changed
 
 
@@ -132,12 +132,12 @@ def test_a_bad_example_is_caught_beside_a_good_one_that_differs_in_a_leaf(benche
     caught = set()
     for bench in benches if stress > 1 else benches[:1]:
         for rule in bench.of_rule:
-            for bad in filter(bench.judge, bench.of_rule[rule]):
+            for bad in filter(bench.checker, bench.of_rule[rule]):
                 for good in islice(good_neighbours(bench, rule, bad), stress):
                     bench.surveyed(good)
                     caught.add(rule)
 
-                    assert bench.judge.suspects([bench.judge.manifest(bad)]), (rule, bad)
+                    assert bench.checker.with_problems([bench.checker.manifest(bad)]), (rule, bad)
 
     assert len(caught) > 60
 
@@ -153,14 +153,14 @@ def test_few_are_asked_about_another_tag_and_everybody_about_another_shape(bench
     made = next(each for each in bench.fine if each["kind"] == "PyTorchJob")
     bench.surveyed(made)
     image = next(path for path, _ in leaves(made) if path[-1] == "image")
-    manifest = bench.judge.manifest
+    manifest = bench.checker.manifest
 
-    asked = bench.judge._asked(manifest(replaced(made, image, "registry.example.com/bert:7.7.7")))
-    rules = len(bench.judge.rulebook.concerned(manifest(made)))
+    asked = bench.checker._asked(manifest(replaced(made, image, "registry.example.com/bert:7.7.7")))
+    rules = len(bench.checker.rulebook.concerned(manifest(made)))
 
     assert 0 < asked.bit_count() < rules / 4
-    assert bench.judge._asked(manifest(made)) == 0
-    assert bench.judge._asked(manifest({**made, "status": {}})) == EVERYBODY
+    assert bench.checker._asked(manifest(made)) == 0
+    assert bench.checker._asked(manifest({**made, "status": {}})) == EVERYBODY
 
 
 def test_what_rules_about_all_objects_keep_of_one_can_be_remembered(benches):
@@ -168,7 +168,7 @@ def test_what_rules_about_all_objects_keep_of_one_can_be_remembered(benches):
         row
         for bench in benches
         for made in chain.from_iterable(bench.of_rule.values())
-        for _, row in bench.judge.rows(bench.judge.manifest(made))
+        for _, row in bench.checker.rows(bench.checker.manifest(made))
     ]
 
     assert len(rows) > 100

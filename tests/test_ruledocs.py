@@ -15,7 +15,7 @@ from jobgen.check.builtin_rules import ROAD_RULES
 from jobgen.check.policy_docs import all_docs
 from jobgen.check.rule_docs import documented, example
 from jobgen.cli.commands import kubeconform
-from jobgen.model.data import Identity, Mark, Severity
+from jobgen.model.data import Identity, Location, Severity
 from jobgen.pipeline.environment import Rendered
 
 ROOT = Path(__file__).parent.parent / "jobgen"
@@ -122,7 +122,7 @@ def test_a_rule_is_told_in_one_sentence(doc):
 
 
 def test_what_kubeconform_could_not_check_is_told(monkeypatch):
-    made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Mark("jobs/a.yaml"))
+    made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Location("jobs/a.yaml"))
     verdict = {"status": "statusError", "msg": "no such\nschema"}
     monkeypatch.setattr(kubeconform, "_verdicts", lambda root, objects: [(made, verdict)])
     told = kubeconform.disagreements(ROOT, [(made, "")], [])

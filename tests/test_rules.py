@@ -55,7 +55,7 @@ def found(folder):
     findings = json.loads(done.out)["findings"] if done.out else []
     findings += [{"line": int(line), "severity": word, "rule": rule} for line, word, rule in _LINE.findall(done.err)]
     for finding in load_policies(folder).findings if (folder / "policies").is_dir() else ():
-        entry = {"line": finding.mark.line, "severity": finding.severity.value}
+        entry = {"line": finding.location.line, "severity": finding.severity.value}
         findings.append({**entry, "rule": finding.rule, "category": finding.category})
     return findings
 

@@ -19,10 +19,10 @@ from jobgen import cache
 from jobgen.cli.commands.explain import explain_job
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
-from jobgen.model.data import plain
+from jobgen.model.data import untraced
 from jobgen.pipeline import config
-from jobgen.render.build import make
-from jobgen.render.expand import Document, Expander
+from jobgen.render.build import build_object
+from jobgen.render.expand import Expander, JobDocument
 from jobgen.render.run_hash import run_hash
 from jobgen.render.runs import JOB, SOURCE
 from jobgen.spec.overlay import Cluster, Environment
@@ -50,7 +50,7 @@ def made(data, gitops="argocd", file="jobs/bert.yaml", **facts):
     """The object of a job, and what is wrong with it."""
     expander = Expander(Environment("prod", Cluster(gitops=gitops, **facts)), list(KINDS))
     problems = []
-    return make(Document(data, file), expander, [], problems, []), problems
+    return build_object(JobDocument(data, file), expander, [], problems, []), problems
 
 
 def job():
@@ -128,8 +128,8 @@ def test_the_walk_with_places_gives_the_same_name():
     traced = read(JOB_TEXT.encode(), "jobs/bert.yaml", marked=True).documents[0].data
     thing, _ = made(traced)
 
-    assert plain(thing["metadata"]["name"]) == name_of(job())
-    assert thing["metadata"]["name"].mark.line == thing["metadata"]["annotations"][JOB].mark.line == 3
+    assert untraced(thing["metadata"]["name"]) == name_of(job())
+    assert thing["metadata"]["name"].location.line == thing["metadata"]["annotations"][JOB].location.line == 3
 
 
 RUNNING = [
@@ -226,7 +226,7 @@ def test_where_nothing_is_left_of_a_name_it_is_an_error():
     kinds = [kind._replace(name_suffix=f"-{'s' * 50}") for kind in KINDS]
     expander = Expander(Environment("prod"), kinds)
     problems = []
-    make(Document({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
+    build_object(JobDocument({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
 
     assert [(problem.rule, problem.message[-46:]) for problem in problems] == [
         ("no-room-for-name", "leaves 3 characters of the name, and 8 are needed"[-46:])
@@ -313,11 +313,11 @@ def test_what_a_lint_remembers_is_not_what_another_day_says(tmp_path):
     repository(tmp_path)
     text = (tmp_path / "jobs/a.yaml").read_text()
     (tmp_path / "jobs/a.yaml").write_text(text.replace("bert:1", "bert:latest"))
-    cache.switch_on(tmp_path / "memory", "test")
+    cache.enable(tmp_path / "memory", "test")
     try:
         told = [lint_paths(tmp_path, (), (), format_="concise", today=day).out for day in ("2027-01-31", "2027-02-01")]
     finally:
-        cache.switch_off()
+        cache.disable()
 
     assert "moving-tag" in told[0]
     assert "moving-tag" not in told[1]

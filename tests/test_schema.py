@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from jobgen.check.schema.own_formats import compile_schema
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import format_check, place
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -183,7 +183,7 @@ def test_a_document_with_places_has_the_same_faults_each_with_a_place(mutation):
     ours, theirs = (faults(documents[0].data, name) if documents else [] for documents in (bare, marked))
 
     assert [problem[:2] for problem in theirs] == [problem[:2] for problem in ours]
-    assert all(place(problem, "case.yaml").mark.end_line for problem in theirs if problem.node)
+    assert all(place(problem, "case.yaml").location.end_line for problem in theirs if problem.node)
 
 
 @pytest.mark.parametrize("document", [None, 1, "text", [], {}], ids=repr)
@@ -196,8 +196,10 @@ def test_what_is_no_document_of_ours_is_at_fault(name, document):
 def test_the_faults_of_a_bad_document_stand_beside_it(name):
     path = FOLDER / f"{name}.yaml"
     [document] = read(path.read_bytes(), path.name, marked=True).documents
-    findings = [place(problem, path.name, document.mark) for problem in faults(document.data, name)]
-    found = "".join(f"{found.mark.line}:{found.mark.column} {found.rule}: {found.message}\n" for found in findings)
+    findings = [place(problem, path.name, document.location) for problem in faults(document.data, name)]
+    found = "".join(
+        f"{found.location.line}:{found.location.column} {found.rule}: {found.message}\n" for found in findings
+    )
 
     assert found == path.with_suffix(".faults").read_text("utf-8")
 
@@ -233,4 +235,4 @@ def test_a_field_with_one_letter_missing_is_recognised(field, data):
     at = data.draw(st.integers(1, len(field) - 1))
     typo = field[:at] + field[at + 1 :]
     if typo not in FIELDS:
-        assert nearest(typo, [field, "somethingElse"]) == f"; did you mean `{field}`?"
+        assert did_you_mean(typo, [field, "somethingElse"]) == f"; did you mean `{field}`?"

@@ -12,7 +12,7 @@ import yamltexts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.data import Items, Key, Leaf, Mark, plain
+from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.limits import MAX_BYTES
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
@@ -208,7 +208,7 @@ def test_a_document_that_is_like_another_is_read_as_if_it_stood_alone(texts):
 
 
 def spelt_in_order(source):
-    return json.dumps([(document.data, document.mark) for document in source.documents]), source.findings
+    return json.dumps([(document.data, document.location) for document in source.documents]), source.findings
 
 
 def test_documents_share_what_they_say_alike():
@@ -231,9 +231,9 @@ def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
 def test_a_marked_read_is_the_bare_read_with_places(text):
     bare, marked = (read(text.encode(), "case.yaml", marked=marked) for marked in (False, True))
 
-    assert spelt([plain(document.data) for document in marked.documents]) == spelt([d.data for d in bare.documents])
+    assert spelt([untraced(document.data) for document in marked.documents]) == spelt([d.data for d in bare.documents])
     assert marked.findings == bare.findings
-    assert [document.mark for document in marked.documents] == [document.mark for document in bare.documents]
+    assert [document.location for document in marked.documents] == [document.location for document in bare.documents]
     for document in marked.documents:
         assert_places(document.data, text.replace("\r\n", "\n").removeprefix("\ufeff"))
 
@@ -242,17 +242,17 @@ def assert_places(data, text):
     """Every scalar and key, cut out of the text at its place and read alone, is what it was."""
     if isinstance(data, dict):
         for key, value in data.items():
-            written = cut(text, key.mark)
+            written = cut(text, key.location)
             if not written.startswith("*"):
                 alone = read_each(f"\n {written}: v", f"{{{written}: v}}", f"{{{written}}}")
 
                 assert [str(key)] in map(list, alone), written
             assert_places(value, text)
-    elif isinstance(data, Items):
+    elif isinstance(data, TracedList):
         for item in data:
             assert_places(item, text)
     else:
-        written = cut(text, data.mark)
+        written = cut(text, data.location)
         # The depth that a block scalar states is counted from its parent, which is not there when it is cut out; and a
         # text that ends in one of the other line breaks of YAML 1.1 is given a newline before it is read.
         if not re.search(r"[|>][-+]?[1-9]|[\x85\u2028\u2029]\Z", written):
@@ -267,53 +267,55 @@ def read_each(*values):
     return [document.data["x"] for source in sources for document in source.documents if list(document.data) == ["x"]]
 
 
-def cut(text, mark):
-    lines = text.split("\n")[mark.line - 1 : mark.end_line]
-    lines[-1] = lines[-1][: mark.end_column - 1]
-    lines[0] = lines[0][mark.column - 1 :]
+def cut(text, location):
+    lines = text.split("\n")[location.line - 1 : location.end_line]
+    lines[-1] = lines[-1][: location.end_column - 1]
+    lines[0] = lines[0][location.column - 1 :]
     return "\n".join(lines)
 
 
 def test_marks_point_into_json_too():
     first, second = read(b'{"kind": "A",\n "a": ["b", 1]} {"b":\n"c"}', "case.json", marked=True).documents
 
-    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:2:17"]
-    assert [key.mark[1:] for key in (*first.data, *second.data)] == [(1, 2, 1, 8), (2, 2, 2, 5), (2, 18, 2, 21)]
-    assert [first.data["a"].mark[1:], first.data["a"][1].mark[1:]] == [(2, 7, 2, 8), (2, 13, 2, 14)]
-    assert second.data["b"].mark[1:] == (3, 1, 3, 4)
+    assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:2:17"]
+    assert [key.location[1:] for key in (*first.data, *second.data)] == [(1, 2, 1, 8), (2, 2, 2, 5), (2, 18, 2, 21)]
+    assert [first.data["a"].location[1:], first.data["a"][1].location[1:]] == [(2, 7, 2, 8), (2, 13, 2, 14)]
+    assert second.data["b"].location[1:] == (3, 1, 3, 4)
 
 
 def test_marks_point_into_yaml_behind_json():
     first, second = read(b'{"a": 1}\n\n---\n# c\nb: [{"c": d}]\n', "case.json", marked=True).documents
 
-    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:5:1"]
-    assert first.data["a"].mark[1:] == (1, 7, 1, 8)
-    assert second.data["b"][0]["c"].mark[1:] == (5, 11, 5, 12)
+    assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:5:1"]
+    assert first.data["a"].location[1:] == (1, 7, 1, 8)
+    assert second.data["b"][0]["c"].location[1:] == (5, 11, 5, 12)
 
 
 def test_marks_point_into_yaml_on_the_line_of_json():
     first, second = read(b'{"a": 1} {b: c,\n d: e}\n', "case.json", marked=True).documents
 
-    assert [str(document.mark) for document in (first, second)] == ["case.json:1:1", "case.json:1:10"]
-    assert [leaf.mark[1:] for leaf in second.data.values()] == [(1, 14, 1, 15), (2, 5, 2, 6)]
+    assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:1:10"]
+    assert [leaf.location[1:] for leaf in second.data.values()] == [(1, 14, 1, 15), (2, 5, 2, 6)]
 
 
 def test_leaves_keys_and_lists_carry_their_places():
     data = read(b"# c\na: [b]\n", "case.yaml", marked=True).documents[0].data
 
     [key] = data
-    assert (type(key), type(data["a"]), type(data["a"][0])) == (Key, Items, Leaf)
-    assert [key.mark, data["a"].mark, data["a"][0].mark] == [
-        Mark("case.yaml", 2, 1, 2, 2),
-        Mark("case.yaml", 2, 4, 2, 5),
-        Mark("case.yaml", 2, 5, 2, 6),
+    assert (type(key), type(data["a"]), type(data["a"][0])) == (TracedKey, TracedList, TracedScalar)
+    assert [key.location, data["a"].location, data["a"][0].location] == [
+        Location("case.yaml", 2, 1, 2, 2),
+        Location("case.yaml", 2, 4, 2, 5),
+        Location("case.yaml", 2, 5, 2, 6),
     ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_the_findings_of_a_case_stand_beside_it(case):
     source = read(case.read_bytes(), case.name)
-    found = "".join(f"{finding.mark.line}:{finding.mark.column} {finding.rule}\n" for finding in source.findings)
+    found = "".join(
+        f"{finding.location.line}:{finding.location.column} {finding.rule}\n" for finding in source.findings
+    )
 
     assert found == case.with_suffix(".findings").read_text("utf-8")
 

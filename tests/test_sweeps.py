@@ -14,7 +14,7 @@ from jobgen.cli.commands.explain import explain_job, explain_name
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import write_editor_files
-from jobgen.model.data import plain
+from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.run import Run
@@ -158,12 +158,12 @@ def repository(tmp_path):
 
 
 def test_both_walks_make_the_same_members(repository):
-    shelf = config.load(repository)
-    tracer = Tracer(shelf)
+    project = config.load(repository)
+    tracer = Tracer(project)
     jobs = list(jobs_in(layout.jobs(repository), []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
-    assert [plain(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(shelf, [""])]
+    assert [untraced(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(project, [""])]
 
 
 def rendered(root, *jobs):

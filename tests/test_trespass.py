@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jobgen.cli.commands import Code, Result
+from jobgen.cli.commands import ExitCode, Result
 from jobgen.cli.commands.import_ import import_manifests
 from jobgen.cli.commands.init import init
 from jobgen.cli.commands.lint import BASELINE, lint_paths
@@ -109,7 +109,7 @@ def test_a_link_to_a_baseline_elsewhere_is_neither_read_nor_written(repository: 
     results = [lint(repository, known=BASELINE), lint(repository, known=BASELINE, fix="safe")]
     results.append(lint(repository, write_baseline=True))
 
-    assert [result.code for result in results] == [Code.USAGE] * 3
+    assert [result.code for result in results] == [ExitCode.USAGE] * 3
     assert all("out of the repository" in result.err and SECRET not in result.err for result in results)
     assert state(outside) == before
 
@@ -151,7 +151,7 @@ def test_an_imported_crd_is_written_below_schemas(
     (tmp_path / "crd.yaml").write_text(CRD % (group, kind, version))
     before = state(tmp_path)
 
-    assert import_crds(repository, [tmp_path / "crd.yaml"]).code is Code.ERRORS
+    assert import_crds(repository, [tmp_path / "crd.yaml"]).code is ExitCode.ERRORS
     assert state(tmp_path) == before
 
 
@@ -191,7 +191,7 @@ def test_nothing_is_written_through_a_link(
     before = state(outside)
     result = act(repository, tmp_path)
 
-    assert result.code in (Code.ERRORS, Code.USAGE)
+    assert result.code in (ExitCode.ERRORS, ExitCode.USAGE)
     assert state(outside) == before
 
 

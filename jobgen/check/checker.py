@@ -11,19 +11,19 @@ from jobgen.check.admission import pod_problems
 from jobgen.check.admission.objects import metadata_problems
 from jobgen.check.porter import Porter
 from jobgen.check.resemblance import EVERYBODY, Models
-from jobgen.check.rule_runner import Rulebook
-from jobgen.check.rules import Row, Rule
+from jobgen.check.rule_runner import RuleRunner
+from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
-from jobgen.k8s.objects import Manifest, text
-from jobgen.model.data import Change, Data, Problem, Severity, bare, derive, plain
+from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.data import Data, FixStep, Problem, Severity, untraced, value_of, with_value
 from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
-    from jobgen.check.policy import Guard
+    from jobgen.check.policy import PolicyEvaluator
 
 Schemas = dict[str, Callable[[Data], list[Problem]] | None]
 
@@ -37,7 +37,7 @@ _SCHEMA, _METADATA, _PODS, _POLICIES = 1, 2, 4, 8
 _FIRST_RULE = 4
 
 
-class Judge:
+class Checker:
     """Judges the objects of one cluster; schemas are read and compiled when first needed."""
 
     def __init__(
@@ -46,15 +46,15 @@ class Judge:
         kinds: Sequence[Kind],
         cluster: Cluster,
         rules: Iterable[Rule] = (),
-        guard: Guard | Porter | None = None,
+        evaluator: PolicyEvaluator | Porter | None = None,
     ) -> None:
         self.root = root
         self.kinds = {
-            (str(bare(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.spellings)
+            (str(value_of(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.spellings)
         }
         self.cluster = cluster
-        self.rulebook = Rulebook(rules)
-        self.guard = guard
+        self.rulebook = RuleRunner(rules)
+        self.evaluator = evaluator
         self._schemas: Schemas = {}
         self._models = Models()
 
@@ -64,15 +64,15 @@ class Judge:
         problems = self.admission(manifest)
         if not any(problem.rule in _OF_ANOTHER_SHAPE for problem in problems):
             problems += self.rulebook.problems(manifest)
-        if self.guard is not None:
-            problems += self.guard.problems(made)
+        if self.evaluator is not None:
+            problems += self.evaluator.problems(made)
         if len(problems) > MAX_FAULTS:
             # To find the places of more would take long, and nobody reads them.
             rest = Problem("too-many-faults", TOO_MANY_FAULTS, problems[MAX_FAULTS].node)
             problems[MAX_FAULTS:] = [rest]
         return problems
 
-    def suspects(self, manifests: Sequence[Manifest]) -> set[int]:
+    def with_problems(self, manifests: Sequence[Manifest]) -> set[int]:
         """Those objects that have anything wrong with them, by their place.
 
         Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
@@ -80,13 +80,13 @@ class Judge:
         asked = [self._asked(manifest) for manifest in manifests]
         found = {place for place, manifest in enumerate(manifests) if self.admission(manifest, asked[place])}
         good = [place for place in range(len(manifests)) if place not in found]
-        by_rules = self.rulebook.suspects(
+        by_rules = self.rulebook.with_problems(
             [manifests[place] for place in good], [asked[place] >> _FIRST_RULE for place in good]
         )
         found.update(good[place] for place in by_rules)
         for place, manifest in enumerate(manifests):
-            if place not in found and asked[place] & _POLICIES and self.guard is not None:
-                found.update(place for _ in self.guard.problems(manifest.object))
+            if place not in found and asked[place] & _POLICIES and self.evaluator is not None:
+                found.update(place for _ in self.evaluator.problems(manifest.object))
             if place not in found and asked[place] == EVERYBODY:
                 self._models.note(_sort(manifest), manifest.object)
         return found
@@ -97,7 +97,7 @@ class Judge:
 
     def _checks(self, manifest: Manifest) -> list[Callable[[Data], object]]:
         """All checks, each by its number, for whoever wants to know what they read."""
-        rules = range(len(self.rulebook.concerned(manifest)))
+        rules = range(len(self.rulebook.applicable_rules(manifest)))
         return [
             lambda made: self.admission(self.manifest(made), _SCHEMA),
             lambda made: self.admission(self.manifest(made), _METADATA),
@@ -108,16 +108,16 @@ class Judge:
 
     def _look_as_policies_do(self, made: Data) -> None:
         """Read what the policies read."""
-        if self.guard is not None:
-            plain(self.guard.looked_at(made))
+        if self.evaluator is not None:
+            untraced(self.evaluator.fields_read(made))
 
-    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
+    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
         """What the rules about all objects keep of this one."""
         return self.rulebook.rows(manifest)
 
     def manifest(self, made: Data) -> Manifest:
         """The object as rules look at it."""
-        api_version, name = str(bare(made.get("apiVersion"))), str(bare(made.get("kind")))
+        api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
         return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
 
     def admission(self, manifest: Manifest, asked: int = EVERYBODY) -> list[Problem]:
@@ -141,7 +141,7 @@ class Judge:
     def schema_of(self, manifest: Manifest) -> str:
         """The file in a schema folder that holds the schema of an object, as this cluster has it."""
         name = manifest.kind.name if manifest.kind else manifest.kind_name
-        group, _, version = text(manifest.object.get("apiVersion")).rpartition("/")
+        group, _, version = as_text(manifest.object.get("apiVersion")).rpartition("/")
         return f"{group}/{name.lower()}_{version}{self._shape(manifest.kind)}.json"
 
     def _check(self, file: str) -> Callable[[Data], list[Problem]] | None:
@@ -159,20 +159,20 @@ class Judge:
     def _unchecked(self, manifest: Manifest) -> Problem:
         """A kind without a schema is told, never passed in silence."""
         made, name = manifest.object, manifest.kind_name
-        api_version = text(made.get("apiVersion"))
+        api_version = as_text(made.get("apiVersion"))
         group = api_version.rpartition("/")[0]
         for (known, kind), described in self.kinds.items():
             if kind == name and known.rpartition("/")[0] == group:
                 message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
                 node = made.get("apiVersion")
-                newer = (Change("set", node, known),)
-                return Problem("old-api-version", message, node, category="schema", mend=newer, safe=False)
+                newer = (FixStep("set", node, known),)
+                return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
 
 
 def _sort(manifest: Manifest) -> tuple[str, str]:
-    return text(manifest.object.get("apiVersion")), manifest.kind_name
+    return as_text(manifest.object.get("apiVersion")), manifest.kind_name
 
 
 def _compiled(schema: layout.Schema) -> Callable[[Data], list[Problem]]:
@@ -210,4 +210,4 @@ def templates(made: Data, kind: Kind) -> Iterator[tuple[Data, Data]]:
         if isinstance(replica, dict) and isinstance(replica.get("template"), dict):
             policy = replica.get("restartPolicy")
             # ExitCode is the operator's own: the pods get Never.
-            yield replica["template"], derive(policy, "Never") if bare(policy) == "ExitCode" else policy
+            yield replica["template"], with_value(policy, "Never") if value_of(policy) == "ExitCode" else policy

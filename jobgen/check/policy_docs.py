@@ -9,7 +9,7 @@ from typing import Any
 
 from jobgen.check.rule_docs import EXPECTATION, RuleDoc, documented
 from jobgen.model.data import Severity
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 from jobgen.yamlio.read import read
 
@@ -18,9 +18,9 @@ _POLICY, _BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBindi
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
 # What stands beside the cases for their sake: params, and the labels of namespaces.
 _BESIDE = ("ConfigMap", "Namespace")
-_KIND = pattern(r"^kind: *(\S+)", re.MULTILINE)
-_SEPARATOR = pattern(r"^---.*\n", re.MULTILINE)
-_REMARK = pattern(r"\A(?:#.*\n)+")
+_KIND = lazy_pattern(r"^kind: *(\S+)", re.MULTILINE)
+_SEPARATOR = lazy_pattern(r"^---.*\n", re.MULTILINE)
+_REMARK = lazy_pattern(r"\A(?:#.*\n)+")
 
 
 def all_docs(root: Path | None) -> dict[str, RuleDoc]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobgen.model.data import Data, Leaf, Mark, Watch, plain
+from jobgen.model.data import Data, Location, TracedScalar, Watch, untraced
 
 EVERYBODY = -1
 """Checks are numbered, and a set of them is a number with these bits; this one has them all."""
@@ -17,7 +17,7 @@ EVERYBODY = -1
 Checks = Sequence[Callable[[Data], object]]
 """Each says something of an object that is not fine, and nothing of one that is."""
 
-_NOWHERE = Mark("")
+_NOWHERE = Location("")
 _REMEMBERED = 4
 # To find out who reads what takes as long as judging a hundred objects.
 _WORTH_A_SURVEY = 30
@@ -105,7 +105,7 @@ def _survey(made: Data, checks: Checks) -> Data:
         asking[0] = 1 << number
         if check(watched):
             # Of a fine object it should say nothing; whatever broke it off, it may have wanted to read all.
-            plain(watched)
+            untraced(watched)
     return readers
 
 
@@ -118,7 +118,7 @@ def _watched(node: Data, asking: list[int]) -> tuple[Data, Data]:
             watched[key], readers[key] = _watched(child, asking)
         else:
             readers[key] = 0
-            watched[key] = Leaf.watched(Watch(child, _noter(readers, key, asking)), _NOWHERE)
+            watched[key] = TracedScalar.watched(Watch(child, _noter(readers, key, asking)), _NOWHERE)
     return watched, readers
 
 

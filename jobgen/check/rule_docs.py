@@ -10,10 +10,10 @@ from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import ROAD_RULES
 from jobgen.check.rules import Rule, all_rules
 from jobgen.model.data import Severity
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 
-EXPECTATION = pattern(r" *# expect: .*$", re.MULTILINE)
+EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """What a line of a case says about the findings that are to stand there."""
 
 

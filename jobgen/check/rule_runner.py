@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.resemblance import EVERYBODY
-from jobgen.check.rules import Row, Rule
+from jobgen.check.rules import Fact, Rule
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.data import Problem
 
@@ -40,14 +40,14 @@ class _Table(NamedTuple):
     """None where the templates are known to be new."""
 
 
-class Rulebook:
+class RuleRunner:
     """Some rules, sorted for quick use."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
         self._tables: dict[tuple[str, bool, int], _Table] = {}
 
-    def concerned(self, manifest: Manifest) -> list[Rule]:
+    def applicable_rules(self, manifest: Manifest) -> list[Rule]:
         """The rules about objects of its kind."""
         # A kind may have other spellings; rules go by its own name.
         name = manifest.kind.name if manifest.kind else manifest.kind_name
@@ -58,15 +58,15 @@ class Rulebook:
         table = self._table(manifest, asked)
         problems: list[Problem] = []
         for rule in table.manifest:
-            _ask(rule, manifest, problems)
+            run_rule(rule, manifest, problems)
         for role in manifest.roles:
             for rule in table.role:
-                _ask(rule, role, problems)
+                run_rule(rule, role, problems)
             _look_at_pod(role.pod, table.pod_beyond, table.container_beyond, problems)
             _look_once(role.pod, table, problems)
         return problems
 
-    def suspects(self, manifests: Sequence[Manifest], asked: Sequence[int]) -> set[int]:
+    def with_problems(self, manifests: Sequence[Manifest], asked: Sequence[int]) -> set[int]:
         """Those objects in which the rules find something, by their place: each rule in turn, since that is faster.
 
         `asked` says for each of them which rules there are to ask.
@@ -95,11 +95,11 @@ class Rulebook:
                     found.add(place)
         return found
 
-    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Row]]:
+    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
         """What the rules about all objects keep of this one, with the rule's name."""
         for rule in self._table(manifest, EVERYBODY).fleet:
-            assert rule.gather is not None
-            for row in rule.gather(manifest):
+            assert rule.collect is not None
+            for row in rule.collect(manifest):
                 yield rule.name, row
 
     def _table(self, manifest: Manifest, asked: int) -> _Table:
@@ -107,7 +107,7 @@ class Rulebook:
         if key not in self._tables:
             if len(self._tables) > _MANY:
                 self._tables.clear()
-            rules = [rule for number, rule in enumerate(self.concerned(manifest)) if asked >> number & 1]
+            rules = [rule for number, rule in enumerate(self.applicable_rules(manifest)) if asked >> number & 1]
             self._tables[key] = _table(rules, set() if asked == EVERYBODY else None, known=manifest.kind is not None)
         return self._tables[key]
 
@@ -169,13 +169,13 @@ def _look_at_pod(pod: Pod, on_pod: _Asked, on_container: _Asked, problems: list[
 def _look(part: Pod | Container, fields: Iterable[str], rules: _Asked, problems: list[Problem]) -> None:
     """Ask the rules that are about every such part, and those about a field that it has; each once."""
     for rule in rules.always:
-        _ask(rule, part, problems)
+        run_rule(rule, part, problems)
     asked: set[str] = set()
     for field in fields:
         for rule in rules.some.get(field, ()):
             if rule.name not in asked:
                 asked.add(rule.name)
-                _ask(rule, part, problems)
+                run_rule(rule, part, problems)
 
 
 def _suspect(rule: Rule, parts: Iterable[tuple[int, object]], found: set[int]) -> None:
@@ -186,9 +186,10 @@ def _suspect(rule: Rule, parts: Iterable[tuple[int, object]], found: set[int]) -
             break
 
 
-def _ask(rule: Rule, part: object, problems: list[Problem]) -> None:
+def run_rule(rule: Rule, part: object, problems: list[Problem]) -> None:
+    """Append what one rule finds in one part of an object."""
     for fault in rule.check(part):
-        node, message, related, severity, mend, safe = fault
+        node, message, related, severity, fix_steps, safe = fault
         problems.append(
-            Problem(rule.name, message, node, related, rule.category, severity or rule.severity, mend, safe)
+            Problem(rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe)
         )

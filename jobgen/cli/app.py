@@ -10,7 +10,7 @@ import click
 from jobgen import __version__, cache
 from jobgen.cli.app_convert import import_command, migrate_command
 from jobgen.cli.app_entry_points import cmp_group, env_option, fn_command, gitops, init_command, root_of, today_option
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.terminal import Progress, run_lint
 
 _FORMATS = ["text", "concise", "json", "sarif", "junit", "github", "gitlab", "tap", "auto"]
@@ -18,7 +18,7 @@ _FORMATS = ["text", "concise", "json", "sarif", "junit", "github", "gitlab", "ta
 
 def _forget(_: click.Context, __: click.Parameter, asked: bool) -> None:
     if asked:
-        cache.switch_off()
+        cache.disable()
 
 
 _no_cache = click.option(
@@ -35,7 +35,7 @@ _no_cache = click.option(
 def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
     """Training jobs written once, layered by overlays, spelt for their operator."""
     if not no_cache:
-        cache.switch_on(cache.default_folder(), cache.fingerprint())
+        cache.enable(cache.default_folder(), cache.fingerprint())
     # main looks for --traceback itself: a fault may come before arguments are read.
     context.obj = Path(directory)
 
@@ -240,5 +240,5 @@ def _misused(wrong: click.UsageError) -> Result:
     """Wrong usage in one line; without any arguments, the help is the answer."""
     message = wrong.format_message()
     if message.startswith("Usage:"):
-        return Result(Code.USAGE, err=f"{message}\n")
-    return stopped(Code.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+        return Result(ExitCode.USAGE, err=f"{message}\n")
+    return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")

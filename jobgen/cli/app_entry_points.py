@@ -11,7 +11,7 @@ from types import FrameType
 
 import click
 
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 
 _FRAMEWORKS = ["pytorch", "tensorflow", "mpi", "paddle", "xgboost", "jax", "mxnet"]
 
@@ -152,7 +152,7 @@ def _in_time(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except _EndedError as why:
-        return stopped(Code.BROKEN, f"{why}; nothing was generated")
+        return error_result(ExitCode.INTERNAL_ERROR, f"{why}; nothing was generated")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

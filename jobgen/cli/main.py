@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen import cache
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.terminal import finish, run_lint
 
 _PATTERN = frozenset("*?[~$%")
@@ -38,18 +38,18 @@ def run(words: list[str]) -> int:
             raise
         if isinstance(fault, OSError) and fault.errno in _UNPRINTABLE:
             # Help is printed before it gets here.
-            return finish(stopped(Code.BROKEN, f"the output cannot be written: {fault.strerror}"))
+            return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {fault.strerror}"))
         message = f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)"
-        return finish(stopped(Code.BROKEN, message))
+        return finish(error_result(ExitCode.INTERNAL_ERROR, message))
 
 
 def _answer(words: list[str]) -> Result | int:
     try:
         os.getcwd()
     except OSError:
-        return stopped(Code.USAGE, "the folder that this was started in is gone")
+        return error_result(ExitCode.USAGE, "the folder that this was started in is gone")
     if is_plain_lint(words, os.environ):
-        cache.switch_on(cache.default_folder(), cache.fingerprint())
+        cache.enable(cache.default_folder(), cache.fingerprint())
         return run_lint(Path(), tuple(words[1:]))
     from jobgen.cli.app import answer
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from jobgen.cli.commands import Code, Result
+from jobgen.cli.commands import ExitCode, Result
 
 _BAR = 30
 _WIDTH = 120
@@ -62,7 +62,7 @@ def finish(result: Result) -> int:
         if not isinstance(error, BrokenPipeError):
             with suppress(OSError):
                 _write(sys.stderr, f"jobgen: the output cannot be written: {error.strerror}\n".encode())
-            return Code.BROKEN
+            return ExitCode.INTERNAL_ERROR
     return int(result.code)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobgen.diff.snapshot import Side
+from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.compare import Path
-from jobgen.model.data import Data, Items, Key, Leaf, Mark, bare, mark_of
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.path import Named, Step
 from jobgen.pipeline.environment import Rendered
 
@@ -15,14 +15,14 @@ from jobgen.pipeline.environment import Rendered
 class Cause(NamedTuple):
     """A line, and the layer that it belongs to."""
 
-    mark: Mark
+    location: Location
     layer: str
 
 
-def causes(side: Side, made: Rendered, paths: Iterable[Path]) -> dict[Path, Cause]:
+def causes(side: Snapshot, made: Rendered, paths: Iterable[Path]) -> dict[Path, Cause]:
     """Who wrote what stands at these paths of an object; what is not there has no cause."""
     traced = side.trace(made).object
-    found = {path: _cause(traced, path, Cause(made.mark, "")) for path in paths}
+    found = {path: _cause(traced, path, Cause(made.location, "")) for path in paths}
     return {path: cause for path, cause in found.items() if cause}
 
 
@@ -30,17 +30,17 @@ def _cause(node: Data, path: Path, above: Cause) -> Cause | None:
     """The cause of the node itself, or of the nearest thing around it that somebody wrote."""
     key: Data = None
     for step in path:
-        if isinstance(node, (Items, Leaf)):
-            above = Cause(node.mark, node.layer)
+        if isinstance(node, (TracedList, TracedScalar)):
+            above = Cause(node.location, node.layer)
         key, node = _follow(node, step)
         if node is None:
             return None
-        if type(key) is Key:
-            above = Cause(key.mark, key.layer)
-    if isinstance(node, (Leaf, Items)):
-        return Cause(node.mark, node.layer)
+        if type(key) is TracedKey:
+            above = Cause(key.location, key.layer)
+    if isinstance(node, (TracedScalar, TracedList)):
+        return Cause(node.location, node.layer)
     # What the renderer put together has no line of its own; what is in it has.
-    inside = None if type(key) is Key else mark_of(node)
+    inside = None if type(key) is TracedKey else location_of(node)
     return Cause(inside, above.layer) if inside else above
 
 
@@ -55,8 +55,8 @@ def _follow(node: Data, step: Step) -> tuple[Data, Data]:
 
 
 def _has(item: Data, step: Named) -> bool:
-    return isinstance(item, dict) and str(bare(item.get(step.field))) == step.value
+    return isinstance(item, dict) and str(value_of(item.get(step.field))) == step.value
 
 
 def _key_of(item: Data) -> Data:
-    return next((key for key in item if type(key) is Key), None) if isinstance(item, dict) else None
+    return next((key for key in item if type(key) is TracedKey), None) if isinstance(item, dict) else None

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jobgen.diff.causes import causes
-from jobgen.diff.changes import Difference, difference
-from jobgen.diff.impact import Consequence, Field
+from jobgen.diff.changes import ChangeSet, difference
+from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.operator_behavior import Effect
-from jobgen.diff.snapshot import Side, repository_side
+from jobgen.diff.snapshot import Snapshot, repository_side
 from jobgen.k8s.compare import Path as FieldPath
 from jobgen.k8s.kueue import QUEUE
-from jobgen.k8s.objects import at, text
+from jobgen.k8s.objects import as_text, get_path
 from jobgen.k8s.operator_outcome import severity
-from jobgen.model.data import Finding, Mark, Severity
+from jobgen.model.data import Finding, Location, Severity
 from jobgen.model.path import dotted, pointer
 from jobgen.render.runs import ON_CHANGE
 from jobgen.repo import layout
@@ -40,33 +40,33 @@ def findings_between(
         # What is wrong with it is told by whoever lints it.
         return []
     found = [_unjudged(old)] if old.failed else transition_findings(difference(old, new))
-    return [finding for finding in map(new.shelf.severities.of, found) if finding]
+    return [finding for finding in map(new.project.severities.of, found) if finding]
 
 
-def _unjudged(old: Side) -> Finding:
+def _unjudged(old: Snapshot) -> Finding:
     """That nobody can say what the change does, because of what was there before."""
     wrong = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
     message = f"`{wrong.rule}` kept the old side from being rendered, so what the change does was not judged"
-    return Finding("change-not-judged", "meta", Severity.WARNING, message, wrong.mark)
+    return Finding("change-not-judged", "meta", Severity.WARNING, message, wrong.location)
 
 
-def transition_findings(told: Difference) -> list[Finding]:
+def transition_findings(told: ChangeSet) -> list[Finding]:
     """One finding for each line and what it does, however many jobs it does it to."""
     found = [finding for one in told.happened for finding in _findings(one, told)]
-    return sorted(_merged(found), key=lambda one: (one.mark, one.rule, one.message, one.env))
+    return sorted(_merged(found), key=lambda one: (one.location, one.rule, one.message, one.env))
 
 
 def _merged(found: Iterable[Finding]) -> Iterator[Finding]:
     """What one line does to many jobs is told of the first, and the others are counted."""
-    groups: dict[tuple[str, Mark, str, str], list[Finding]] = {}
+    groups: dict[tuple[str, Location, str, str], list[Finding]] = {}
     for one in found:
-        groups.setdefault((one.rule, one.mark, one.message, one.env), []).append(one)
+        groups.setdefault((one.rule, one.location, one.message, one.env), []).append(one)
     for first, *others in groups.values():
         more = f", and {len(others)} other{'s' if len(others) > 1 else ''} alike" if others else ""
         yield first._replace(message=f"{first.message}; concerns `{first.object}`{more}")
 
 
-def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
+def _findings(one: Impact, told: ChangeSet) -> Iterator[Finding]:
     if one.old is not None and _is_forbidden(one):
         yield _forbidden(one, told.new)
     elif one.happening == "removed":
@@ -79,41 +79,41 @@ def _findings(one: Consequence, told: Difference) -> Iterator[Finding]:
         yield from _of_fields(one, told.new)
 
 
-def _is_forbidden(one: Consequence) -> bool:
+def _is_forbidden(one: Impact) -> bool:
     """Whether a job that must run on as it is would not: what can be changed in place may be."""
     assert one.old is not None
-    word = text(at(one.old.object, "metadata", "annotations", ON_CHANGE))
+    word = as_text(get_path(one.old.object, "metadata", "annotations", ON_CHANGE))
     return word == "forbid" and (one.stops or one.verdict.effect is not Effect.IN_PLACE)
 
 
-def _forbidden(one: Consequence, new: Side) -> Finding:
+def _forbidden(one: Impact, new: Snapshot) -> Finding:
     """On the first line that changes more than the object's name; on the whole job where there is none."""
     assert one.old is not None
     message = f"`onChange: forbid` keeps the job from being changed, and this does it: {one.verdict.why}"
     if one.new is None:
-        return _finding("forbidden-change", Severity.ERROR, message, one, Mark(one.old.mark.file))
+        return _finding("forbidden-change", Severity.ERROR, message, one, Location(one.old.location.file))
     told = [field for field in one.fields if field.verdict.effect is not Effect.IN_PLACE]
     paths = [path for field in told if field.change.path != _NAME for path in _upwards(field)]
     lines = causes(new, one.new, paths)
-    mark = next((lines[path].mark for path in paths if path in lines), one.new.mark)
-    return _finding("forbidden-change", Severity.ERROR, message, one, mark)
+    location = next((lines[path].location for path in paths if path in lines), one.new.location)
+    return _finding("forbidden-change", Severity.ERROR, message, one, location)
 
 
-def _deleted(one: Consequence, old: Side) -> Finding:
+def _deleted(one: Impact, old: Snapshot) -> Finding:
     assert one.old is not None
     engine = _ENGINES.get(old.manifest(one.old).cluster.gitops, "whatever applies this repository")
     message = f"the job is gone, and {engine} will delete it and stop what runs"
     # Its line is gone, so the file has to do.
-    return _finding("running-job-deleted", Severity.WARNING, message, one, Mark(one.old.mark.file))
+    return _finding("running-job-deleted", Severity.WARNING, message, one, Location(one.old.location.file))
 
 
-def _of_another_kind(one: Consequence) -> Finding:
+def _of_another_kind(one: Impact) -> Finding:
     assert one.old is not None
     message = f"the job was a `{one.old.identity.kind}`: that is deleted, and training starts from the beginning"
-    return _finding("kind-changed", Severity.WARNING, message, one, one.made.mark)
+    return _finding("kind-changed", Severity.WARNING, message, one, one.made.location)
 
 
-def _of_fields(one: Consequence, new: Side) -> Iterator[Finding]:
+def _of_fields(one: Impact, new: Snapshot) -> Iterator[Finding]:
     assert one.new is not None
     refused = [field for field in one.fields if field.verdict.effect is Effect.REJECTED]
     # Nothing of an update that is refused is applied, so no other field can be without effect.
@@ -123,36 +123,36 @@ def _of_fields(one: Consequence, new: Side) -> Iterator[Finding]:
         return
     lines = causes(new, one.new, [path for field in told for path in _upwards(field)])
     # One line may have written several fields, and is told once.
-    by_mark: dict[Mark, Field] = {}
+    by_mark: dict[Location, FieldImpact] = {}
     for field in told:
-        mark = next((lines[path].mark for path in _upwards(field) if path in lines), one.new.mark)
-        by_mark.setdefault(mark, field)
+        location = next((lines[path].location for path in _upwards(field) if path in lines), one.new.location)
+        by_mark.setdefault(location, field)
     unsure = severity(new.manifest(one.new))
-    for mark, field in by_mark.items():
-        found = _of_field(field, one, mark, len(idle) - 1)
+    for location, field in by_mark.items():
+        found = _of_field(field, one, location, len(idle) - 1)
         yield found._replace(severity=unsure or found.severity)
 
 
-def _of_field(field: Field, one: Consequence, mark: Mark, more: int) -> Finding:
+def _of_field(field: FieldImpact, one: Impact, location: Location, more: int) -> Finding:
     path = field.change.path
-    at = pointer(path)
+    get_path = pointer(path)
     if field.verdict.effect is Effect.NO_EFFECT:
         others = f" and {more} other field{'s' if more > 1 else ''}" if more > 0 else ""
         message = f"`{dotted(path)}`{others} will not reach a job that runs: {field.verdict.why}"
-        return _finding("edit-without-effect", Severity.WARNING, message, one, mark, at)
+        return _finding("edit-without-effect", Severity.WARNING, message, one, location, get_path)
     if path in _QUEUE_PATHS:
         old, new = (f"`{value}`" if value else "no queue" for value in (field.change.old, field.change.new))
         message = f"a job cannot be moved from {old} to {new}: {field.verdict.why}"
-        return _finding("queue-changed", Severity.ERROR, message, one, mark, at)
+        return _finding("queue-changed", Severity.ERROR, message, one, location, get_path)
     message = f"`{dotted(path)}` cannot be changed: {field.verdict.why}; a job of a new name could have it"
-    return _finding("immutable-field-changed", Severity.ERROR, message, one, mark, at)
+    return _finding("immutable-field-changed", Severity.ERROR, message, one, location, get_path)
 
 
-def _upwards(field: Field) -> list[FieldPath]:
+def _upwards(field: FieldImpact) -> list[FieldPath]:
     """The path of a field, and of all that is around it: what was taken out has no line of its own."""
     path = field.change.path
     return [path[:length] for length in range(len(path), 0, -1)]
 
 
-def _finding(rule: str, bad: Severity, message: str, one: Consequence, mark: Mark, at: str = "") -> Finding:
-    return Finding(rule, "gitops", bad, message, mark, one.made.identity, one.made.env, at)
+def _finding(rule: str, bad: Severity, message: str, one: Impact, location: Location, get_path: str = "") -> Finding:
+    return Finding(rule, "gitops", bad, message, location, one.made.identity, one.made.env, get_path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from jobgen.diff.impact import Consequence, added, changed, queue_name, removed
-from jobgen.diff.match import pairs
+from jobgen.diff.impact import Impact, added, changed, queue_name, removed
+from jobgen.diff.match import match_objects
 from jobgen.diff.operator_behavior import RANK, Effect
-from jobgen.diff.snapshot import Side
-from jobgen.k8s.objects import text
+from jobgen.diff.snapshot import Snapshot
+from jobgen.k8s.objects import as_text
 from jobgen.k8s.resources import Footprint, plus
 from jobgen.pipeline.environment import Rendered
 
@@ -26,12 +26,12 @@ class Total(NamedTuple):
     after: Footprint
 
 
-class Difference(NamedTuple):
+class ChangeSet(NamedTuple):
     """Everything that happens, the worst first; and what it amounts to."""
 
-    old: Side
-    new: Side
-    happened: tuple[Consequence, ...]
+    old: Snapshot
+    new: Snapshot
+    happened: tuple[Impact, ...]
     unchanged: int
     totals: tuple[Total, ...]
 
@@ -50,10 +50,10 @@ class Difference(NamedTuple):
         return len(stopping), sum(one.before.gpus for one in stopping)
 
 
-def difference(old: Side, new: Side) -> Difference:
+def difference(old: Snapshot, new: Snapshot) -> ChangeSet:
     """What it means to go from one side to the other."""
-    every: list[Consequence] = []
-    for before, after in pairs(old, new):
+    every: list[Impact] = []
+    for before, after in match_objects(old, new):
         if before is None:
             assert after is not None
             every.append(added(new, after))
@@ -63,10 +63,10 @@ def difference(old: Side, new: Side) -> Difference:
             every.append(changed(old, new, before, after))
     happened = [one for one in every if one.happening != "unchanged"]
     happened.sort(key=lambda one: (-RANK[one.verdict.effect], _ORDER[one.happening], one.made.env, one.made.identity))
-    return Difference(old, new, tuple(happened), len(every) - len(happened), _totals(old, new, every))
+    return ChangeSet(old, new, tuple(happened), len(every) - len(happened), _totals(old, new, every))
 
 
-def _totals(old: Side, new: Side, every: list[Consequence]) -> tuple[Total, ...]:
+def _totals(old: Snapshot, new: Snapshot, every: list[Impact]) -> tuple[Total, ...]:
     before: dict[tuple[str, str, str], Footprint] = {}
     after: dict[tuple[str, str, str], Footprint] = {}
     for one in every:
@@ -82,9 +82,9 @@ def _totals(old: Side, new: Side, every: list[Consequence]) -> tuple[Total, ...]
 _BY = ("environment", "namespace", "team", "queue")
 
 
-def _count(sums: dict[tuple[str, str, str], Footprint], side: Side, made: Rendered, size: Footprint) -> None:
+def _count(sums: dict[tuple[str, str, str], Footprint], side: Snapshot, made: Rendered, size: Footprint) -> None:
     manifest = side.manifest(made)
-    names = (made.env, manifest.namespace, text(manifest.labels.get("team")), queue_name(manifest))
+    names = (made.env, manifest.namespace, as_text(manifest.labels.get("team")), queue_name(manifest))
     for by, name in zip(_BY, names, strict=True):
         if name or by == "environment":
             key = (made.env, by, name)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from jobgen.diff.immutability import Refusal, refusals
-from jobgen.diff.operator_behavior import Effect, State, Verdict, verdict, worst
-from jobgen.diff.snapshot import Side
+from jobgen.diff.operator_behavior import Effect, JobState, Verdict, verdict, worst
+from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training, words
 from jobgen.k8s.compare import FieldChange, Path, changes, narrowed
 from jobgen.k8s.kueue import is_admitted_by_kueue, is_suspended, kueue_queue
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.k8s.resources import Footprint, footprint
 from jobgen.model.data import Data
 from jobgen.model.path import Named, pointer
@@ -25,14 +25,14 @@ _FLUX = "kustomize.toolkit.fluxcd.io/"
 _WELL_KNOWN = ("Job", "JobSet", "CronJob")
 
 
-class Field(NamedTuple):
+class FieldImpact(NamedTuple):
     """A field that changed, and what comes of it."""
 
     change: FieldChange
     verdict: Verdict
 
 
-class Consequence(NamedTuple):
+class Impact(NamedTuple):
     """What happens to one object; `stops` if pods that may be running are deleted."""
 
     happening: Happening
@@ -41,7 +41,7 @@ class Consequence(NamedTuple):
     before: Footprint
     after: Footprint
     verdict: Verdict
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FieldImpact, ...] = ()
     stops: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Consequence(NamedTuple):
         return self.old is not None and self.new is not None and self.old.identity[1:] != self.new.identity[1:]
 
 
-def added(side: Side, made: Rendered) -> Consequence:
+def added(side: Snapshot, made: Rendered) -> Impact:
     """An object that was not there before."""
     manifest = side.manifest(made)
     said = Verdict(Effect.IN_PLACE, "the object is created")
@@ -65,10 +65,10 @@ def added(side: Side, made: Rendered) -> Consequence:
         said = Verdict(
             Effect.NEW_RUN, "the job waits until it is resumed" if is_suspended(manifest) else "the job starts"
         )
-    return Consequence("added", None, made, Footprint(), footprint(manifest), said)
+    return Impact("added", None, made, Footprint(), footprint(manifest), said)
 
 
-def removed(side: Side, made: Rendered) -> Consequence:
+def removed(side: Snapshot, made: Rendered) -> Impact:
     """An object that is not there any more."""
     manifest = side.manifest(made)
     kept = _kept(manifest)
@@ -79,10 +79,10 @@ def removed(side: Side, made: Rendered) -> Consequence:
         said = Verdict(Effect.STOPS_RUNNING, "the object is deleted, and its pods with it")
     else:
         said = Verdict(Effect.IN_PLACE, "the object is deleted")
-    return Consequence("removed", made, None, footprint(manifest), Footprint(), said, stops=stops)
+    return Impact("removed", made, None, footprint(manifest), Footprint(), said, stops=stops)
 
 
-def changed(old: Side, new: Side, before: Rendered, after: Rendered) -> Consequence:
+def changed(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> Impact:
     """An object that both sides have."""
     then, now = old.manifest(before), new.manifest(after)
     size = footprint(now)
@@ -90,12 +90,12 @@ def changed(old: Side, new: Side, before: Rendered, after: Rendered) -> Conseque
     found = [] if same else list(changes(_wherever(before.object), _wherever(after.object)))
     if not found:
         said = Verdict(Effect.IN_PLACE, "nothing changed")
-        return Consequence("unchanged", before, after, size, size, said)
-    blank = Consequence("changed", before, after, footprint(then), size, Verdict(Effect.IN_PLACE, ""))
+        return Impact("unchanged", before, after, size, size, said)
+    blank = Impact("changed", before, after, footprint(then), size, Verdict(Effect.IN_PLACE, ""))
     if blank.moved or _another_operator(then, now):
         return _replaced(blank, then, now, found)
     refused = refusals(new.schema(after), before.object, after.object)
-    fields = tuple(Field(narrowed(change), _verdict(change, then, now, refused)) for change in found)
+    fields = tuple(FieldImpact(narrowed(change), _verdict(change, then, now, refused)) for change in found)
     total = worst(field.verdict for field in fields)
     stops = total.effect in (Effect.STOPS_RUNNING, Effect.RESTART) and _runs(then) and not _waits(then)
     return blank._replace(fields=fields, verdict=total, stops=stops)
@@ -103,8 +103,8 @@ def changed(old: Side, new: Side, before: Rendered, after: Rendered) -> Conseque
 
 def _wherever(made: Data) -> Data:
     """The object without the path of its file: a job that is moved is the job that it was."""
-    metadata = at(made, "metadata")
-    notes = at(metadata, "annotations")
+    metadata = get_path(made, "metadata")
+    notes = get_path(metadata, "annotations")
     if not isinstance(notes, dict) or SOURCE not in notes:
         return made
     kept = {key: value for key, value in notes.items() if key != SOURCE}
@@ -112,13 +112,13 @@ def _wherever(made: Data) -> Data:
     return {**made, "metadata": {**rest, "annotations": kept} if kept else rest}
 
 
-def _replaced(blank: Consequence, then: Manifest, now: Manifest, found: list[FieldChange]) -> Consequence:
+def _replaced(blank: Impact, then: Manifest, now: Manifest, found: list[FieldChange]) -> Impact:
     """Another name, namespace or kind is another object, and all that changed holds for it."""
     assert blank.old is not None
     kept = _kept(then)
     fate = f"{kept}, so `{blank.old.identity}` stays beside it" if kept else f"`{blank.old.identity}` is deleted"
     effect = Effect.NEW_RUN if _runs(now) else Effect.IN_PLACE
-    fields = tuple(Field(narrowed(change), Verdict(effect, "the new object has it")) for change in found)
+    fields = tuple(FieldImpact(narrowed(change), Verdict(effect, "the new object has it")) for change in found)
     stops = _runs(then) and not kept and not _waits(then)
     return blank._replace(fields=fields, verdict=Verdict(effect, f"a new object is created; {fate}"), stops=stops)
 
@@ -134,7 +134,7 @@ def _verdict(change: FieldChange, then: Manifest, now: Manifest, refused: list[R
     options = words(now, SYNC_OPTIONS)
     if now.cluster.gitops in ("argocd", "") and {"Force=true", "Replace=true"} <= set(options):
         return Verdict(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
-    forced = text(now.annotations.get(_FLUX + "force")).lower() == "enabled"
+    forced = as_text(now.annotations.get(_FLUX + "force")).lower() == "enabled"
     if found.effect is Effect.REJECTED and forced and now.cluster.gitops in ("flux", ""):
         return Verdict(Effect.RESTART, "Flux deletes the object and creates it again where an update is refused")
     return found
@@ -150,7 +150,7 @@ def _by_law(change: FieldChange, then: Manifest, now: Manifest) -> Verdict:
             return Verdict(Effect.IN_PLACE, "Kueue decides when the job runs")
         return Verdict(Effect.NEW_RUN, "the job is resumed, and its pods are made")
     kind = now.kind
-    state = State(
+    state = JobState(
         kind.operator if kind else "unknown" if _is_foreign_job(now) else "-",
         now.kind_name,
         now.operator_version,
@@ -222,7 +222,7 @@ def _kept(manifest: Manifest) -> str:
         return "kubectl deletes nothing that Git no longer has"
     if gitops in ("argocd", "") and "Prune=false" in words(manifest, SYNC_OPTIONS):
         return "`Prune=false` keeps it"
-    if gitops in ("flux", "") and text(manifest.annotations.get(_FLUX + "prune")).lower() == "disabled":
+    if gitops in ("flux", "") and as_text(manifest.annotations.get(_FLUX + "prune")).lower() == "disabled":
         return "`prune: disabled` keeps it"
     return ""
 
@@ -230,5 +230,5 @@ def _kept(manifest: Manifest) -> str:
 def queue_name(manifest: Manifest) -> str:
     """The queue that a job waits in: Kueue's, or that of a gang scheduler."""
     field = manifest.kind.fields.get("queue") if manifest.kind else None
-    named = text(at(manifest.object, *map(str, field.at))) if field else ""
-    return named or text(at(manifest.run_policy, "schedulingPolicy", "queue"))
+    named = as_text(get_path(manifest.object, *map(str, field.at))) if field else ""
+    return named or as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))

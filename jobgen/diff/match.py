@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from jobgen.diff.snapshot import Side
+from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import is_training
-from jobgen.k8s.objects import at, text
+from jobgen.k8s.objects import as_text, get_path
 from jobgen.pipeline.environment import Rendered
 from jobgen.render.build import is_spec
 from jobgen.render.runs import JOB
 
 Pair = tuple[Rendered | None, Rendered | None]
-_Key = Callable[[Side, Rendered], Hashable]
+_Key = Callable[[Snapshot, Rendered], Hashable]
 
 
-def pairs(old: Side, new: Side) -> Iterator[Pair]:
+def match_objects(old: Snapshot, new: Snapshot) -> Iterator[Pair]:
     """Every object with its counterpart, or alone: the same object, else the same job, else the same document."""
     before, after = list(old.made), list(new.made)
     for key in (_identity, _stable, _source):
@@ -25,7 +25,7 @@ def pairs(old: Side, new: Side) -> Iterator[Pair]:
     yield from ((None, one) for one in after)
 
 
-def _paired(key: _Key, old: Side, new: Side, before: list[Rendered], after: list[Rendered]) -> Iterator[Pair]:
+def _paired(key: _Key, old: Snapshot, new: Snapshot, before: list[Rendered], after: list[Rendered]) -> Iterator[Pair]:
     """Those that a key leads from one side to the other; they are taken off the lists."""
     then, now = _by(key, old, before), _by(key, new, after)
     both = [(then[found], now[found]) for found in then if found in now]
@@ -36,7 +36,7 @@ def _paired(key: _Key, old: Side, new: Side, before: list[Rendered], after: list
     after[:] = [one for one in after if id(one) not in gone]
 
 
-def _by(key: _Key, side: Side, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:
+def _by(key: _Key, side: Snapshot, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:
     """The objects by key; a key that two of them have tells nothing."""
     found: dict[Hashable, Rendered] = {}
     twice: set[Hashable] = set()
@@ -49,19 +49,19 @@ def _by(key: _Key, side: Side, objects: Sequence[Rendered]) -> dict[Hashable, Re
     return {known: one for known, one in found.items() if known not in twice}
 
 
-def _identity(side: Side, made: Rendered) -> Hashable:
+def _identity(side: Snapshot, made: Rendered) -> Hashable:
     group = made.identity.api_version.rpartition("/")[0]
     return (made.env, group, *made.identity[1:])
 
 
-def _stable(side: Side, made: Rendered) -> Hashable:
-    named = text(at(made.object, "metadata", "annotations", JOB))
+def _stable(side: Snapshot, made: Rendered) -> Hashable:
+    named = as_text(get_path(made.object, "metadata", "annotations", JOB))
     return (made.env, made.identity.namespace, named) if named else None
 
 
-def _source(side: Side, made: Rendered) -> Hashable:
+def _source(side: Snapshot, made: Rendered) -> Hashable:
     """Where a job is written, and its name there; the files of a tree are made, and say nothing."""
     document = None if side.is_tree else side.job(made).document
     if document is None or not (is_spec(document.data) or is_training(side.manifest(made))):
         return None
-    return (made.env, made.mark.file, document.name)
+    return (made.env, made.location.file, document.name)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.spec.kinds import Span
+from jobgen.spec.kinds import VersionRange
 
 
 class Effect(StrEnum):
@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
     why: str
 
 
-class State(NamedTuple):
+class JobState(NamedTuple):
     """What must be known of a job to say what an edit does to it."""
 
     operator: str = ""
@@ -58,7 +58,7 @@ class State(NamedTuple):
     """Whether the field has a value on both sides."""
 
 
-class Law(NamedTuple):
+class Behavior(NamedTuple):
     """What an operator does about fields at or below a place; empty conditions always hold."""
 
     operators: str
@@ -66,13 +66,13 @@ class Law(NamedTuple):
     effect: Effect
     why: str
     kinds: str = ""
-    span: Span = Span()
+    span: VersionRange = VersionRange()
     suspended: bool | None = None
     queued: bool | None = None
     elastic: bool | None = None
     both: bool | None = None
 
-    def speaks_of(self, place: str, state: State) -> bool:
+    def speaks_of(self, place: str, state: JobState) -> bool:
         """Whether this law decides about a field of a job in that state."""
         return (
             state.operator in (self.operators or state.operator).split()
@@ -89,10 +89,10 @@ _TEMPLATE = "pods that run are never changed; only pods made later get it"
 _WAITING = "the job is suspended, and its pods will be made with it"
 _FIXED = "the field cannot be changed once the job exists"
 
-LAWS: tuple[Law, ...] = (
-    Law("", "status", Effect.NO_EFFECT, "the status is the operator's"),
+LAWS: tuple[Behavior, ...] = (
+    Behavior("", "status", Effect.NO_EFFECT, "the status is the operator's"),
     # Kueue's webhook compares these while the job is not suspended.
-    Law(
+    Behavior(
         _KUEUE,
         "metadata/labels/kueue.x-k8s.io~1queue-name metadata/labels/kueue.x-k8s.io~1priority-class "
         "metadata/labels/kueue.x-k8s.io~1max-exec-time-seconds",
@@ -101,35 +101,35 @@ LAWS: tuple[Law, ...] = (
         suspended=False,
         queued=True,
     ),
-    Law("", "metadata", Effect.IN_PLACE, "metadata is updated, and no pod sees it"),
+    Behavior("", "metadata", Effect.IN_PLACE, "metadata is updated, and no pod sees it"),
     # training-operator and mpi-operator
-    Law(
+    Behavior(
         "training-operator",
         "spec/runPolicy/schedulingPolicy/queue",
         Effect.REJECTED,
         _FIXED,
-        span=Span("1.8.0"),
+        span=VersionRange("1.8.0"),
         both=True,
     ),
-    Law(
+    Behavior(
         "training-operator",
         "spec/runPolicy/managedBy",
         Effect.REJECTED,
         "the operator's webhook lets nobody change it",
         kinds="TFJob XGBoostJob PaddleJob",
-        span=Span("1.9.0"),
+        span=VersionRange("1.9.0"),
     ),
-    Law(
+    Behavior(
         "mpi-operator",
         "spec/runPolicy/ttlSecondsAfterFinished spec/runPolicy/activeDeadlineSeconds spec/runPolicy/backoffLimit",
         Effect.NO_EFFECT,
         "it stands in the launcher's Job, which is made once",
         suspended=False,
     ),
-    Law(
+    Behavior(
         _V1, "spec/runPolicy spec/cleanPodPolicy", Effect.IN_PLACE, "the operator reads it whenever it looks at the job"
     ),
-    Law(
+    Behavior(
         _V1,
         "role/replicas role/template/spec/containers role/template/spec/initContainers",
         Effect.RESTART,
@@ -138,26 +138,26 @@ LAWS: tuple[Law, ...] = (
         suspended=False,
         queued=True,
     ),
-    Law(_V1, "role/replicas", Effect.IN_PLACE, "pods are added or removed, as the job is elastic", elastic=True),
-    Law(
+    Behavior(_V1, "role/replicas", Effect.IN_PLACE, "pods are added or removed, as the job is elastic", elastic=True),
+    Behavior(
         _V1,
         "role/replicas",
         Effect.IN_PLACE,
         "pods are added or removed; those that run keep the number of peers that they were told",
     ),
-    Law(_V1, "spec role", Effect.IN_PLACE, _WAITING, suspended=True),
-    Law(
+    Behavior(_V1, "spec role", Effect.IN_PLACE, _WAITING, suspended=True),
+    Behavior(
         "training-operator",
         "spec/elasticPolicy/minReplicas spec/elasticPolicy/maxReplicas spec/elasticPolicy/metrics",
         Effect.IN_PLACE,
         "the autoscaler of the job is updated",
     ),
-    Law(
+    Behavior(
         "training-operator", "spec/successPolicy", Effect.IN_PLACE, "the operator reads it whenever it looks at the job"
     ),
-    Law(_V1, "role spec", Effect.NO_EFFECT, _TEMPLATE),
+    Behavior(_V1, "role spec", Effect.NO_EFFECT, _TEMPLATE),
     # Trainer; what its CRD's own rules refuse has been told before.
-    Law(
+    Behavior(
         "trainer",
         "spec/runtimePatches spec/podTemplateOverrides spec/podSpecOverrides",
         Effect.REJECTED,
@@ -165,54 +165,56 @@ LAWS: tuple[Law, ...] = (
         kinds="TrainJob",
         suspended=False,
     ),
-    Law("trainer", "spec", Effect.IN_PLACE, _WAITING, kinds="TrainJob", suspended=True),
-    Law(
+    Behavior("trainer", "spec", Effect.IN_PLACE, _WAITING, kinds="TrainJob", suspended=True),
+    Behavior(
         "trainer",
         "spec",
         Effect.NO_EFFECT,
         "the JobSet that runs is never changed",
         kinds="TrainJob",
     ),
-    Law("trainer", "spec", Effect.IN_PLACE, "jobs that run keep what they were started with; new ones get it"),
+    Behavior("trainer", "spec", Effect.IN_PLACE, "jobs that run keep what they were started with; new ones get it"),
     # TensorStack, as far as its reference says anything.
-    Law(
+    Behavior(
         "tensorstack",
         "spec/elastic/minReplicas spec/elastic/maxReplicas spec/runMode/pause/resumeSpecs",
         Effect.REJECTED,
         _FIXED,
     ),
-    Law(
+    Behavior(
         "tensorstack",
         "spec/elastic/expectedReplicas spec/tensorboardSpec spec/runPolicy",
         Effect.IN_PLACE,
         "the operator reads it whenever it looks at the job",
     ),
-    Law("tensorstack", "spec role", Effect.IN_PLACE, _WAITING, suspended=True),
-    Law("tensorstack", "spec role", Effect.NO_EFFECT, "TensorStack does not say that it changes pods that run"),
+    Behavior("tensorstack", "spec role", Effect.IN_PLACE, _WAITING, suspended=True),
+    Behavior("tensorstack", "spec role", Effect.NO_EFFECT, "TensorStack does not say that it changes pods that run"),
     # Kinds that a repository describes itself.
-    Law("", "role", Effect.NO_EFFECT, "operators do not change pods that run"),
-    Law("unknown", "spec", Effect.NO_EFFECT, "its operator is not known, and most do not change pods that run"),
+    Behavior("", "role", Effect.NO_EFFECT, "operators do not change pods that run"),
+    Behavior("unknown", "spec", Effect.NO_EFFECT, "its operator is not known, and most do not change pods that run"),
     # Kinds of others, which stand beside jobs.
-    Law("-", "spec/parallelism spec/suspend", Effect.IN_PLACE, "the Job takes it", kinds="Job"),
-    Law("-", "spec/template", Effect.REJECTED, "the template of a Job cannot be changed", kinds="Job", suspended=False),
-    Law("-", "spec/selector spec/completions spec/completionMode", Effect.REJECTED, _FIXED, kinds="Job"),
-    Law("-", "spec/replicatedJobs", Effect.REJECTED, "the jobs of a JobSet cannot be changed", kinds="JobSet"),
-    Law(
+    Behavior("-", "spec/parallelism spec/suspend", Effect.IN_PLACE, "the Job takes it", kinds="Job"),
+    Behavior(
+        "-", "spec/template", Effect.REJECTED, "the template of a Job cannot be changed", kinds="Job", suspended=False
+    ),
+    Behavior("-", "spec/selector spec/completions spec/completionMode", Effect.REJECTED, _FIXED, kinds="Job"),
+    Behavior("-", "spec/replicatedJobs", Effect.REJECTED, "the jobs of a JobSet cannot be changed", kinds="JobSet"),
+    Behavior(
         "-",
         "spec/resources spec/volumeAttributesClassName",
         Effect.IN_PLACE,
         "a claim may grow",
         kinds="PersistentVolumeClaim",
     ),
-    Law("-", "spec", Effect.REJECTED, "a claim cannot be changed once it is bound", kinds="PersistentVolumeClaim"),
-    Law("-", "spec/selector", Effect.REJECTED, _FIXED, kinds="Deployment StatefulSet DaemonSet"),
-    Law("-", "spec/template", Effect.RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
+    Behavior("-", "spec", Effect.REJECTED, "a claim cannot be changed once it is bound", kinds="PersistentVolumeClaim"),
+    Behavior("-", "spec/selector", Effect.REJECTED, _FIXED, kinds="Deployment StatefulSet DaemonSet"),
+    Behavior("-", "spec/template", Effect.RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
 )
 _OTHERWISE = Verdict(Effect.IN_PLACE, "the API server updates it")
 
 
 @lru_cache(maxsize=8192)
-def verdict(place: str, state: State) -> Verdict:
+def verdict(place: str, state: JobState) -> Verdict:
     """What an edit of a field does; the field by its place, where `role` stands for the way to any role."""
     law = next((law for law in LAWS if law.speaks_of(place, state)), None)
     return Verdict(law.effect, law.why) if law else _OTHERWISE

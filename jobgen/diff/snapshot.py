@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from jobgen.check.checker import Judge
+from jobgen.check.checker import Checker
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Finding, Severity
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.run import Run
-from jobgen.pipeline.trace import Job, Traced, Tracer, part_of
-from jobgen.render.expand import Document
+from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
+from jobgen.render.expand import JobDocument
 from jobgen.repo import layout, rendered_tree
 from jobgen.repo.lock import LOCK
 from jobgen.spec.overlay import Cluster
@@ -26,17 +26,17 @@ _NO_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
 
 
 @dataclass
-class Side:
+class Snapshot:
     """What one side renders to, and where each object comes from."""
 
     name: str
-    shelf: Catalogue
+    project: ProjectConfig
     environments: Sequence[str]
     made: Sequence[Rendered]
     findings: Sequence[Finding]
-    entries: dict[str, layout.Entry]
+    entries: dict[str, layout.FileEntry]
     is_tree: bool = False
-    _judges: dict[str, Judge] = field(default_factory=dict)
+    _judges: dict[str, Checker] = field(default_factory=dict)
     _schemas: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -47,26 +47,26 @@ class Side:
     @cached_property
     def tracer(self) -> Tracer:
         """Walks its jobs again, with places."""
-        return Tracer(self.shelf)
+        return Tracer(self.project)
 
-    def judge(self, env: str) -> Judge:
+    def checker(self, env: str) -> Checker:
         """Knows the kinds and the cluster of an environment."""
         if env not in self._judges:
-            known = env in self.shelf.overlays
-            cluster = self.shelf.environment(env, []).cluster if known else Cluster()
-            self._judges[env] = Judge(self.shelf.root, self.shelf.kinds, cluster)
+            known = env in self.project.overlays
+            cluster = self.project.environment(env, []).cluster if known else Cluster()
+            self._judges[env] = Checker(self.project.root, self.project.kinds, cluster)
         return self._judges[env]
 
     def manifest(self, made: Rendered) -> Manifest:
         """An object as rules look at it."""
-        return self.judge(made.env).manifest(made.object)
+        return self.checker(made.env).manifest(made.object)
 
     def schema(self, made: Rendered) -> bytes:
         """The schema of an object, as its cluster has it; empty where none is known."""
-        judge = self.judge(made.env)
-        file = judge.schema_of(judge.manifest(made.object))
+        checker = self.checker(made.env)
+        file = checker.schema_of(checker.manifest(made.object))
         if file not in self._schemas:
-            found = layout.schema(self.shelf.root, file)
+            found = layout.schema(self.project.root, file)
             self._schemas[file] = found.file.content if found else b""
         return self._schemas[file]
 
@@ -76,9 +76,9 @@ class Side:
 
     def job(self, made: Rendered) -> Job:
         """The document that an object was made of."""
-        file = layout.read(self.entries[made.mark.file])
+        file = layout.read(self.entries[made.location.file])
         data = read(file.content, file.path).documents[made.position].data
-        return Job(Document(part_of(data, made.item), file.path), file, made.position, made.item, made.mark)
+        return Job(JobDocument(select_item(data, made.item), file.path), file, made.position, made.item, made.location)
 
 
 def is_repository(folder: Path) -> bool:
@@ -86,26 +86,26 @@ def is_repository(folder: Path) -> bool:
     return (folder / layout.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def repository_side(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Side:
+def repository_side(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """A jobs repository, rendered for these environments, or for all, as it is on a day."""
-    shelf = config.load(root, today=today)
-    chosen = [env for env in envs if env in shelf.overlays] if envs else shelf.environments()
+    project = config.load(root, today=today)
+    chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
     entries = {entry.path: entry for entry in layout.jobs(root)}
-    run = Run(shelf, chosen)
-    return Side(name, shelf, chosen, list(run), run.findings, entries)
+    run = Run(project, chosen)
+    return Snapshot(name, project, chosen, list(run), run.findings, entries)
 
 
-def tree_side(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Side:
+def tree_side(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """A rendered tree, or any folder of manifests; of an environment that a repository around it knows, the cluster."""
-    shelf = config.load(layout.find_root(folder.resolve()) or folder, today=today)
+    project = config.load(layout.find_root(folder.resolve()) or folder, today=today)
     rendered = [env for env in rendered_tree.environments(folder) if env]
-    found = (entry for entry in layout.loose(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
+    found = (entry for entry in layout.find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     entries = {entry.path: entry for entry in found}
-    run = Run(shelf, [""], entries=list(entries.values()))
-    made = [one._replace(env=_environment(one.mark.file, rendered)) for one in run]
+    run = Run(project, [""], entries=list(entries.values()))
+    made = [one._replace(env=_environment(one.location.file, rendered)) for one in run]
     wanted = [one for one in made if not envs or one.env in envs]
     findings = [finding for finding in run.findings if finding.rule not in _NO_OBJECT]
-    return Side(name, shelf, rendered or [""], wanted, findings, entries, is_tree=True)
+    return Snapshot(name, project, rendered or [""], wanted, findings, entries, is_tree=True)
 
 
 def _environment(path: str, rendered: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 
 DEADLINE = 50.0
 """Seconds; Argo CD gives up after 60, and says less about it than we can."""
@@ -19,14 +19,14 @@ class ParametersError(ValueError):
     """Parameters that cannot be understood; the text is for people, and holds no values."""
 
 
-class Asked(NamedTuple):
+class PluginParameters(NamedTuple):
     """The parameters of an Application."""
 
     env: str = ""
     jobs: tuple[str, ...] = ()
 
 
-def asked_in(environ: Mapping[str, str]) -> Asked:
+def asked_in(environ: Mapping[str, str]) -> PluginParameters:
     """The parameters, which may be missing or null; names that we do not know are mistakes."""
     given = _listed(environ.get("ARGOCD_APP_PARAMETERS") or "null")
     found: dict[str, Any] = {}
@@ -35,13 +35,15 @@ def asked_in(environ: Mapping[str, str]) -> Asked:
         name = named if isinstance(named, str) else ""
         if name not in _TYPES:
             known = list(_TYPES)
-            raise ParametersError(f"there is no parameter `{name}`{nearest(name, known)} (known: {', '.join(known)})")
+            raise ParametersError(
+                f"there is no parameter `{name}`{did_you_mean(name, known)} (known: {', '.join(known)})"
+            )
         value = parameter.get(_TYPES[name])
         others = {"string", "array", "map"} & {key for key, given in parameter.items() if given} - {_TYPES[name]}
         if others or not _fits(value, _TYPES[name]):
             raise ParametersError(f"the parameter `{name}` has to be given as `{_TYPES[name]}`")
         found[name] = value
-    return Asked(found.get("env") or "", tuple(found.get("jobs") or ()))
+    return PluginParameters(found.get("env") or "", tuple(found.get("jobs") or ()))
 
 
 def _listed(text: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from jobgen.model.data import bare
+from jobgen.model.data import value_of
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
 
@@ -31,7 +31,7 @@ class Known(NamedTuple):
     @property
     def api_version(self) -> str:
         """One of its versions; engines look at the group alone."""
-        return str(bare(self.versions[0].api_version))
+        return str(value_of(self.versions[0].api_version))
 
     @property
     def trains(self) -> bool:
@@ -67,19 +67,19 @@ class Known(NamedTuple):
 
 def known(kinds: Iterable[Kind]) -> tuple[Known, ...]:
     """All kinds, by group and name."""
-    ordered = sorted(kinds, key=lambda kind: (*_identity(kind), str(bare(kind.api_version))))
+    ordered = sorted(kinds, key=lambda kind: (*_identity(kind), str(value_of(kind.api_version))))
     return tuple(Known(*identity, tuple(versions)) for identity, versions in groupby(ordered, _identity))
 
 
 def _identity(kind: Kind) -> tuple[str, str]:
-    return str(bare(kind.api_version)).partition("/")[0], kind.name
+    return str(value_of(kind.api_version)).partition("/")[0], kind.name
 
 
 def _pods(kind: Kind) -> list[tuple[str, ...]]:
     match kind.shape:
         case "map":
             return [
-                (*_plain(kind.replicas_at), str(bare(role.spelling)), "template", "spec")
+                (*_plain(kind.replicas_at), str(value_of(role.spelling)), "template", "spec")
                 for role in kind.roles.values()
             ]
         case "list":

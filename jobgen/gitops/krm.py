@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Data, Finding
 from jobgen.model.path import Step, dotted, parse_pointer
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -57,7 +57,7 @@ def parse(content: bytes) -> ResourceList:
     source = read(content, "<stdin>")
     if source.findings:
         found = source.findings[0]
-        raise FunctionError(f"{found.mark}: {found.message}")
+        raise FunctionError(f"{found.location}: {found.message}")
     if len(source.documents) != 1 or source.documents[0].data.get("kind") != "ResourceList":
         raise FunctionError("standard input is not a ResourceList; kustomize and kpt make one")
     data = source.documents[0].data
@@ -111,7 +111,7 @@ def _task(mode: str, said: dict[str, Data]) -> Task:
     known = _FIELDS[mode]
     for name in said:
         if name not in known:
-            raise FunctionError(f"`{name}` is not a field of a {MODES[mode]}{nearest(name, list(known))}")
+            raise FunctionError(f"`{name}` is not a field of a {MODES[mode]}{did_you_mean(name, list(known))}")
     env, jobs = said.get("env", ""), said.get("jobs", [])
     # A ConfigMap holds texts only.
     patterns = jobs.split() if isinstance(jobs, str) else jobs
@@ -162,8 +162,13 @@ def results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Data]
 
 
 def _result(finding: Finding, files: Mapping[str, int]) -> Data:
-    identity, mark = finding.object, finding.mark
-    tags = {"rule": finding.rule, "category": finding.category, "line": str(mark.line), "column": str(mark.column)}
+    identity, location = finding.object, finding.location
+    tags = {
+        "rule": finding.rule,
+        "category": finding.category,
+        "line": str(location.line),
+        "column": str(location.column),
+    }
     result: dict[str, Data] = {"message": finding.message, "severity": finding.severity.value}
     if identity:
         where = {"namespace": identity.namespace} if identity.namespace else {}
@@ -178,6 +183,6 @@ def _result(finding: Finding, files: Mapping[str, int]) -> Data:
             int(step) if isinstance(step, str) and step.isdigit() else step for step in parse_pointer(finding.pointer)
         ]
         result["field"] = {"path": dotted(steps)}
-    if mark.file in files:
-        result["file"] = {"path": mark.file, "index": files[mark.file]}
+    if location.file in files:
+        result["file"] = {"path": location.file, "index": files[location.file]}
     return {**result, "tags": {**tags, **({"env": finding.env} if finding.env else {})}}

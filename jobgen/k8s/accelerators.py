@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 # Resources that count devices, by vendor; MIG slices and templates are devices too.
-_DEVICES = pattern(
+_DEVICES = lazy_pattern(
     r"""(?:
       nvidia\.com/(?:gpu|gpu\.shared|vgpu|mig-[0-9]+g\.[0-9]+gb(?:\.[a-z.]+)?)
     | amd\.com/gpu
@@ -30,7 +30,7 @@ _DEVICES = pattern(
     re.VERBOSE,
 )
 # Resources that say how much of a device is meant.
-_SHARES = pattern(
+_SHARES = lazy_pattern(
     r"""(?:
       (?:nvidia|amd)\.com/gpu(?:mem|mem-percentage|cores)
     | huawei\.com/Ascend[0-9]+[A-Za-z0-9]*-(?:memory|core)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 
 DOMAIN = "argocd.argoproj.io/"
 HOOK = DOMAIN + "hook"
@@ -14,7 +14,7 @@ SYNC_WAVE = DOMAIN + "sync-wave"
 def words(manifest: Manifest, annotation: str) -> list[str]:
     """The words of an annotation; none where it is missing."""
     found = manifest.metadata.get("annotations")
-    value = text(found.get(annotation)) if isinstance(found, dict) else ""
+    value = as_text(found.get(annotation)) if isinstance(found, dict) else ""
     return [word.strip() for word in value.split(",")] if value else []
 
 

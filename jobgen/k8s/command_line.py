@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 
-class Word(NamedTuple):
+class Argument(NamedTuple):
     """A word of a command line, and the item of `command` or `args` in which it was written."""
 
     text: str
@@ -34,19 +34,19 @@ _LAUNCHERS = frozenset(("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.hydra", 
 class Launch(NamedTuple):
     """A call of mpirun: the words that count its processes, and whether the operator's hostfile bounds them."""
 
-    processes: Word | None
+    processes: Argument | None
     bound: bool
 
 
-def spoken(words: Iterable[Data]) -> list[Word]:
+def parse_command(words: Iterable[Data]) -> list[Argument]:
     """The words of a command line; scripts among them are taken apart as a shell would."""
-    found: list[Word] = []
+    found: list[Argument] = []
     for node in words:
-        text = bare(node)
+        text = value_of(node)
         if not isinstance(text, str):
             continue
         parts = _parts(text) if any(space in text for space in " \n\t") else (text,)
-        found += [Word(part, node) for part in parts]
+        found += [Argument(part, node) for part in parts]
     return found
 
 
@@ -60,33 +60,33 @@ def _parts(script: str) -> tuple[str, ...]:
         return ()
 
 
-def values(words: Sequence[Word], option: str) -> Iterator[Word]:
+def values(words: Sequence[Argument], option: str) -> Iterator[Argument]:
     """The values that a command line gives to a long option, however its dashes are written."""
     for number, word in enumerate(words):
         name, equals, value = word.text.partition("=")
         if not name.startswith("--") or name[2:].replace("_", "-") != option:
             continue
         if equals:
-            yield Word(value, word.node)
+            yield Argument(value, word.node)
         elif number + 1 < len(words):
             yield words[number + 1]
 
 
-def launches(words: Sequence[Word]) -> Iterator[Launch]:
+def launches(words: Sequence[Argument]) -> Iterator[Launch]:
     """The calls of mpirun in a command line."""
     for number, word in enumerate(words):
         if word.text.rpartition("/")[2] in _LAUNCHERS:
             yield _launch(words[number + 1 :])
 
 
-def _launch(words: Sequence[Word]) -> Launch:
+def _launch(words: Sequence[Argument]) -> Launch:
     count, bound, number = None, True, 0
     while number < len(words) and words[number].text.startswith("-"):
         name, equals, value = words[number].text.lstrip("-").partition("=")
         after = words[number + 1] if number + 1 < len(words) else None
         number += 1
         if name in _COUNTS:
-            count = Word(value, words[number - 1].node) if equals else after
+            count = Argument(value, words[number - 1].node) if equals else after
         if name in _OTHERWISE or (name == "map-by" and after and "oversubscribe" in after.text.lower()):
             bound = False
         if name in _HOSTFILES:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
-_DOMAIN = pattern(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
-_REPOSITORY = pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
-_TAG = pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_DIGEST = pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
-_IDENTIFIER = pattern(r"[a-f0-9]{64}")
+_DOMAIN = lazy_pattern(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
+_REPOSITORY = lazy_pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
+_TAG = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST = lazy_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
+_IDENTIFIER = lazy_pattern(r"[a-f0-9]{64}")
 _LONGEST = 255
-_SEPARATORS = pattern(r"[-_.+]")
+_SEPARATORS = lazy_pattern(r"[-_.+]")
 
 MOVING = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
 """Tags that are moved from image to image."""
@@ -46,7 +46,7 @@ def image_name(image: str) -> ImageName:
     rest, at, digest = image.partition("@")
     first, slash, path = rest.partition("/")
     # As Docker does: what could be a host is one.
-    host = bool(slash) and (any(mark in first for mark in ".:") or first == "localhost" or first != first.lower())
+    host = bool(slash) and (any(char in first for char in ".:") or first == "localhost" or first != first.lower())
     domain, path = (first, path) if host else ("", rest)
     repository, colon, tag = path.partition(":")
     return ImageName(domain, repository, tag, digest or at, bool(colon))

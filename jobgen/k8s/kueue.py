@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, at, text
-from jobgen.model.data import Data, bare
+from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.model.data import Data, value_of
 
 DOMAIN = "kueue.x-k8s.io/"
 QUEUE = DOMAIN + "queue-name"
@@ -12,15 +12,15 @@ QUEUE = DOMAIN + "queue-name"
 def queue_of(manifest: Manifest) -> Data:
     """What names the job's queue, where its kind says it; None if the job is in none."""
     field = manifest.kind.fields.get("queue") if manifest.kind else None
-    found = at(manifest.object, *map(str, field.at)) if field else None
-    return found if text(found) else None
+    found = get_path(manifest.object, *map(str, field.at)) if field else None
+    return found if as_text(found) else None
 
 
 def kueue_queue(manifest: Manifest) -> Data:
     """The label that puts a job into a queue of Kueue, or None."""
     labels = manifest.metadata.get("labels")
     found = labels.get(QUEUE) if isinstance(labels, dict) else None
-    return found if text(found) else None
+    return found if as_text(found) else None
 
 
 def is_admitted_by_kueue(manifest: Manifest) -> bool:
@@ -38,9 +38,9 @@ def is_mpi_v1(manifest: Manifest) -> bool:
 def suspend_of(manifest: Manifest) -> Data:
     """What says whether the job waits, where its kind says it; None if nothing is said."""
     field = manifest.kind.fields.get("suspend") if manifest.kind else None
-    return at(manifest.object, *map(str, field.at)) if field else None
+    return get_path(manifest.object, *map(str, field.at)) if field else None
 
 
 def is_suspended(manifest: Manifest) -> bool:
     """Whether the job is told to wait."""
-    return bare(suspend_of(manifest)) is True
+    return value_of(suspend_of(manifest)) is True

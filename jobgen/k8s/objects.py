@@ -10,37 +10,37 @@ from typing import Any
 
 from jobgen.k8s.accelerators import is_device
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
 
-def mapping(node: Data) -> dict[str, Data]:
+def as_mapping(node: Data) -> dict[str, Data]:
     """The node if it is a mapping, else an empty one."""
     return node if isinstance(node, dict) else {}
 
 
-def items(node: Data) -> list[Data]:
+def as_list(node: Data) -> list[Data]:
     """The node if it is a list, else an empty one."""
     return node if isinstance(node, list) else []
 
 
-def text(node: Data) -> str:
+def as_text(node: Data) -> str:
     """The string that a leaf holds; empty if it holds anything else."""
     if type(node) is str:
         return node
-    value = bare(node)
+    value = value_of(node)
     return value if isinstance(value, str) else ""
 
 
-def whole(node: Data) -> int | None:
+def as_integer(node: Data) -> int | None:
     """The whole number that a leaf holds."""
-    value = bare(node)
+    value = value_of(node)
     return value if type(value) is int else None
 
 
-def at(node: Data, *steps: str) -> Data:
+def get_path(node: Data, *steps: str) -> Data:
     """The node at the end of a path of keys, or None."""
     for step in steps:
         if not isinstance(node, dict):
@@ -58,28 +58,28 @@ class Container:
         self.data = data
         self.pod = pod
         self.init = init
-        self.name = text(data.get("name"))
-        self.words: list[Data] = [*items(data.get("command")), *items(data.get("args"))]
+        self.name = as_text(data.get("name"))
+        self.words: list[Data] = [*as_list(data.get("command")), *as_list(data.get("args"))]
         """Command and arguments, one after the other."""
-        resources = mapping(data.get("resources"))
-        self.limits = mapping(resources.get("limits"))
-        self.requests = mapping(resources.get("requests"))
+        resources = as_mapping(data.get("resources"))
+        self.limits = as_mapping(resources.get("limits"))
+        self.requests = as_mapping(resources.get("requests"))
         self._gpus: int | None = None
         self._wording: str | None = None
 
     @property
     def variables(self) -> Iterator[tuple[str, dict[str, Data]]]:
         """Its environment: names, and the entries that set them."""
-        for entry in items(self.data.get("env")):
+        for entry in as_list(self.data.get("env")):
             if isinstance(entry, dict):
-                yield text(entry.get("name")), entry
+                yield as_text(entry.get("name")), entry
 
     @property
     def wording(self) -> str:
         """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
         if self._wording is None:
-            lines = [text(self.data.get("image")), *map(text, self.words)]
-            lines += [f"{name}={text(entry.get('value'))}" for name, entry in self.variables]
+            lines = [as_text(self.data.get("image")), *map(as_text, self.words)]
+            lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.variables]
             self._wording = "\n".join(lines)
         return self._wording
 
@@ -101,9 +101,9 @@ class Pod:
         self.template = template
         self.role = role
         self.partial = partial
-        self.metadata = mapping(template.get("metadata"))
-        self.spec = mapping(template.get("spec"))
-        found, preparing = items(self.spec.get("containers")), items(self.spec.get("initContainers"))
+        self.metadata = as_mapping(template.get("metadata"))
+        self.spec = as_mapping(template.get("spec"))
+        found, preparing = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
         self.containers = [Container(data, self, init=False) for data in found if isinstance(data, dict)]
         self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
         self.main = _main(self.containers, role.manifest.kind)
@@ -121,11 +121,11 @@ class Pod:
     @property
     def volumes(self) -> Iterator[dict[str, Data]]:
         """Its volumes."""
-        return (volume for volume in items(self.spec.get("volumes")) if isinstance(volume, dict))
+        return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
 
 
 def _main(containers: list[Container], kind: Kind | None) -> Container | None:
-    wanted = bare(kind.container) if kind else ""
+    wanted = value_of(kind.container) if kind else ""
     return next(
         (container for container in containers if container.name == wanted), containers[0] if containers else None
     )
@@ -140,13 +140,13 @@ class Role:
         self.key = key
         self.replica = replica
         self.manifest = manifest
-        self.spelling = str(bare(key))
+        self.spelling = str(value_of(key))
         self.described = _described(self.spelling, manifest.kind)
         self.name = self.described.name if self.described else self.spelling.lower()
         """The role as jobgen calls it, whatever the kind's spelling."""
         self.count = _count(replica, self.described, manifest.kind)
         """How many pods it has: what is written, or what the operator takes where nothing is."""
-        self.pod = Pod(mapping(replica.get("template")), self)
+        self.pod = Pod(as_mapping(replica.get("template")), self)
         """Its pods, all alike."""
 
     @property
@@ -154,7 +154,7 @@ class Role:
         """What the operator does when a pod ends: what is written, or its own default."""
         own = self.described.restart_default if self.described else ""
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
-        return text(self.replica.get("restartPolicy")) or own or default
+        return as_text(self.replica.get("restartPolicy")) or own or default
 
     @property
     def gpus(self) -> int:
@@ -162,8 +162,8 @@ class Role:
         return self.count * self.pod.gpus
 
 
-def _count(replica: dict[str, Data], described: kinds.Role | None, kind: Kind | None) -> int:
-    written = whole(replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
+def _count(replica: dict[str, Data], described: kinds.RoleDescription | None, kind: Kind | None) -> int:
+    written = as_integer(replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
     if written is not None:
         return max(written, 0)
     return described.omitted if described else 1
@@ -178,12 +178,12 @@ class Manifest:
         self.object: dict[str, Data] = made
         self.kind = kind
         self.cluster = cluster
-        self.kind_name = text(made.get("kind"))
+        self.kind_name = as_text(made.get("kind"))
         """The kind as it is written."""
-        self.metadata = mapping(made.get("metadata"))
-        self.spec = mapping(made.get("spec"))
-        self.labels = mapping(self.metadata.get("labels"))
-        self.annotations = mapping(self.metadata.get("annotations"))
+        self.metadata = as_mapping(made.get("metadata"))
+        self.spec = as_mapping(made.get("spec"))
+        self.labels = as_mapping(self.metadata.get("labels"))
+        self.annotations = as_mapping(self.metadata.get("annotations"))
         self._roles: list[Role] | None = None
 
     @property
@@ -196,17 +196,17 @@ class Manifest:
     @property
     def name(self) -> str:
         """Its name; empty where the server shall make one."""
-        return text(self.metadata.get("name"))
+        return as_text(self.metadata.get("name"))
 
     @property
     def namespace(self) -> str:
         """Its namespace; empty where none is written."""
-        return text(self.metadata.get("namespace"))
+        return as_text(self.metadata.get("namespace"))
 
     @property
     def run_policy(self) -> dict[str, Data]:
         """What the operator does with the whole job."""
-        return mapping(self.spec.get("runPolicy"))
+        return as_mapping(self.spec.get("runPolicy"))
 
     @property
     def operator_version(self) -> str:
@@ -228,12 +228,12 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
-def _described(spelling: str, kind: Kind | None) -> kinds.Role | None:
+def _described(spelling: str, kind: Kind | None) -> kinds.RoleDescription | None:
     roles = kind.roles.values() if kind else ()
-    found = next((role for role in roles if bare(role.spelling) == spelling), None)
+    found = next((role for role in roles if value_of(role.spelling) == spelling), None)
     if found is None and kind and kind.demands.unknown_roles == "started":
         # An operator that looks at no names takes any case for its own.
-        found = next((role for role in roles if str(bare(role.spelling)).lower() == spelling.lower()), None)
+        found = next((role for role in roles if str(value_of(role.spelling)).lower() == spelling.lower()), None)
     return found
 
 
@@ -243,12 +243,12 @@ def _roles(manifest: Manifest) -> Iterator[Role]:
     if kind.shape == "one":
         yield from _single(manifest, kind)
         return
-    node = at(manifest.object, *map(str, kind.replicas_at))
+    node = get_path(manifest.object, *map(str, kind.replicas_at))
     if isinstance(node, dict):
         for key, replica in node.items():
             if isinstance(replica, dict):
                 yield Role(key, replica, manifest)
-    for replica in items(node):
+    for replica in as_list(node):
         if isinstance(replica, dict):
             yield Role(replica.get("type", ""), replica, manifest)
 
@@ -257,10 +257,10 @@ def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
     """A kind without pod templates: what it says of its main container, as the part of a pod."""
     assert kind.template is not None
     *steps, _ = map(str, kind.replicas_at)
-    role = Role(kind.container, mapping(at(manifest.object, *steps)), manifest)
+    role = Role(kind.container, as_mapping(get_path(manifest.object, *steps)), manifest)
     container: dict[str, Any] = {}
     for field, path in kind.template.container.items():
-        found = at(manifest.object, *map(str, path))
+        found = get_path(manifest.object, *map(str, path))
         if found is not None:
             container[field] = found
     role.pod = Pod({"spec": {"containers": [container]}}, role, partial=True)

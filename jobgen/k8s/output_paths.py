@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from posixpath import normpath
 from typing import NamedTuple
 
-from jobgen.k8s.objects import Container, at, items, mapping, text
-from jobgen.model.lazy_re import pattern
+from jobgen.k8s.objects import Container, as_list, as_mapping, as_text, get_path
+from jobgen.model.lazy_re import lazy_pattern
 
 _WRITTEN = (
     "output_dir output_path out_dir save_dir save_path save checkpoint_dir ckpt_dir checkpoints_dir "
@@ -15,10 +15,10 @@ _WRITTEN = (
 ).split()
 _NAMES = "|".join(word.replace("_", "[-_]") for word in _WRITTEN)
 # Both in a script and as a word of its own, whose value is then the next word.
-_FLAG = pattern(rf"--({_NAMES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
+_FLAG = lazy_pattern(rf"--({_NAMES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
 _VARIABLES = frozenset(word.upper() for word in _WRITTEN if word not in ("save", "logdir"))
-_URI = pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
-_UNKNOWN = pattern(r"[$`*{<]")
+_URI = lazy_pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
+_UNKNOWN = lazy_pattern(r"[$`*{<]")
 
 Place = tuple[str, ...]
 
@@ -45,16 +45,16 @@ def outputs(container: Container) -> Iterator[Output]:
 
 def _spellings(container: Container) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
     for field in ("command", "args"):
-        words = items(container.data.get(field))
+        words = as_list(container.data.get(field))
         for number, word in enumerate(words):
-            for found in _FLAG.finditer(text(word)) if "--" in text(word) else ():
+            for found in _FLAG.finditer(as_text(word)) if "--" in as_text(word) else ():
                 if found[2] or number + 1 == len(words):
                     yield found[2], field, (number,)
-                elif text(word).endswith(found[1]):
-                    yield text(words[number + 1]), field, (number + 1,)
-    for number, entry in enumerate(items(container.data.get("env"))):
-        if text(at(entry, "name")) in _VARIABLES:
-            yield text(at(entry, "value")), "env", (number, "value")
+                elif as_text(word).endswith(found[1]):
+                    yield as_text(words[number + 1]), field, (number + 1,)
+    for number, entry in enumerate(as_list(container.data.get("env"))):
+        if as_text(get_path(entry, "name")) in _VARIABLES:
+            yield as_text(get_path(entry, "value")), "env", (number, "value")
 
 
 def _place(spelling: str, container: Container) -> Place | None:
@@ -64,25 +64,25 @@ def _place(spelling: str, container: Container) -> Place | None:
     if not spelling.startswith("/"):
         return None
     path = normpath(spelling)
-    mounts = [mount for mount in items(container.data.get("volumeMounts")) if isinstance(mount, dict)]
-    over = [mount for mount in mounts if f"{path}/".startswith(f"{normpath(text(mount.get('mountPath')))}/")]
+    mounts = [mount for mount in as_list(container.data.get("volumeMounts")) if isinstance(mount, dict)]
+    over = [mount for mount in mounts if f"{path}/".startswith(f"{normpath(as_text(mount.get('mountPath')))}/")]
     if not over:
         return None
-    nearest = max(over, key=lambda mount: len(text(mount.get("mountPath"))))
+    nearest = max(over, key=lambda mount: len(as_text(mount.get("mountPath"))))
     if "subPathExpr" in nearest:
         return None
-    rest = path[len(normpath(text(nearest.get("mountPath")))) :].strip("/")
-    inside = normpath("/".join(("", text(nearest.get("subPath")).strip("/"), rest)))
-    volume = _volume(text(nearest.get("name")), container)
+    rest = path[len(normpath(as_text(nearest.get("mountPath")))) :].strip("/")
+    inside = normpath("/".join(("", as_text(nearest.get("subPath")).strip("/"), rest)))
+    volume = _volume(as_text(nearest.get("name")), container)
     return (*volume, inside) if volume else None
 
 
 def _volume(name: str, container: Container) -> Place | None:
     for volume in container.pod.volumes:
-        if text(volume.get("name")) != name:
+        if as_text(volume.get("name")) != name:
             continue
-        if claim := text(at(volume, "persistentVolumeClaim", "claimName")):
+        if claim := as_text(get_path(volume, "persistentVolumeClaim", "claimName")):
             return ("claim", container.pod.role.manifest.namespace, claim)
-        if server := mapping(volume.get("nfs")):
-            return ("nfs", text(server.get("server")), text(server.get("path")))
+        if server := as_mapping(volume.get("nfs")):
+            return ("nfs", as_text(server.get("server")), as_text(server.get("path")))
     return None

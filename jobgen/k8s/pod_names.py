@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.k8s.objects import Manifest, as_text, get_path
 
 ROOM = 63
 """The longest name that a Service, or a label's value, may have."""
@@ -14,7 +14,7 @@ def longest_suffix(manifest: Manifest) -> str:
     assert kind is not None
     if kind.demands.names == "label":
         return ""
-    runtime = kind.demands.runtimes.get(text(at(manifest.spec, "runtimeRef", "name")))
+    runtime = kind.demands.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name")))
     ends = [runtime.name_suffix] if runtime else []
     for role in manifest.roles:
         index = str(max(role.count - 1, 0))

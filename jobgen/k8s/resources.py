@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.amounts import amount
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 
 
 class Footprint(NamedTuple):
@@ -45,10 +45,10 @@ def _wanted(container: Container, resource: str) -> int:
 
 def cpus(thousandths: int) -> str:
     """An amount of CPU as Kubernetes prints it."""
-    return canonical(f"{thousandths}m") or ""
+    return canonical_quantity(f"{thousandths}m") or ""
 
 
 def memory(thousandths: int) -> str:
     """An amount of memory as people write it: in powers of 1024 where it is whole."""
     size = -(-thousandths // 1000)
-    return canonical(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""
+    return canonical_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 # Forms with a mark of their own and a known length; a prefix alone proves nothing.
-_TOKENS = pattern(
+_TOKENS = lazy_pattern(
     r"""(?<![A-Za-z0-9_-])(?:
       hf_[A-Za-z]{34}
     | gh[pousr]_[A-Za-z0-9]{36}
@@ -24,22 +24,22 @@ _TOKENS = pattern(
     )(?![A-Za-z0-9_])""",
     re.VERBOSE,
 )
-_PRIVATE_KEY = pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
+_PRIVATE_KEY = lazy_pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
 # Secrets without a mark, that a variable's name and their length give away.
 _BY_NAME = {
-    "WANDB_API_KEY": pattern(r"[0-9a-f]{40}"),
-    "AWS_SECRET_ACCESS_KEY": pattern(r"[A-Za-z0-9/+]{40}"),
+    "WANDB_API_KEY": lazy_pattern(r"[0-9a-f]{40}"),
+    "AWS_SECRET_ACCESS_KEY": lazy_pattern(r"[A-Za-z0-9/+]{40}"),
 }
-_NAMES = pattern(
+_NAMES = lazy_pattern(
     r"(?:.*[_-])?(?:TOKEN|SECRET|PASSWORD|PASSWD|(?:API|SECRET|ACCESS|PRIVATE|AUTH|ACCOUNT|ENCRYPTION)[_-]?KEY)",
     re.IGNORECASE,
 )
 # Tokens of a tokenizer, and numbers of them.
-_OF_TEXT = pattern(
+_OF_TEXT = lazy_pattern(
     r"(?:.*[_-])?(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|IMAGE|SPECIAL|STOP|MAX|MIN|NUM|PER)[_-]TOKEN", re.IGNORECASE
 )
 # What stands for a secret, or says where it is.
-_NO_SECRET = pattern(
+_NO_SECRET = lazy_pattern(
     r"""
       .*(?:\$[({A-Za-z_]|\{\{|<.*>|^\{.*\}$|%\().*
     | [./~].*|[a-z0-9+]+://.*|.*\.(?:json|pem|key|txt|ya?ml|crt)
@@ -60,7 +60,7 @@ _MARKS = (
     *("dckr_pat_", "-----BEGIN "),
 )
 _SHORTEST = 24
-_ASSIGNED = pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
+_ASSIGNED = lazy_pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
 _DISTINCT = 8
 _ANY = 6
 
@@ -73,7 +73,7 @@ def suspicious(text: str) -> bool:
 
 def token_in(text: str) -> str:
     """A token that can be told by its form, or nothing."""
-    if len(text) < _SHORTEST or not any(mark in text for mark in _MARKS):
+    if len(text) < _SHORTEST or not any(location in text for location in _MARKS):
         return ""
     found = _TOKENS.search(text) or _PRIVATE_KEY.search(text)
     # A row of the same letters is an example.

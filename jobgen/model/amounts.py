@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jobgen.model.data import Data, bare
-from jobgen.model.lazy_re import pattern
-from jobgen.model.quantity import canonical
+from jobgen.model.data import Data, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import canonical_quantity
 
-_PARTS = pattern(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
+_PARTS = lazy_pattern(r"(-?[0-9]+)(?:e([0-9-]+)|([A-Za-z]*))")
 _POWERS = {suffix: power for power, suffix in zip(range(-9, 21, 3), [*"num", "", *"kMGTPE"], strict=True)}
 _BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
 
 
 def amount(value: Data) -> int | None:
     """The thousandths in a quantity, or None if it is not one."""
-    found = bare(value)
+    found = value_of(value)
     return _milli(found) if type(found) is str or type(found) is int else None
 
 
 @lru_cache(maxsize=8192)
 def _milli(found: str | int) -> int | None:
-    spelt = canonical(str(found))
+    spelt = canonical_quantity(str(found))
     match = _PARTS.fullmatch(spelt) if spelt is not None else None
     if match is None:
         return None

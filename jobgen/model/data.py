@@ -24,7 +24,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Mark(NamedTuple):
+class Location(NamedTuple):
     """A place in a file, counted from 1 as editors do."""
 
     file: str
@@ -37,32 +37,32 @@ class Mark(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}"
 
 
-class Leaf:
+class TracedScalar:
     """A scalar with the place it was written, and what it replaced there."""
 
-    __slots__ = ("layer", "mark", "under", "value")
+    __slots__ = ("layer", "location", "overridden", "value")
 
-    def __init__(self, value: Data, mark: Mark, layer: str = "", under: Data = None) -> None:
+    def __init__(self, value: Data, location: Location, layer: str = "", under: Data = None) -> None:
         self.value = value
-        self.mark = mark
+        self.location = location
         self.layer = layer
-        self.under = under
+        self.overridden = under
 
     @classmethod
-    def watched(cls, watch: Watch, mark: Mark) -> Leaf:
+    def watched(cls, watch: Watch, location: Location) -> TracedScalar:
         """A leaf that tells somebody whenever its value is read."""
         leaf = cls.__new__(cls)
-        leaf.mark, leaf.layer, leaf.under = mark, "", watch
+        leaf.location, leaf.layer, leaf.overridden = location, "", watch
         return leaf
 
     def __getattr__(self, name: str) -> Data:
         # Only a watched leaf lacks a value of its own, and leads here.
-        if name == "value" and type(self.under) is Watch:
-            return self.under.read()
+        if name == "value" and type(self.overridden) is Watch:
+            return self.overridden.read()
         raise AttributeError(name)
 
     def __repr__(self) -> str:
-        return f"Leaf({self.value!r}, {self.mark})"
+        return f"Leaf({self.value!r}, {self.location})"
 
 
 class Watch:
@@ -81,113 +81,115 @@ class Watch:
         return self._value
 
 
-class Key(str):
+class TracedKey(str):
     """A mapping key that knows where it was written; it equals its bare text."""
 
-    __slots__ = ("layer", "mark")
+    __slots__ = ("layer", "location")
     layer: str
-    mark: Mark
+    location: Location
 
     @classmethod
-    def at(cls, text: str, mark: Mark, layer: str = "") -> Key:
+    def at(cls, text: str, location: Location, layer: str = "") -> TracedKey:
         """A key with its place."""
         key = cls(text)
-        key.mark = mark
+        key.location = location
         key.layer = layer
         return key
 
 
-class Items(list[Data]):
+class TracedList(list[Data]):
     """A list that knows where it was written, which list it replaced, and, as it is read, where its items begin."""
 
-    __slots__ = ("layer", "mark", "places", "under")
+    __slots__ = ("layer", "location", "overridden", "places")
 
-    def __init__(self, items: Iterator[Data] | list[Data], mark: Mark, layer: str = "", under: Data = None) -> None:
+    def __init__(
+        self, items: Iterator[Data] | list[Data], location: Location, layer: str = "", under: Data = None
+    ) -> None:
         super().__init__(items)
-        self.mark = mark
+        self.location = location
         self.layer = layer
-        self.under = under
-        self.places: list[Mark] = []
+        self.overridden = under
+        self.places: list[Location] = []
 
 
-def bare(leaf: Data) -> Data:
+def value_of(leaf: Data) -> Data:
     """The scalar itself, on either walk."""
-    return leaf.value if type(leaf) is Leaf else leaf
+    return leaf.value if type(leaf) is TracedScalar else leaf
 
 
-def sort_of(leaf: Data) -> type:
+def type_of(leaf: Data) -> type:
     """The type of a scalar, on either walk; whoever knows only that has not read it."""
-    if type(leaf) is not Leaf:
+    if type(leaf) is not TracedScalar:
         return type(leaf)
-    return leaf.under.sort if type(leaf.under) is Watch else type(leaf.value)
+    return leaf.overridden.sort if type(leaf.overridden) is Watch else type(leaf.value)
 
 
 def is_null(leaf: Data) -> bool:
     """Whether a scalar is null, on either walk."""
-    return sort_of(leaf) is NoneType
+    return type_of(leaf) is NoneType
 
 
-def derive(leaf: Data, value: Data) -> Data:
+def with_value(leaf: Data, value: Data) -> Data:
     """A value made from `leaf`, which keeps its place and its history."""
-    if type(leaf) is Leaf:
-        return Leaf(value, leaf.mark, leaf.layer, leaf.under)
+    if type(leaf) is TracedScalar:
+        return TracedScalar(value, leaf.location, leaf.layer, leaf.overridden)
     return value
 
 
-def as_key(leaf: Data) -> str:
+def to_key(leaf: Data) -> str:
     """A scalar turned into a mapping key, with its place if it has one."""
-    return Key.at(str(leaf.value), leaf.mark, leaf.layer) if type(leaf) is Leaf else str(leaf)
+    return TracedKey.at(str(leaf.value), leaf.location, leaf.layer) if type(leaf) is TracedScalar else str(leaf)
 
 
-def as_leaf(key: str) -> Data:
+def to_scalar(key: str) -> Data:
     """A mapping key turned into a scalar, with its place if it has one."""
-    return Leaf(str(key), key.mark, key.layer) if type(key) is Key else key
+    return TracedScalar(str(key), key.location, key.layer) if type(key) is TracedKey else key
 
 
-def lay(over: Data, base: Data) -> Data:
+def override(over: Data, base: Data) -> Data:
     """`over` in the place of `base`: a traced value remembers what it replaced."""
-    if type(over) is Leaf:
-        return Leaf(over.value, over.mark, over.layer, base)
-    if type(over) is Items:
-        return Items(over, over.mark, over.layer, base)
+    if type(over) is TracedScalar:
+        return TracedScalar(over.value, over.location, over.layer, base)
+    if type(over) is TracedList:
+        return TracedList(over, over.location, over.layer, base)
     return over
 
 
-def plain(tree: Data) -> Data:
+def untraced(tree: Data) -> Data:
     """The tree with bare leaves and keys."""
     if isinstance(tree, dict):
-        return {str(key): plain(value) for key, value in tree.items()}
+        return {str(key): untraced(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [plain(value) for value in tree]
-    return bare(tree)
+        return [untraced(value) for value in tree]
+    return value_of(tree)
 
 
-def in_layer(tree: Data, layer: str) -> Data:
+def with_layer(tree: Data, layer: str) -> Data:
     """The traced tree with the name of its layer on every leaf and key; bare trees stay as they are."""
     if isinstance(tree, dict):
-        if tree and type(next(iter(tree))) is not Key:
+        if tree and type(next(iter(tree))) is not TracedKey:
             return tree
         return {
-            Key.at(key, key.mark, layer) if type(key) is Key else key: in_layer(value, layer)
+            TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
             for key, value in tree.items()
         }
-    if type(tree) is Items:
-        return Items((in_layer(value, layer) for value in tree), tree.mark, layer, tree.under)
-    if type(tree) is Leaf:
-        return Leaf(tree.value, tree.mark, layer, tree.under)
+    if type(tree) is TracedList:
+        return TracedList((with_layer(value, layer) for value in tree), tree.location, layer, tree.overridden)
+    if type(tree) is TracedScalar:
+        return TracedScalar(tree.value, tree.location, layer, tree.overridden)
     return tree
 
 
-def mark_of(node: Data) -> Mark | None:
+def location_of(node: Data) -> Location | None:
     """Where a node of a traced tree was written: its own place, or that of the first thing in it."""
-    if isinstance(node, (Leaf, Key, Items)):
-        return node.mark
+    if isinstance(node, (TracedScalar, TracedKey, TracedList)):
+        return node.location
     children: Any = ()
     if isinstance(node, dict):
         children = [part for pair in node.items() for part in pair]
     elif isinstance(node, list):
         children = node
-    return next((mark for mark in map(mark_of, children) if mark), None)
+    return next((location for location in map(location_of, children) if location), None)
 
 
 class Identity(NamedTuple):
@@ -206,14 +208,14 @@ class Identity(NamedTuple):
 class Related(NamedTuple):
     """Another place that a finding speaks of."""
 
-    mark: Mark
+    location: Location
     message: str
 
 
 Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment"]
 
 
-class Change(NamedTuple):
+class FixStep(NamedTuple):
     """What would mend a fault: a leaf set or put in quotes, a key renamed or taken out, an entry put behind a key.
 
     `key` is the name of the entry that is put in, or of the one that is taken out where the node is its value.
@@ -225,7 +227,7 @@ class Change(NamedTuple):
     key: str = ""
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """A change at its place: the scalar to set, the key to rename or to take out, or the key to put an entry behind.
 
     Or a comment, whose new text is the value; without any, it goes. `was` is what must stand at the place: what was
@@ -233,7 +235,7 @@ class Edit(NamedTuple):
     """
 
     op: Op
-    mark: Mark
+    location: Location
     value: Data = None
     key: str = ""
     was: Data = None
@@ -242,7 +244,7 @@ class Edit(NamedTuple):
 class Fix(NamedTuple):
     """Changes that mend a fault together; `safe` if they cannot change what was meant."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[TextEdit, ...]
     safe: bool
 
 
@@ -255,7 +257,7 @@ class Problem(NamedTuple):
     related: tuple[tuple[Data, str], ...] = ()
     category: str = "spec"
     severity: Severity = Severity.ERROR
-    mend: tuple[Change, ...] = ()
+    fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
 
 
@@ -266,7 +268,7 @@ class Finding(NamedTuple):
     category: str
     severity: Severity
     message: str
-    mark: Mark
+    location: Location
     object: Identity | None = None
     env: str = ""
     pointer: str = ""

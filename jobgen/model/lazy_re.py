@@ -17,6 +17,6 @@ class _Pattern:
         return found
 
 
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """What `re.compile` gives, once it is needed."""
     return cast("re.Pattern[str]", _Pattern(text, flags))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 
 class Named(NamedTuple):
@@ -22,16 +22,16 @@ class Named(NamedTuple):
 Step = str | int | Named
 
 # In brackets: a key in either sort of quotes, an index, a named item. Else a word, and a dot between two words.
-_DOTTED = pattern(
+_DOTTED = lazy_pattern(
     r"""\.?\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([0-9]+)|([^=\[\]\s"']+)=(?:"((?:[^"\\]|\\.)*)"|([^\]"]*)))\]
     |(?:\A|\.)([^.\[\]]+)""",
     re.DOTALL | re.VERBOSE,
 )
-_POINTER = pattern(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
-_BARE_VALUE = pattern(r'[^\]"]*')
-_SIMPLE = pattern(r"[^.\[\]\"'/]+")
-_INDEX = pattern("[0-9]+")
-_ESCAPE = pattern(r"\\(.)", re.DOTALL)
+_POINTER = lazy_pattern(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
+_BARE_VALUE = lazy_pattern(r'[^\]"]*')
+_SIMPLE = lazy_pattern(r"[^.\[\]\"'/]+")
+_INDEX = lazy_pattern("[0-9]+")
+_ESCAPE = lazy_pattern(r"\\(.)", re.DOTALL)
 
 
 class BadPathError(ValueError):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 # A thousand digits are more than anybody means.
-_QUANTITY = pattern(r"([+-]?)([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z")
+_QUANTITY = lazy_pattern(
+    r"([+-]?)([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z"
+)
 _BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _POWERS = {suffix: power for power, suffix in _DECIMAL.items()}
@@ -13,7 +15,7 @@ _LARGEST = 2**63 - 1
 _NANO = -9
 
 
-def canonical(text: str) -> str | None:
+def canonical_quantity(text: str) -> str | None:
     """The quantity as Kubernetes prints it, or None if it is not a quantity."""
     match = _QUANTITY.match(text)
     if match is None:

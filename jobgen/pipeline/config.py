@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, Change, Data, Finding, Mark, Problem, bare
+from jobgen.model.data import API_VERSION, Data, Finding, FixStep, Location, Problem, value_of
 from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
-from jobgen.model.suggest import nearest
-from jobgen.pipeline.locate import place
+from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.locate import locate
 from jobgen.repo import git, layout
 from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.kinds import Kind, contradictions, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, compose, contradictions_of_overlay
-from jobgen.yamlio.read import Document, Source, read
+from jobgen.yamlio.read import Source, YamlDocument, read
 
 
-class Catalogue(NamedTuple):
+class ProjectConfig(NamedTuple):
     """Kinds, overlays and settings of a repository, bare or traced."""
 
     root: Path
@@ -46,18 +46,18 @@ class Catalogue(NamedTuple):
     @property
     def mandatory(self) -> frozenset[str]:
         """Rules that no comment can silence."""
-        return frozenset(str(bare(name)) for name in self.settings.get("mandatory", ()))
+        return frozenset(str(value_of(name)) for name in self.settings.get("mandatory", ()))
 
     def environments(self) -> list[str]:
         """The environments to work on where none is named."""
         if "environments" in self.settings:
-            return [str(bare(name)) for name in self.settings["environments"]]
+            return [str(value_of(name)) for name in self.settings["environments"]]
         extended = {
-            bare(parent)
+            value_of(parent)
             for name, overlay in self.overlays.items()
             for spec in overlay.specs
             for parent in spec.get("extends", ())
-            if bare(parent) != name
+            if value_of(parent) != name
         }
         return [name for name in sorted(self.overlays) if name not in extended] or sorted(self.overlays) or [""]
 
@@ -77,20 +77,22 @@ def format_check(name: str) -> Check:
     return compile_schema(f"{name}_v1.json", schemas)
 
 
-def load(root: Path, *, marked: bool = False, today: str = "") -> Catalogue:
+def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
     """Read the catalogue of a repository; faults are findings, and what has one is left out."""
     findings: list[Finding] = []
     kinds = _kinds(root, findings, marked=marked)
     overlays = _overlays(root, findings, marked=marked)
     settings = _settings(root, findings, marked=marked)
     for name in settings.get("environments", ()):
-        if bare(name) not in overlays:
-            hint = nearest(bare(name), list(overlays))
+        if value_of(name) not in overlays:
+            hint = did_you_mean(value_of(name), list(overlays))
             findings.append(
-                place(Problem("unknown-overlay", f"there is no overlay `{bare(name)}`{hint}", name), layout.SETTINGS)
+                locate(
+                    Problem("unknown-overlay", f"there is no overlay `{value_of(name)}`{hint}", name), layout.SETTINGS
+                )
             )
     findings += _unknown_rules(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
-    return Catalogue(root, tuple(kinds), overlays, settings, tuple(findings), today)
+    return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
 def checked(file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
@@ -107,16 +109,16 @@ def checked(file: layout.File, format_name: str, findings: list[Finding], *, mar
 
 def read_layer(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
     """A file that every run reads and that hardly ever changes: what it says is remembered."""
-    if marked or file.finding or not cache.is_on():
+    if marked or file.finding or not cache.is_enabled():
         return read_source(file, findings, marked=marked)
-    key = cache.key_of("layer", file.path, file.content)
-    known = cache.recall(key)
+    key = cache.make_key("layer", file.path, file.content)
+    known = cache.get(key)
     if known is not None:
         documents = marshal.loads(known)  # noqa: S302 -- only our own words come back
-        return Source(file.path, tuple(Document(data, Mark(*place)) for data, place in documents))
+        return Source(file.path, tuple(YamlDocument(data, Location(*location)) for data, location in documents))
     source = read_source(file, findings)
     if not source.findings:
-        cache.keep(key, marshal.dumps([(document.data, tuple(document.mark)) for document in source.documents]))
+        cache.put(key, marshal.dumps([(document.data, tuple(document.location)) for document in source.documents]))
     return source
 
 
@@ -141,7 +143,7 @@ def _unshared(tree: Data) -> Data:
 
 def faults(data: Data, format_name: str) -> list[Problem]:
     """What is wrong with a document of one of our formats."""
-    kind = bare(data.get("kind"))
+    kind = value_of(data.get("kind"))
     if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
         message = f"`{kind}` is not an overlay; overlays/ takes `kind: Overlay` of `{API_VERSION}`"
         return [Problem("misplaced-document", message, data["kind"])]
@@ -161,7 +163,7 @@ _SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions
 def located(file: layout.File, index: int, format_name: str) -> list[Finding]:
     """The faults of one document, read again with places."""
     document = read(file.content, file.path, marked=True).documents[index]
-    return [place(problem, file.path, document.mark) for problem in faults(document.data, format_name)]
+    return [locate(problem, file.path, document.location) for problem in faults(document.data, format_name)]
 
 
 def marked_document(file: layout.File, index: int) -> Data:
@@ -183,21 +185,21 @@ def _kinds_of(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple[Ki
     findings: list[Finding] = []
     for data in _kind_documents(files, findings, marked=marked):
         kind = parse_kind(data)
-        known[str(bare(kind.api_version)), kind.name] = kind
+        known[str(value_of(kind.api_version)), kind.name] = kind
     # Where two kinds would serve, the repository's own, which were read last, come first.
     return tuple(reversed(known.values())), tuple(findings)
 
 
 def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
     """The descriptions of kinds; that all of them fit their format is remembered."""
-    key = cache.key_of("kinds", *(part for file in files for part in (file.path, file.content)))
-    known = cache.recall(key) if not marked else None
+    key = cache.make_key("kinds", *(part for file in files for part in (file.path, file.content)))
+    known = cache.get(key) if not marked else None
     if known is not None:
         documents: list[Data] = marshal.loads(known)  # noqa: S302 -- only our own words come back
         return documents
     found = [data for file in files for data in checked(file, "kind", findings, marked=marked)]
     if not marked and not findings:
-        cache.keep(key, marshal.dumps(found))
+        cache.put(key, marshal.dumps(found))
     return found
 
 
@@ -206,7 +208,7 @@ def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
     for name, file in layout.overlays(root):
         if not name:
             message = "an overlay stands in a folder of its own: overlays/<environment>/"
-            findings.append(file.finding or place(Problem("misplaced-overlay", message), file.path))
+            findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
             continue
         documents = checked(file, "overlay", findings, marked=marked)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
@@ -217,10 +219,10 @@ def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
 
 def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
     named = document.get("metadata", {}).get("name")
-    if named is not None and bare(named) != folder:
-        message = f"the overlay calls itself `{bare(named)}`, but its folder makes it `{folder}`"
-        mend = (Change("set", named, folder),)
-        yield place(Problem("overlay-name-mismatch", message, named, mend=mend), path)
+    if named is not None and value_of(named) != folder:
+        message = f"the overlay calls itself `{value_of(named)}`, but its folder makes it `{folder}`"
+        fix_steps = (FixStep("set", named, folder),)
+        yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
 def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
@@ -228,7 +230,7 @@ def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
     documents = checked(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
         message = "the settings are one document, and this is another"
-        findings.append(place(Problem("second-document", message, documents[1]), layout.SETTINGS))
+        findings.append(locate(Problem("second-document", message, documents[1]), layout.SETTINGS))
     return dict(documents[0]) if documents else {}
 
 
@@ -241,7 +243,7 @@ def _unknown_rules(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
 
     known = list(all_docs(root))
     for node in named:
-        name = str(bare(node))
+        name = str(value_of(node))
         if name not in known:
-            message = f"there is no rule or policy `{name}`{nearest(name, known)}"
-            yield place(Problem("unknown-rule", message, node), layout.SETTINGS)
+            message = f"there is no rule or policy `{name}`{did_you_mean(name, known)}"
+            yield locate(Problem("unknown-rule", message, node), layout.SETTINGS)

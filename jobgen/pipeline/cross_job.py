@@ -4,58 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobgen.check.rules import Fault, Row, Rule, all_rules
-from jobgen.model.data import Data, Finding, Problem, Related, mark_of
+from jobgen.check.rules import Fact, Rule, Violation, all_rules
+from jobgen.model.data import Data, Finding, Problem, Related, location_of
 from jobgen.model.path import pointer
-from jobgen.pipeline.environment import Station
-from jobgen.pipeline.locate import place
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import jobs_in
-from jobgen.pipeline.trace import Job, Traced, Tracer, Where
+from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer
 from jobgen.render.build import identity_of
 from jobgen.repo import layout
 
 
-def fleet_findings(
-    rows: Iterable[tuple[str, Row]], stations: Sequence[Station], entries: Sequence[layout.Entry], tracer: Tracer
+def cross_job_findings(
+    rows: Iterable[tuple[str, Fact]],
+    runners: Sequence[EnvironmentRunner],
+    entries: Sequence[layout.FileEntry],
+    tracer: Tracer,
 ) -> Iterator[Finding]:
     """What is wrong with the objects of each environment, taken together."""
-    kept: dict[tuple[str, str], list[Row]] = {}
+    kept: dict[tuple[str, str], list[Fact]] = {}
     for name, row in rows:
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
-    clusters = {station.name: station.expander.environment.cluster for station in stations}
+    clusters = {runner.name: runner.expander.environment.cluster for runner in runners}
     finder = _Finder({entry.path: entry for entry in entries}, tracer)
     for (env, name), found in kept.items():
         for fault in rules[name].check(found, clusters[env]):
-            yield finder.place(rules[name], fault)
+            yield finder.locate(rules[name], fault)
 
 
 class _Finder:
     """Walks jobs again for the lines that a fault speaks of; each job once."""
 
-    def __init__(self, entries: dict[str, layout.Entry], tracer: Tracer) -> None:
+    def __init__(self, entries: dict[str, layout.FileEntry], tracer: Tracer) -> None:
         self._entries = entries
         self._tracer = tracer
-        self._traced: dict[Where, tuple[Job, Traced]] = {}
+        self._traced: dict[JobRef, tuple[Job, Traced]] = {}
 
-    def place(self, rule: Rule, fault: Fault) -> Finding:
+    def locate(self, rule: Rule, fault: Violation) -> Finding:
         job, traced = self._walk(fault.node.job)
         related = []
         for row, text in fault.related:
             other, object_ = self._walk(row.job)
-            related.append(Related(mark_of(_node(object_.object, row.path)) or other.mark, text))
+            related.append(Related(location_of(_node(object_.object, row.path)) or other.location, text))
         node = _node(traced.object, fault.node.path)
         problem = Problem(
             rule.name, fault.message, node, category=rule.category, severity=fault.severity or rule.severity
         )
-        return place(problem, job.file.path, job.mark)._replace(
+        return locate(problem, job.file.path, job.location)._replace(
             object=identity_of(traced.object),
             env=fault.node.job.env,
             pointer=pointer(fault.node.path),
             related=tuple(related),
         )
 
-    def _walk(self, where: Where) -> tuple[Job, Traced]:
+    def _walk(self, where: JobRef) -> tuple[Job, Traced]:
         if where not in self._traced:
             jobs = jobs_in([self._entries[where.path]], [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import cache
 from jobgen.check.porter import Door, Porter
-from jobgen.model.data import Data, Finding, Identity, Mark, Problem, bare
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.locate import place
-from jobgen.pipeline.trace import Job, Tracer, Where
-from jobgen.render.build import facets_of, identity_of, make
+from jobgen.model.data import Data, Finding, Identity, Location, Problem, value_of
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.trace import Job, JobRef, Tracer
+from jobgen.render.build import build_object, identity_of, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Patch
 
 if TYPE_CHECKING:
-    from jobgen.check.checker import Judge
-    from jobgen.check.policy import Guard, Policies
+    from jobgen.check.checker import Checker
+    from jobgen.check.policy import Policies, PolicyEvaluator
 
 Marker = tuple[int, str]
 """A deletion marker of an overlay: the number of the mapping that holds it, and its key."""
@@ -31,7 +31,7 @@ class Rendered(NamedTuple):
     env: str
     object: Data
     identity: Identity
-    mark: Mark
+    location: Location
     position: int = 0
     item: int = -1
 
@@ -42,28 +42,28 @@ PatchName = tuple[str, int]
 """A patch, by its overlay and its place there."""
 
 
-class Used(NamedTuple):
+class OverlayUse(NamedTuple):
     """What the overlays did while jobs went by, in words that any process with the same overlays understands."""
 
     patches: set[PatchName]
-    hits: dict[Marker, Where]
-    misses: list[tuple[Marker, Where]]
-    own_misses: list[Where]
+    hits: dict[Marker, JobRef]
+    misses: list[tuple[Marker, JobRef]]
+    own_misses: list[JobRef]
     days: list[str]
     """The days that somebody asked for: what comes of a job that expires depends on them."""
 
 
-def unused() -> Used:
+def unused() -> OverlayUse:
     """Overlays of which nothing is known yet."""
-    return Used(set(), {}, [], [], [])
+    return OverlayUse(set(), {}, [], [], [])
 
 
-class Station:
+class EnvironmentRunner:
     """One environment, ready to take jobs."""
 
     def __init__(
         self,
-        shelf: Catalogue,
+        project: ProjectConfig,
         name: str,
         policies: Policies | Door | None = None,
         numbers: dict[int, int] | None = None,
@@ -72,61 +72,63 @@ class Station:
         self._policies = policies
         self.porter: Porter | None = None
         self.problems: list[Problem] = []
-        self.expander = Expander(shelf.environment(name, self.problems), list(shelf.kinds), self._day)
+        self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
         self._days: list[str] = []
         environment = self.expander.environment
-        self._shelf = shelf
-        self._judge: Judge | None = None
+        self._shelf = project
+        self._judge: Checker | None = None
         # Environments share overlays, and so their numbers; the same overlays always get the same ones.
         self._numbers: dict[int, int] = {} if numbers is None else numbers
-        for found in _containers([environment.defaults, environment.patches, shelf.kinds]):
+        for found in _containers([environment.defaults, environment.patches, project.kinds]):
             self._numbers.setdefault(found, len(self._numbers))
 
     @property
-    def judge(self) -> Judge:
+    def checker(self) -> Checker:
         """Says what the cluster of this environment will say of an object."""
         if self._judge is None:
             # Whoever only renders need not wait for the rules to be imported.
-            from jobgen.check.checker import Judge
+            from jobgen.check.checker import Checker
             from jobgen.check.rules import all_rules
 
-            shelf, cluster = self._shelf, self.expander.environment.cluster
-            rules = [rule for rule in all_rules() if rule.name not in shelf.severities.off]
-            self._judge = Judge(shelf.root, shelf.kinds, cluster, rules, self._guard())
+            project, cluster = self._shelf, self.expander.environment.cluster
+            rules = [rule for rule in all_rules() if rule.name not in project.severities.off]
+            self._judge = Checker(project.root, project.kinds, cluster, rules, self._guard())
         return self._judge
 
-    def _guard(self) -> Guard | Porter | None:
+    def _guard(self) -> PolicyEvaluator | Porter | None:
         if not isinstance(self._policies, Door):
             return self._guard_of(self._policies) if self._policies is not None else None
         door = self._policies
         facts = (repr(self.expander.environment.cluster), ",".join(sorted(self._shelf.severities.off)))
-        kinds = marshal.dumps([(str(bare(kind.api_version)), kind.name, kind.plural) for kind in self._shelf.kinds], 2)
+        kinds = marshal.dumps(
+            [(str(value_of(kind.api_version)), kind.name, kind.plural) for kind in self._shelf.kinds], 2
+        )
         self.porter = Porter(
-            cache.key_of("passed", door.key, self.name, *facts, kinds), lambda: self._guard_of(door.load())
+            cache.make_key("passed", door.key, self.name, *facts, kinds), lambda: self._guard_of(door.load())
         )
         return self.porter
 
-    def _guard_of(self, policies: Policies) -> Guard:
-        from jobgen.check.policy import Facts, Guard
+    def _guard_of(self, policies: Policies) -> PolicyEvaluator:
+        from jobgen.check.policy import Facts, PolicyEvaluator
 
         plurals = {
-            (str(bare(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._shelf.kinds
+            (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._shelf.kinds
         }
         facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
         off = self._shelf.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
-        return Guard(policies._replace(policies=kept), facts)
+        return PolicyEvaluator(policies._replace(policies=kept), facts)
 
     def _day(self) -> str:
         self._days.append(self._shelf.day())
         return self._days[-1]
 
-    def composition_findings(self, tracer: Tracer) -> list[Finding]:
+    def overlay_findings(self, tracer: Tracer) -> list[Finding]:
         """What is wrong with the overlays that make this environment."""
         problems: list[Problem] = []
         if self.problems:
             tracer.catalogue().environment(self.name, problems)
-        return [place(problem, "overlays") for problem in problems]
+        return [locate(problem, "overlays") for problem in problems]
 
     def patches_for(self, job: Job) -> list[Patch] | None:
         """The patches that mean a job; None if the job belongs elsewhere."""
@@ -134,19 +136,19 @@ class Station:
         if not environment.jobs and not environment.patches:
             # Nobody asks anything about the job.
             return []
-        facets = facets_of(job.document, self.expander)
+        facets = job_attributes(job.document, self.expander)
         return environment.patches_for(facets) if environment.takes(facets) else None
 
-    def make(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
+    def build_object(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
         """The job's object, or None if it has problems or is at rest."""
-        made = self.outcome(job, patches, used)
+        made = self.render_job(job, patches, used)
         return made if made and made.object is not None else None
 
-    def outcome(self, job: Job, patches: list[Patch], used: Used) -> Rendered | None:
+    def render_job(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
         """The job's object, or None if it has problems; of a job at rest there is no object, and nothing wrong."""
         problems: list[Problem] = []
         deletions: list[Deletion] = []
-        made = make(job.document, self.expander, patches, problems, deletions)
+        made = build_object(job.document, self.expander, patches, problems, deletions)
         if self._days:
             used.days.extend(self._days)
             self._days.clear()
@@ -155,10 +157,10 @@ class Station:
         if problems:
             return None
         identity = identity_of(made) if made is not None else _NOBODY
-        return Rendered(self.name, made, identity, job.mark, job.position, job.item)
+        return Rendered(self.name, made, identity, job.location, job.position, job.item)
 
-    def _remember(self, job: Job, deletions: list[Deletion], used: Used) -> None:
-        where = Where(self.name, job.file.path, job.position, job.item)
+    def _remember(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
+        where = JobRef(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
             number = self._numbers.get(id(deletion.asked_by))
             if number is None:

@@ -16,7 +16,7 @@ Stamp = tuple[int, int, int, int]
 _YOUNG = 2_000_000_000
 
 
-def stamp_of(path: str) -> Stamp | None:
+def file_stat(path: str) -> Stamp | None:
     """What tells a file from what it was before, without reading it; None if there is no such file."""
     try:
         status = os.stat(path)
@@ -25,7 +25,7 @@ def stamp_of(path: str) -> Stamp | None:
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def is_young(found: Stamp, moment: int) -> bool:
+def is_racy(found: Stamp, moment: int) -> bool:
     """Whether a file was so new at a moment that a later change may have left it with the same stamp."""
     return max(found[1:3]) > moment - _YOUNG
 

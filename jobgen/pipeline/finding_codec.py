@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Edit, Finding, Fix, Identity, Mark, Related, Severity
+from jobgen.model.data import Finding, Fix, Identity, Location, Related, Severity, TextEdit
 
 Plain = tuple[Any, ...]
 
@@ -13,34 +13,34 @@ def plain_finding(found: Finding) -> Plain:
     """A finding as plain data."""
     fix: Plain | None = None
     if found.fix:
-        edits: list[Plain] = [(edit.op, tuple(edit.mark), *edit[2:]) for edit in found.fix.edits]
+        edits: list[Plain] = [(edit.op, tuple(edit.location), *edit[2:]) for edit in found.fix.edits]
         fix = (tuple(edits), found.fix.safe)
     return (
         found.rule,
         found.category,
         found.severity.value,
         found.message,
-        tuple(found.mark),
+        tuple(found.location),
         found.object and tuple(found.object),
         found.env,
         found.pointer,
-        tuple((tuple(related.mark), related.message) for related in found.related),
+        tuple((tuple(related.location), related.message) for related in found.related),
         fix,
     )
 
 
 def finding_of(plain: Plain) -> Finding:
     """The finding again."""
-    rule, category, severity, message, mark, who, env, pointer, related, fix = plain
+    rule, category, severity, message, location, who, env, pointer, related, fix = plain
     return Finding(
         rule,
         category,
         Severity(severity),
         message,
-        Mark(*mark),
+        Location(*location),
         Identity(*who) if who else None,
         env,
         pointer,
-        tuple(Related(Mark(*place), words) for place, words in related),
-        Fix(tuple(Edit(op, Mark(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
+        tuple(Related(Location(*place), words) for place, words in related),
+        Fix(tuple(TextEdit(op, Location(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
     )

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.parse import POLICY, is_policy
-from jobgen.model.data import Data, Finding, bare
+from jobgen.model.data import Data, Finding, value_of
 from jobgen.pipeline import config
-from jobgen.pipeline.locate import place
+from jobgen.pipeline.locate import locate
 from jobgen.repo import layout
 
 
@@ -38,11 +38,11 @@ def compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> 
     if problems:
         marked = _documents(own, [], marked=True)
         _, problems = compile_policies((data for _, data in marked), (data for _, data in proven))
-        findings += [place(problem, "policies") for problem in problems]
+        findings += [locate(problem, "policies") for problem in problems]
     named = {
-        str(bare(data["metadata"].get("name"))): path
+        str(value_of(data["metadata"].get("name"))): path
         for path, data in (*proven, *documents)
-        if is_policy(data) and bare(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
+        if is_policy(data) and value_of(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
     }
     return PolicyFiles(policies, tuple(findings), named)
 

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.model.data import (
-    Change,
     Data,
-    Edit,
     Finding,
     Fix,
-    Items,
-    Key,
-    Leaf,
-    Mark,
+    FixStep,
+    Location,
     Problem,
     Related,
-    bare,
-    mark_of,
-    plain,
+    TextEdit,
+    TracedKey,
+    TracedList,
+    TracedScalar,
+    location_of,
+    untraced,
+    value_of,
 )
 from jobgen.spec.sweeps import MATRIX
 
 
-def place(problem: Problem, file: str, fallback: Mark | None = None) -> Finding:
+def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """A problem of a traced walk, on the line of the node that is to blame."""
-    related = [Related(mark, text) for node, text in problem.related if (mark := mark_of(node))]
+    related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
     related += _replaced(problem.node)
-    mark = mark_of(problem.node) or fallback or Mark(file)
+    location = location_of(problem.node) or fallback or Location(file)
     return Finding(
         problem.rule,
         problem.category,
         problem.severity,
         problem.message,
-        mark,
+        location,
         related=tuple(related),
         fix=_fix(problem),
     )
@@ -41,44 +41,45 @@ def place(problem: Problem, file: str, fallback: Mark | None = None) -> Finding:
 
 def _fix(problem: Problem) -> Fix | None:
     """What would mend a problem, if all of it was written so, in one file that can be changed."""
-    if not all(_is_written(change) for change in problem.mend):
+    if not all(_is_written(change) for change in problem.fix_steps):
         return None
     edits = tuple(
-        Edit(op, node.mark, _bare(plain(value)), str(key), _bare(bare(node))) for op, node, value, key in problem.mend
+        TextEdit(op, node.location, _bare(untraced(value)), str(key), _bare(value_of(node)))
+        for op, node, value, key in problem.fix_steps
     )
     # Of a change in two files one half could be done without the other.
-    return Fix(edits, problem.safe) if len({edit.mark.file for edit in edits}) == 1 else None
+    return Fix(edits, problem.safe) if len({edit.location.file for edit in edits}) == 1 else None
 
 
 def _bare(value: Data) -> Data:
     """A key as the string that it is."""
-    return str(value) if isinstance(value, Key) else value
+    return str(value) if isinstance(value, TracedKey) else value
 
 
-def _is_written(change: Change) -> bool:
+def _is_written(change: FixStep) -> bool:
     """Whether the node of a change stands in its file as it stands in the object."""
     node = change.node
-    if not isinstance(node, (Leaf, Key)) or node.mark.file.startswith("schemas/"):
+    if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith("schemas/"):
         return False
-    if change.op == "remove" and isinstance(node, Leaf) and not change.key:
+    if change.op == "remove" and isinstance(node, TracedScalar) and not change.key:
         # By its value alone an entry is not known: that of a JSON patch is called `value`.
         return False
     if change.op == "add" and node.layer not in ("", "manifest"):
         # What stands beside a field of a rendered object may stand elsewhere in its spec.
         return False
-    text, width = bare(node), node.mark.end_column - node.mark.column
-    return node.mark.end_line == node.mark.line and (
+    text, width = value_of(node), node.location.end_column - node.location.column
+    return node.location.end_line == node.location.line and (
         not isinstance(text, str) or width in (len(text), len(text) + len("''"))
     )
 
 
 def _replaced(node: Data) -> Iterator[Related]:
     """The layers beneath a value: what it replaced, the last word first."""
-    while isinstance(node, (Leaf, Items)):
-        over, node = node, node.under
-        if isinstance(node, Leaf) and node.layer == MATRIX:
-            yield Related(node.mark, f"`{node.value}` is the value in the matrix")
+    while isinstance(node, (TracedScalar, TracedList)):
+        over, node = node, node.overridden
+        if isinstance(node, TracedScalar) and node.layer == MATRIX:
+            yield Related(node.location, f"`{node.value}` is the value in the matrix")
         # What a kind says where nobody else does is not news.
-        elif isinstance(node, (Leaf, Items)) and not node.layer.startswith("kind "):
-            value = f"`{node.value}`" if isinstance(node, Leaf) else "a list"
-            yield Related(node.mark, f"{over.layer} replaced {value} of {node.layer}")
+        elif isinstance(node, (TracedScalar, TracedList)) and not node.layer.startswith("kind "):
+            value = f"`{node.value}`" if isinstance(node, TracedScalar) else "a list"
+            yield Related(node.location, f"{over.layer} replaced {value} of {node.layer}")

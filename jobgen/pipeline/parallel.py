@@ -14,7 +14,7 @@ _WORTH_A_PROCESS = 200
 """Fewer items than this are done before a child could help."""
 
 
-def spread(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
+def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
     """`work` done on consecutive parts of the items; what it finds is in the order of the parts."""
     parts = _parts(items)
     children = [_start(part, work) for part in parts[:-1]]

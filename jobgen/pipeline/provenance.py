@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobgen.model.data import Data, Items, Key, Leaf, Mark, mark_of, plain
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, untraced
 from jobgen.model.path import Named, Step
 from jobgen.yamlio.write import rank
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Assignment:
     """One layer's say about a value; without a place, the renderer's own."""
 
     value: Data
     layer: str
-    mark: Mark | None
+    location: Location | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Explained:
     """A leaf of the rendered object and everybody who wrote it, the last first."""
 
     path: tuple[Step, ...]
-    words: tuple[Word, ...]
+    words: tuple[Assignment, ...]
 
 
 class NoSuchFieldError(LookupError):
@@ -43,9 +43,9 @@ def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
     replaced: Data = None
     key: Data = None
     for step in path:
-        replaced = node.under if type(node) is Items else None
+        replaced = node.overridden if type(node) is TracedList else None
         found, name, node = _follow(node, step)
-        key = name if type(name) is Key else key
+        key = name if type(name) is TracedKey else key
         steps.append(found)
     yield from _leaves(node, tuple(steps), key, replaced)
 
@@ -68,7 +68,7 @@ def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
 def _is_named(item: Data, step: Named) -> bool:
     if not isinstance(item, dict) or step.field not in item:
         return False
-    value = plain(item[step.field])
+    value = untraced(item[step.field])
     return (value if isinstance(value, str) else json.dumps(value)) == step.value
 
 
@@ -76,29 +76,29 @@ def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> It
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
         for name, child in sorted(node.items(), key=lambda pair: rank(pair[0])):
-            yield from _leaves(child, (*path, str(name)), name if type(name) is Key else key, None)
+            yield from _leaves(child, (*path, str(name)), name if type(name) is TracedKey else key, None)
     elif isinstance(node, list) and node:
-        under = node.under if type(node) is Items else None
+        under = node.overridden if type(node) is TracedList else None
         for index, child in enumerate(node):
             yield from _leaves(child, (*path, index), key, under)
-    elif type(key) is Key and not isinstance(node, (Leaf, Items)):
+    elif type(key) is TracedKey and not isinstance(node, (TracedScalar, TracedList)):
         # What is empty has no place of its own; who wrote the nearest key wrote it.
-        yield Explained(path, (Word(plain(node), key.layer, key.mark),))
+        yield Explained(path, (Assignment(untraced(node), key.layer, key.location),))
     else:
         yield Explained(path, tuple(_words(node, replaced)))
 
 
-def _words(node: Data, replaced: Data) -> Iterator[Word]:
-    while isinstance(node, (Leaf, Items)):
-        yield Word(plain(node), node.layer, node.mark)
-        node, replaced = (node.under, replaced) if node.under is not None else (replaced, None)
+def _words(node: Data, replaced: Data) -> Iterator[Assignment]:
+    while isinstance(node, (TracedScalar, TracedList)):
+        yield Assignment(untraced(node), node.layer, node.location)
+        node, replaced = (node.overridden, replaced) if node.overridden is not None else (replaced, None)
     if node is not None:
-        yield Word(plain(node), _layer_of(node), mark_of(node))
+        yield Assignment(untraced(node), _layer_of(node), location_of(node))
 
 
 def _layer_of(node: Data) -> str:
     """The layer of the first thing in a node that has one."""
-    if isinstance(node, (Leaf, Key, Items)):
+    if isinstance(node, (TracedScalar, TracedKey, TracedList)):
         return node.layer
     children = [part for pair in node.items() for part in pair] if isinstance(node, dict) else ()
     return next(filter(None, map(_layer_of, children)), "")

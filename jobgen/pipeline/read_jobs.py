@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jobgen.model.data import Data, Finding, Mark, Problem, bare
+from jobgen.model.data import Data, Finding, Location, Problem, value_of
 from jobgen.pipeline import config
-from jobgen.pipeline.locate import place
-from jobgen.pipeline.trace import WHOLE, Job, number_of_member
-from jobgen.render.build import is_spec, items_of, raw_faults
-from jobgen.render.expand import Document
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.trace import WHOLE, Job, member_index
+from jobgen.render.build import is_spec, items_of, manifest_errors
+from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.report.suppress import MARKER, Suppression, suppressions_in
 from jobgen.spec.matrix import misspelt, nonsense
@@ -20,7 +20,7 @@ _BRACES = b"${{"
 
 
 def jobs_in(
-    paths: Iterable[layout.Entry], findings: list[Finding], comments: list[Suppression] | None = None
+    paths: Iterable[layout.FileEntry], findings: list[Finding], comments: list[Suppression] | None = None
 ) -> Iterator[Job]:
     """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
     for path in paths:
@@ -29,9 +29,9 @@ def jobs_in(
             note_comments(file, comments, findings)
         for position, document in enumerate(config.read_source(file, findings, alike=True).documents):
             if is_spec(document.data):
-                yield from _spec(document.data, file, position, document.mark, findings)
+                yield from _spec(document.data, file, position, document.location, findings)
             else:
-                yield from _manifests(document.data, file, position, document.mark, findings)
+                yield from _manifests(document.data, file, position, document.location, findings)
 
 
 def note_comments(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
@@ -42,28 +42,30 @@ def note_comments(file: layout.File, comments: list[Suppression], findings: list
         findings += faults
 
 
-def _spec(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+def _spec(data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
         problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
-        findings.append(place(problem, file.path, mark))
+        findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
-        yield from _members(data, file, position, mark, findings)
+        yield from _members(data, file, position, location, findings)
     elif config.faults(data, "trainingjob"):
         findings += config.located(file, position, "trainingjob")
     elif _BRACES in file.content and any(strays(data)):
-        findings += _placed(file, position, mark, strays)
+        findings += _placed(file, position, location, strays)
     else:
-        yield Job(Document(data, file.path), file, position, WHOLE, mark)
+        yield Job(JobDocument(data, file.path), file, position, WHOLE, location)
 
 
-def _members(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+def _members(
+    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+) -> Iterator[Job]:
     """The jobs that a sweep stands for; where one of them is not well formed, none."""
     if any(_sweep_faults(data)):
-        findings += _placed(file, position, mark, _sweep_faults)
+        findings += _placed(file, position, location, _sweep_faults)
         return
-    sweep = str(bare(data["metadata"]["name"]))
+    sweep = str(value_of(data["metadata"]["name"]))
     for index, member in enumerate(members(data, [])):
-        yield Job(Document(member, file.path, sweep), file, position, number_of_member(index), mark)
+        yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
 def _sweep_faults(data: Data) -> list[Problem]:
@@ -77,17 +79,19 @@ def _sweep_faults(data: Data) -> list[Problem]:
 
 
 def _placed(
-    file: layout.File, position: int, mark: Mark, faults: Callable[[Data], Iterable[Problem]]
+    file: layout.File, position: int, location: Location, faults: Callable[[Data], Iterable[Problem]]
 ) -> Iterator[Finding]:
     """The faults of one document on their lines, each once, however many members have it."""
     data = config.marked_document(file, position)
-    return iter(dict.fromkeys(place(problem, file.path, mark) for problem in faults(data)))
+    return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
 
 
-def _manifests(data: Data, file: layout.File, position: int, mark: Mark, findings: list[Finding]) -> Iterator[Job]:
+def _manifests(
+    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+) -> Iterator[Job]:
     for item, manifest in enumerate(items_of(data)):
-        job = Job(Document(manifest, file.path), file, position, item, mark)
-        if raw_faults(manifest):
-            findings += [place(problem, file.path, job.place()) for problem in raw_faults(job.marked().data)]
+        job = Job(JobDocument(manifest, file.path), file, position, item, location)
+        if manifest_errors(manifest):
+            findings += [locate(problem, file.path, job.start()) for problem in manifest_errors(job.marked().data)]
         else:
             yield job

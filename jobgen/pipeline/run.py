@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from jobgen import cache
 from jobgen.check.porter import Door
 from jobgen.model.data import Data, Finding, Identity, Problem, Severity
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.duplicates import is_first
-from jobgen.pipeline.environment import PatchName, Rendered, Station, Used, unused
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.duplicates import note_duplicate
+from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, PatchName, Rendered, unused
 from jobgen.pipeline.file_stat import layers_of
-from jobgen.pipeline.locate import place
-from jobgen.pipeline.overlay_errors import faults_of_layers, untouched
-from jobgen.pipeline.parallel import spread
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.overlay_errors import overlay_errors, valid_environments
+from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import jobs_in
-from jobgen.pipeline.result_cache import Ledger, Opened, Part, Record, part_of
-from jobgen.pipeline.trace import Job, Tracer, Where
+from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, part_of
+from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.report.suppress import Suppression
 
@@ -44,7 +44,7 @@ class Run:
 
     def __init__(
         self,
-        shelf: Catalogue,
+        project: ProjectConfig,
         environments: Sequence[str],
         wanted: Callable[[str], bool] = lambda _: True,
         finish: Callable[[Data], Data] = _as_it_is,
@@ -52,10 +52,10 @@ class Run:
         *,
         judged: bool = False,
         layers: bytes = b"",
-        jobs: Sequence[layout.Entry] | None = None,
-        entries: Sequence[layout.Entry] | None = None,
+        jobs: Sequence[layout.FileEntry] | None = None,
+        entries: Sequence[layout.FileEntry] | None = None,
     ) -> None:
-        self.shelf = shelf
+        self.project = project
         self.environments = environments
         self.wanted = wanted
         self.finish = finish
@@ -83,22 +83,22 @@ class Run:
 
 
 def _walk(run: Run) -> Iterator[Rendered]:
-    tracer = Tracer(run.shelf)
-    run.findings += faults_of_layers(run.shelf, tracer, None if run.judged else run.environments)
+    tracer = Tracer(run.project)
+    run.findings += overlay_errors(run.project, tracer, None if run.judged else run.environments)
     policies = _policies(run) if run.judged else None
     numbers: dict[int, int] = {}
-    stations = [Station(run.shelf, name, policies, numbers) for name in run.environments]
-    run.findings += (finding for station in stations for finding in station.composition_findings(tracer))
-    stations = untouched(run.findings, stations, run.shelf.overlays)
-    if stations:
-        run.environments = [station.name for station in stations]
+    runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
+    run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
+    runners = valid_environments(run.findings, runners, run.project.overlays)
+    if runners:
+        run.environments = [runner.name for runner in runners]
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
-        entries = list(layout.jobs(run.shelf.root))
+        entries = list(layout.jobs(run.project.root))
     run.files = len(entries)
-    parts = _remembered(run, stations, tracer, entries) if _can_remember(run, stations) else None
+    parts = _remembered(run, runners, tracer, entries) if _can_remember(run, runners) else None
     if parts is None:
-        parts = spread(entries, lambda share: _work(run, stations, tracer, share, len(entries)))
+        parts = parallel_map(entries, lambda share: _work(run, runners, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
@@ -106,27 +106,29 @@ def _walk(run: Run) -> Iterator[Rendered]:
         run.comments += part.comments
         for made in part.made:
             # Files that stand for themselves may well be meant for different clusters.
-            if run.entries is not None or is_first(made, seen, entries, run.findings):
+            if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    for porter in filter(None, (station.porter for station in stations)):
+    for porter in filter(None, (runner.porter for runner in runners)):
         porter.save()
     run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
-    run.findings += _idle_patches(run, stations, {node for part in parts for node in part.used.patches}, tracer)
+    run.findings += _idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
     if run.judged:
         if run.entries is None:
-            from jobgen.pipeline.cross_job import fleet_findings
+            from jobgen.pipeline.cross_job import cross_job_findings
 
             rows = (row for part in parts for row in part.rows)
-            run.findings += fleet_findings(rows, stations, entries, tracer)
-        run.findings[:] = filter(None, map(run.shelf.severities.of, run.findings))
-    run.findings[:] = sorted(set(run.findings), key=lambda found: (found.mark, found.rule, found.message, found.env))
+            run.findings += cross_job_findings(rows, runners, entries, tracer)
+        run.findings[:] = filter(None, map(run.project.severities.of, run.findings))
+    run.findings[:] = sorted(
+        set(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
+    )
 
 
 def _policies(run: Run) -> Door:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
-    files = tuple(layout.shipped_policies(run.shelf.root)), tuple(layout.own_policies(run.shelf.root))
-    key = cache.key_of("policies", *map(layers_of, files))
-    known = cache.recall(key)
+    files = tuple(layout.shipped_policies(run.project.root)), tuple(layout.own_policies(run.project.root))
+    key = cache.make_key("policies", *map(layers_of, files))
+    known = cache.get(key)
     if known is not None:
         # They are fine; whether anybody has to ask them remains to be seen.
         run.policies = tuple(known.decode().split("\n"))
@@ -135,7 +137,7 @@ def _policies(run: Run) -> Door:
     run.findings += found.findings
     run.policies = tuple(found.files)
     if not found.findings:
-        cache.keep(key, "\n".join(run.policies).encode())
+        cache.put(key, "\n".join(run.policies).encode())
     return Door(key, lambda: found.policies)
 
 
@@ -146,48 +148,54 @@ def _compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) ->
     return compiled(shipped, own)
 
 
-def _can_remember(run: Run, stations: list[Station]) -> bool:
+def _can_remember(run: Run, runners: list[EnvironmentRunner]) -> bool:
     """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
-    keeps = run.judged and bool(stations) and run.finish is nothing and bool(run.layers) and cache.is_on()
-    return keeps and not any(station.expander.environment.is_dated for station in stations)
+    keeps = run.judged and bool(runners) and run.finish is nothing and bool(run.layers) and cache.is_enabled()
+    return keeps and not any(runner.expander.environment.is_dated for runner in runners)
 
 
-def _remembered(run: Run, stations: list[Station], tracer: Tracer, entries: Sequence[layout.Entry]) -> list[Part]:
+def _remembered(
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[layout.FileEntry]
+) -> list[FileResult]:
     """The same for all files, of which only those are looked at that have changed since the last lint."""
     scope = "repository" if run.entries is None else "files"
-    ledger = Ledger(str(run.shelf.root), scope, ",".join(run.environments), run.layers)
+    ledger = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
     parts = [ledger.part(entry) for entry in entries]
     numbers = [number for number, part in enumerate(parts) if part is None]
 
     changed = [entries[number] for number in numbers]
-    found = spread(changed, lambda share: _records(run, stations, tracer, share))
+    found = parallel_map(changed, lambda share: _records(run, runners, tracer, share))
     for number, told in zip(numbers, found, strict=True):
-        if isinstance(told, Part):
+        if isinstance(told, FileResult):
             parts[number] = told
         else:
             parts[number] = part_of(told[-1], entries[number].path)
             ledger.note(entries[number], told)
     # What was said of layers that somebody changed meanwhile is said of nothing that can be named.
-    if layers_of(layout.inputs(run.shelf.root)) == run.layers:
+    if layers_of(layout.inputs(run.project.root)) == run.layers:
         ledger.save()
-        run.lasting = not any(isinstance(told, Part) for told in found)
+        run.lasting = not any(isinstance(told, FileResult) for told in found)
     return [part for part in parts if part is not None]
 
 
-def _records(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[layout.Entry]) -> list[Record | Part]:
+def _records(
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry]
+) -> list[Record | FileResult]:
     """What is said of each file, as a record if it can be kept."""
-    files = [Opened(entry) for entry in share]
-    parts = _work(run, stations, tracer, [file.entry for file in files], len(share))
+    files = [FileSnapshot(entry) for entry in share]
+    parts = _work(run, runners, tracer, [file.entry for file in files], len(share))
     return [file.record(part) for file, part in zip(files, parts, strict=True)]
 
 
-def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[layout.Entry], total: int) -> list[Part]:
+def _work(
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry], total: int
+) -> list[FileResult]:
     """Everything that can be said of each of some files without looking at the others."""
-    parts: list[Part] = []
+    parts: list[FileResult] = []
     for start in range(0, len(share), _BATCH):
-        run.progress(start * len(stations) * total // len(share), total * len(stations))
+        run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [Part([], [], set(), unused(), [], []) for _ in batch]
+        fresh = [FileResult([], [], set(), unused(), [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
@@ -195,7 +203,7 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[lay
         ]
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
-        outcomes = [_outcomes(run, station, tracer, jobs) for station in stations]
+        outcomes = [_outcomes(run, runner, tracer, jobs) for runner in runners]
         # Job by job, whatever the number of environments: that is the order of what is rendered.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
             part.made.append(made)
@@ -204,72 +212,76 @@ def _work(run: Run, stations: list[Station], tracer: Tracer, share: Sequence[lay
 
 
 def _outcomes(
-    run: Run, station: Station, tracer: Tracer, jobs: Sequence[tuple[Job, Part]]
-) -> list[tuple[Part, Rendered] | None]:
+    run: Run, runner: EnvironmentRunner, tracer: Tracer, jobs: Sequence[tuple[Job, FileResult]]
+) -> list[tuple[FileResult, Rendered] | None]:
     """The objects of some jobs in one environment, judged if that is asked for; None where there is none."""
-    found: list[tuple[Part, Rendered] | None] = []
+    found: list[tuple[FileResult, Rendered] | None] = []
     for job, part in jobs:
-        found.append(_made(run, station, tracer, job, part))
+        found.append(_made(run, runner, tracer, job, part))
     if run.judged:
-        _judge(run, station, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
+        _judge(run, runner, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
     return [each and (each[0], each[1]._replace(object=run.finish(each[1].object))) for each in found]
 
 
-def _made(run: Run, station: Station, tracer: Tracer, job: Job, part: Part) -> tuple[Part, Rendered] | None:
-    patches = station.patches_for(job)
+def _made(
+    run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult
+) -> tuple[FileResult, Rendered] | None:
+    patches = runner.patches_for(job)
     if patches is None:
         return None
     part.used.patches.update((patch.overlay, patch.place) for patch in patches)
     if not (run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep))):
         return None
-    made = station.outcome(job, patches, part.used)
+    made = runner.render_job(job, patches, part.used)
     if made is None:
-        part.findings.extend(_new(job, part, tracer.findings(job, station.name)))
+        part.findings.extend(_new(job, part, tracer.findings(job, runner.name)))
     return (part, made) if made and made.object is not None else None
 
 
-def _judge(run: Run, station: Station, tracer: Tracer, made: Sequence[tuple[Job, tuple[Part, Rendered]]]) -> None:
+def _judge(
+    run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, tuple[FileResult, Rendered]]]
+) -> None:
     """What is wrong with objects: looked at bare, all together, and those with a problem again with places."""
-    judge = station.judge
-    manifests = [judge.manifest(rendered.object) for _, (_, rendered) in made]
-    for number in sorted(judge.suspects(manifests)):
+    checker = runner.checker
+    manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
+    for number in sorted(checker.with_problems(manifests)):
         job, (part, _) = made[number]
-        part.findings.extend(_new(job, part, tracer.findings(job, station.name, judge)))
+        part.findings.extend(_new(job, part, tracer.findings(job, runner.name, checker)))
     # Files that stand for themselves are no fleet.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
-        where = Where(station.name, job.file.path, job.position, job.item)
-        part.rows.extend((rule, row._replace(job=where)) for rule, row in judge.rows(manifest))
+        where = JobRef(runner.name, job.file.path, job.position, job.item)
+        part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.rows(manifest))
 
 
-def _new(job: Job, part: Part, findings: list[Finding]) -> list[Finding]:
+def _new(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:
     """The findings of a job; of a member of a sweep, those that no other member had before."""
     if not job.document.sweep:
         return findings
-    said = {(found.mark, found.rule, found.message, found.env) for found in part.findings}
-    return [found for found in findings if (found.mark, found.rule, found.message, found.env) not in said]
+    said = {(found.location, found.rule, found.message, found.env) for found in part.findings}
+    return [found for found in findings if (found.location, found.rule, found.message, found.env) not in said]
 
 
-def _dead_deletions(used: Sequence[Used], entries: Sequence[layout.Entry], tracer: Tracer) -> list[Finding]:
+def _dead_deletions(used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer) -> list[Finding]:
     """Deletion markers that hit nothing; judged with places, but only where one missed and never hit."""
     hits = {marker: where for part in used for marker, where in part.hits.items()}
-    suspects = [where for part in used for marker, where in part.misses if marker not in hits]
-    suspects += [where for part in used for where in part.own_misses]
-    if not suspects:
+    with_problems = [where for part in used for marker, where in part.misses if marker not in hits]
+    with_problems += [where for part in used for where in part.own_misses]
+    if not with_problems:
         return []
     # Whoever shows that a marker does hit something is heard too.
-    heard = {where[1:] for where in (*suspects, *hits.values())}
+    heard = {where[1:] for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in heard}
     jobs = jobs_in([entry for entry in entries if entry.path in files], [])
     return tracer.dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
 
 
-def _idle_patches(run: Run, stations: list[Station], used: set[PatchName], tracer: Tracer) -> list[Finding]:
+def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchName], tracer: Tracer) -> list[Finding]:
     """Patches that mean no job in any environment that has them."""
-    patches = {(patch.overlay, patch.place) for station in stations for patch in station.expander.environment.patches}
+    patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
     if patches - used:
-        others = [Station(run.shelf, name) for name in run.shelf.overlays if name not in run.environments]
-        for job in jobs_in(layout.jobs(run.shelf.root), []):
-            used |= {(patch.overlay, patch.place) for station in others for patch in station.patches_for(job) or ()}
+        others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
+        for job in jobs_in(layout.jobs(run.project.root), []):
+            used |= {(patch.overlay, patch.place) for runner in others for patch in runner.patches_for(job) or ()}
     dead = patches - used
     marked = {
         (patch.overlay, patch.place): patch.node
@@ -277,4 +289,4 @@ def _idle_patches(run: Run, stations: list[Station], used: set[PatchName], trace
         for patch in tracer.catalogue().environment(overlay, []).patches
     }
     message = "the patch matches no job"
-    return [place(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]
+    return [locate(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]

@@ -6,57 +6,56 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Mark, Problem, mark_of
+from jobgen.model.data import Data, Finding, Location, Problem, location_of
 from jobgen.model.path import Step, pointer
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.locate import place
-from jobgen.render.build import facets_of, identity_of, is_spec, items_of, make
-from jobgen.render.expand import Document, Expander, dead_deletions
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.locate import locate
+from jobgen.render.build import build_object, identity_of, is_spec, items_of, job_attributes
+from jobgen.render.expand import Expander, JobDocument, dead_deletions
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.sweeps import member
-from jobgen.yamlio.read import Document as Source
-from jobgen.yamlio.read import read
+from jobgen.yamlio.read import YamlDocument, read
 
 
 class Job(NamedTuple):
     """A document of jobs/, or a part of one, with what is needed to find it again in its file."""
 
-    document: Document
+    document: JobDocument
     file: layout.File
     position: int
     item: int
-    mark: Mark
+    location: Location
 
-    def marked(self) -> Document:
+    def marked(self) -> JobDocument:
         """The same document with places."""
         data = _marked(self.file)[self.position].data
-        return Document(part_of(data, self.item), self.file.path, self.document.sweep)
+        return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
 
-    def place(self) -> Mark:
+    def start(self) -> Location:
         """Where it begins; an item of a List begins on a line of its own, which only a marked read can tell."""
         if self.item < 0:
-            return self.mark
+            return self.location
         data = _marked(self.file)[self.position].data
-        return self.mark if items_of(data)[self.item] is data else data["items"].places[self.item]
+        return self.location if items_of(data)[self.item] is data else data["items"].places[self.item]
 
-    def framework(self) -> Mark | None:
+    def framework(self) -> Location | None:
         """Where a spec says its framework, which is what chooses the kind."""
         spec = self.marked().data.get("spec")
-        return mark_of(spec.get("framework")) if isinstance(spec, dict) else None
+        return location_of(spec.get("framework")) if isinstance(spec, dict) else None
 
 
 WHOLE = -1
 """The number of a job that is a whole document; the items of a List count up from 0, the members of a sweep down."""
 
 
-def number_of_member(index: int) -> int:
+def member_index(index: int) -> int:
     """The number of a member of a sweep, from its place among the others."""
     return WHOLE - 1 - index
 
 
-def part_of(data: Data, item: int) -> Data:
+def select_item(data: Data, item: int) -> Data:
     """The job of that number in a document."""
     if item == WHOLE:
         return data
@@ -64,12 +63,12 @@ def part_of(data: Data, item: int) -> Data:
 
 
 @lru_cache(maxsize=1)
-def _marked(file: layout.File) -> tuple[Source, ...]:
+def _marked(file: layout.File) -> tuple[YamlDocument, ...]:
     """The documents of a file with places; kept, for the jobs of one file are asked for one after the other."""
     return read(file.content, file.path, marked=True).documents
 
 
-class Where(NamedTuple):
+class JobRef(NamedTuple):
     """A job and its environment, by what is needed to find it again."""
 
     env: str
@@ -100,22 +99,22 @@ def _path_to(node: Data, tree: Data) -> tuple[Step, ...]:
 
 def _by_kind(finding: Finding) -> bool:
     """Whether a finding stands in the description of a kind, which nobody who has a job to mend has written."""
-    return finding.mark.file.startswith("schemas/")
+    return finding.location.file.startswith("schemas/")
 
 
 class Tracer:
     """The catalogue and its environments with places, read when first needed."""
 
-    def __init__(self, shelf: Catalogue) -> None:
-        self.shelf = shelf
-        self._marked: Catalogue | None = None
+    def __init__(self, project: ProjectConfig) -> None:
+        self.project = project
+        self._marked: ProjectConfig | None = None
         self._expanders: dict[str, Expander] = {}
         self._bare: dict[str, Expander] = {}
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> ProjectConfig:
         """The catalogue, with places."""
         if self._marked is None:
-            self._marked = config.load(self.shelf.root, marked=True, today=self.shelf.today)
+            self._marked = config.load(self.project.root, marked=True, today=self.project.today)
         return self._marked
 
     def expander(self, env: str) -> Expander:
@@ -128,37 +127,37 @@ class Tracer:
     def _layers_of(self, job: Job, env: str) -> Expander:
         """The layers of a job: with places, unless nothing of them reaches it, as with most manifests."""
         if env not in self._bare:
-            shelf = self.shelf
-            self._bare[env] = Expander(shelf.environment(env, []), list(shelf.kinds), shelf.day)
+            project = self.project
+            self._bare[env] = Expander(project.environment(env, []), list(project.kinds), project.day)
         expander = self._bare[env]
         environment = expander.environment
         untouched = not is_spec(job.document.data) and environment.namespace is None
-        if untouched and not environment.patches_for(facets_of(job.document, expander)):
+        if untouched and not environment.patches_for(job_attributes(job.document, expander)):
             return expander
         return self.expander(env)
 
     def _takes(self, job: Job, env: str) -> bool:
         expander = self.expander(env)
-        return expander.environment.takes(facets_of(job.document, expander))
+        return expander.environment.takes(job_attributes(job.document, expander))
 
     def trace(self, job: Job, env: str) -> Traced:
         """The job walked again in an environment."""
         expander, document = self._layers_of(job, env), job.marked()
         traced = Traced(None, [], [])
-        patches = expander.environment.patches_for(facets_of(document, expander))
-        made = make(document, expander, patches, traced.problems, traced.deletions)
+        patches = expander.environment.patches_for(job_attributes(document, expander))
+        made = build_object(document, expander, patches, traced.problems, traced.deletions)
         return traced._replace(object=made)
 
-    def findings(self, job: Job, env: str, judge: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
+    def findings(self, job: Job, env: str, checker: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
         """What is wrong with a job in an environment, or with its object, each on its line."""
         traced = self.trace(job, env)
-        problems = judge(traced.object) if judge else traced.problems
+        problems = checker(traced.object) if checker else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
-        begins = job.place() if problems else job.mark
-        found = (place(problem, job.file.path, begins) for problem in problems)
+        begins = job.start() if problems else job.location
+        found = (locate(problem, job.file.path, begins) for problem in problems)
         return [
             finding._replace(
-                mark=(job.framework() or begins) if _by_kind(finding) else finding.mark,
+                location=(job.framework() or begins) if _by_kind(finding) else finding.location,
                 object=identity,
                 env=env,
                 pointer=pointer(_path_to(problem.node, traced.object)),
@@ -168,7 +167,7 @@ class Tracer:
 
     def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
         """Markers that found nothing to delete in any of these jobs, whatever the environment."""
-        environments = list(self.shelf.overlays) or [""]
+        environments = list(self.project.overlays) or [""]
         walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
         deletions = [deletion for walk in walks for deletion in walk.deletions]
-        return [place(problem, "overlays") for problem in dead_deletions(deletions)]
+        return [locate(problem, "overlays") for problem in dead_deletions(deletions)]

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.model.data import API_VERSION, Data, Identity, Key, Leaf, Problem, bare, in_layer, plain
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import retyped
-from jobgen.render.expand import Document, Expander
+from jobgen.model.data import (
+    API_VERSION,
+    Data,
+    Identity,
+    Problem,
+    TracedKey,
+    TracedScalar,
+    untraced,
+    value_of,
+    with_layer,
+)
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import suggest_type
+from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
-from jobgen.spec.overlay import Facets, Patch
+from jobgen.spec.overlay import JobAttributes, Patch
 
 # Kinds that have no namespace; all others belong to one.
 _CLUSTER_SCOPED = frozenset(
@@ -22,11 +32,11 @@ _CLUSTER_SCOPED = frozenset(
 _LONGEST = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
-_SEGMENT = pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
+_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 
-def make(
-    job: Document, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+def build_object(
+    job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
 ) -> Data:
     """The object of a job; None, or one with problems, if it cannot be made; None without problems if it is at rest."""
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
@@ -56,7 +66,7 @@ def make(
     return made
 
 
-def _source(job: Document) -> Data:
+def _source(job: JobDocument) -> Data:
     """The path of a job's file; None if it is no file of the repository, but an item of somebody's list."""
     if not job.file.startswith("jobs/"):
         return None
@@ -64,44 +74,48 @@ def _source(job: Document) -> Data:
     path = job.file.encode("utf-8", "replace").decode()
     first = next(iter(job.data))
     # No scalar of the file wrote this, so the place is a point: where the job begins.
-    return Leaf(path, first.mark._replace(end_line=0, end_column=0), "path of the file") if type(first) is Key else path
+    return (
+        TracedScalar(path, first.location._replace(end_line=0, end_column=0), "path of the file")
+        if type(first) is TracedKey
+        else path
+    )
 
 
 def is_spec(data: Data) -> bool:
     """Whether a document is in a format of ours, rather than a raw manifest."""
     # Any version of our group: one that we do not know is a fault, and no manifest of somebody else's.
-    return str(bare(data.get("apiVersion"))).startswith(_GROUP)
+    return str(value_of(data.get("apiVersion"))).startswith(_GROUP)
 
 
-def facets_of(job: Document, expander: Expander) -> Facets:
+def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
     """What matches may ask about a job, a spec or a raw manifest."""
     if is_spec(job.data):
         return expander.facets(job)
-    metadata = plain(job.data["metadata"])
+    metadata = untraced(job.data["metadata"])
     kind = _described(job.data, expander.kinds)
     framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
     labels = metadata.get("labels")
-    return Facets(
+    return JobAttributes(
         name=job.name,
         labels=labels if isinstance(labels, dict) else {},
         framework=framework,
-        kind=str(bare(job.data["kind"])),
-        namespace=metadata.get("namespace") or bare(expander.environment.namespace) or "",
+        kind=str(value_of(job.data["kind"])),
+        namespace=metadata.get("namespace") or value_of(expander.environment.namespace) or "",
         path=job.file,
         is_spec=False,
     )
 
 
 def _described(data: Data, kinds: Sequence[Kind]) -> Kind | None:
-    api_version, kind = str(bare(data["apiVersion"])), str(bare(data["kind"]))
+    api_version, kind = str(value_of(data["apiVersion"])), str(value_of(data["kind"]))
     return next((known for known in kinds if known.describes(api_version, kind)), None)
 
 
-def _raw(job: Document, expander: Expander) -> Data:
+def _raw(job: JobDocument, expander: Expander) -> Data:
     """A raw manifest as it is, in the environment's namespace if it names none."""
-    data = in_layer(job.data, "manifest")
+    data = with_layer(job.data, "manifest")
     namespace = expander.environment.namespace
-    if bare(namespace) is None or "namespace" in data["metadata"] or bare(data["kind"]) in _CLUSTER_SCOPED:
+    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in _CLUSTER_SCOPED:
         return data
     return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 
@@ -112,10 +126,10 @@ def identity_of(made: Data) -> Identity:
     metadata = metadata if isinstance(metadata, dict) else {}
     name = metadata.get("name", metadata.get("generateName", ""))
     return Identity(
-        api_version=str(bare(made.get("apiVersion", ""))),
-        kind=str(bare(made.get("kind", ""))),
-        namespace=str(bare(metadata.get("namespace")) or ""),
-        name=str(bare(name)),
+        api_version=str(value_of(made.get("apiVersion", ""))),
+        kind=str(value_of(made.get("kind", ""))),
+        namespace=str(value_of(metadata.get("namespace")) or ""),
+        name=str(value_of(name)),
     )
 
 
@@ -140,12 +154,12 @@ def _unsafe(field: str, name: str) -> str:
 
 def items_of(data: Data) -> list[Data]:
     """The objects of a document: those of a `kind: List`, or the one it is."""
-    if str(bare(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
+    if str(value_of(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
         return list(data["items"])
     return [data]
 
 
-def raw_faults(manifest: Data) -> list[Problem]:
+def manifest_errors(manifest: Data) -> list[Problem]:
     """What keeps a raw manifest from being an object at all."""
     if not isinstance(manifest, dict):
         return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
@@ -156,7 +170,7 @@ def raw_faults(manifest: Data) -> list[Problem]:
     if isinstance(metadata, dict):
         key = "generateName" if "generateName" in metadata and "name" not in metadata else "name"
         faults.append(_text_fault(metadata, key, f"metadata.{key}"))
-    elif bare(metadata) is None:
+    elif value_of(metadata) is None:
         faults.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))
     else:
         faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
@@ -165,9 +179,11 @@ def raw_faults(manifest: Data) -> list[Problem]:
 
 def _text_fault(holder: dict[str, Data], key: str, path: str) -> Problem | None:
     value = holder.get(key)
-    if bare(value) is None:
+    if value_of(value) is None:
         return Problem("missing-field", f"the object has no `{path}`", holder, category="schema")
-    if not isinstance(bare(value), str):
-        mend, safe = retyped(value, "a string")
-        return Problem("wrong-type", f"`{path}` must be a string", value, category="schema", mend=mend, safe=safe)
+    if not isinstance(value_of(value), str):
+        fix_steps, safe = suggest_type(value, "a string")
+        return Problem(
+            "wrong-type", f"`{path}` must be a string", value, category="schema", fix_steps=fix_steps, safe=safe
+        )
     return None

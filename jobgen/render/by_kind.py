@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jobgen.model.data import Data, Problem, bare, derive
+from jobgen.model.data import Data, Problem, value_of, with_value
 from jobgen.model.path import dotted
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec
 from jobgen.render.pod import pod_template
-from jobgen.render.set_path import put
+from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import as_one
-from jobgen.spec.kinds import Field, Kind
+from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
 
 TOTAL = "jobgen.dev/replicas"
@@ -64,7 +64,7 @@ def _place_field(
         return
     field = kind.fields.get(path) or _inherited(path, kind.fields)
     if field is None:
-        hint = nearest(path, list(kind.fields)) if "." in path else ""
+        hint = did_you_mean(path, list(kind.fields)) if "." in path else ""
         problems.append(Problem("not-expressible", f"{kind.name} has no place for `{path}`{hint}", key))
         return
     declared = job.cluster.operators.get(kind.operator, "")
@@ -75,19 +75,19 @@ def _place_field(
         return
     spelt = _spelt(value, field, path, job, problems)
     if field.at[0] == "template":
-        put(shared, field.at[1:], spelt)
+        set_path(shared, field.at[1:], spelt)
     else:
-        put(resource, field.at, spelt)
+        set_path(resource, field.at, spelt)
 
 
-def _inherited(path: str, known: Mapping[str, Field]) -> Field | None:
+def _inherited(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping | None:
     """The place inside that of the map which holds the field, for a field of which nothing more is known."""
     holder, _, name = path.rpartition(".")
-    return Field((*known[holder].at, name), span=known[holder].span) if holder in known else None
+    return FieldMapping((*known[holder].at, name), span=known[holder].span) if holder in known else None
 
 
-def _spelt(value: Data, field: Field, path: str, job: JobSpec, problems: list[Problem]) -> Data:
-    found = bare(value)
+def _spelt(value: Data, field: FieldMapping, path: str, job: JobSpec, problems: list[Problem]) -> Data:
+    found = value_of(value)
     if field.values is not None:
         if found not in field.values:
             allowed = ", ".join(f"`{word}`" for word in field.values)
@@ -95,16 +95,16 @@ def _spelt(value: Data, field: Field, path: str, job: JobSpec, problems: list[Pr
                 Problem("not-expressible", f"{job.kind.name} takes {allowed} for `{path}`, not `{found}`", value)
             )
             return value
-        return derive(value, field.values[found])
+        return with_value(value, field.values[found])
     if field.as_type == "string" and not isinstance(found, str):
-        return derive(value, str(found))
+        return with_value(value, str(found))
     if field.as_type == "int" and isinstance(found, str):
         if not found.isdigit():
             problems.append(
                 Problem("not-expressible", f"{job.kind.name} takes a number for `{path}`, not `{found}`", value)
             )
             return value
-        return derive(value, int(found))
+        return with_value(value, int(found))
     return value
 
 
@@ -125,7 +125,7 @@ def _templates(
 def _template(
     job: JobSpec, role: RoleSpec, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
 ) -> Data:
-    named = bare(job.kind.container)
+    named = value_of(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
     template: Data = pod_template(role.pod, container, problems)
     if shared:
@@ -141,11 +141,13 @@ def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Probl
     if declared is None:
         return
     if job.cluster.gitops:
-        put(resource, ("metadata", "annotations", TOTAL), derive(declared, str(bare(declared))))
-    counts = {name: bare(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica}
-    if sum(counts.values()) != bare(declared):
+        set_path(resource, ("metadata", "annotations", TOTAL), with_value(declared, str(value_of(declared))))
+    counts = {
+        name: value_of(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica
+    }
+    if sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
-        message = f"`replicas` declares {bare(declared)}, but the roles make {sum(counts.values())} ({listed})"
+        message = f"`replicas` declares {value_of(declared)}, but the roles make {sum(counts.values())} ({listed})"
         problems.append(Problem("replica-totals", message, declared, category="policy"))
 
 
@@ -155,14 +157,16 @@ def _replica(job: JobSpec, name: str, template: Data) -> dict[str, Data]:
 
 def _as_map(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
     """Kubeflow v1: `{Master: {…}, Worker: {…}}`."""
-    replicas = {str(bare(job.kind.roles[name].spelling)): _replica(job, name, templates[name]) for name in templates}
-    put(resource, job.kind.replicas_at, replicas)
+    replicas = {
+        str(value_of(job.kind.roles[name].spelling)): _replica(job, name, templates[name]) for name in templates
+    }
+    set_path(resource, job.kind.replicas_at, replicas)
 
 
 def _as_list(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
     """TensorStack: `[{type: chief, …}, {type: worker, …}]`."""
     replicas = [{"type": job.kind.roles[name].spelling, **_replica(job, name, templates[name])} for name in templates]
-    put(resource, job.kind.replicas_at, replicas)
+    set_path(resource, job.kind.replicas_at, replicas)
 
 
 _SHAPES: dict[str, Callable[[JobSpec, dict[str, Data], dict[str, Data], list[Problem]], None]] = {

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Key, Problem, bare, in_layer, plain
+from jobgen.model.data import Data, Problem, TracedKey, untraced, value_of, with_layer
 from jobgen.model.path import Step, dotted
-from jobgen.model.suggest import nearest, renamed
+from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge
-from jobgen.spec.normalize import JOB_FIELDS, Layer, Words, normalise
-from jobgen.spec.overlay import Cluster, Environment, Facets, Patch
+from jobgen.spec.normalize import JOB_FIELDS, Layer, RoleFields, normalize
+from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
 
 
-class Document(NamedTuple):
+class JobDocument(NamedTuple):
     """A job as it was written: a spec of ours, or a raw manifest."""
 
     data: Data
@@ -29,7 +29,7 @@ class Document(NamedTuple):
     @property
     def name(self) -> str:
         """The name in its metadata, as text."""
-        return str(bare(self.data["metadata"].get("name", "")))
+        return str(value_of(self.data["metadata"].get("name", "")))
 
 
 class RoleSpec(NamedTuple):
@@ -63,30 +63,30 @@ class Expander:
         self._served: dict[str, Kind | None] = {}
 
     def expand(
-        self, job: Document, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+        self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
     ) -> JobSpec | None:
         """The job's spec with the patches that mean it, or None with the problems that stand in its way."""
-        own = normalise(in_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
+        own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
         problems.extend(_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
         framework = _framework((*self.environment.defaults, *layers))
-        if bare(framework) is None:
+        if value_of(framework) is None:
             problems.append(Problem("missing-field", "the job names no `framework`", job.data["spec"] or job.data))
             return None
-        kind = self._kind(bare(framework))
+        kind = self._kind(value_of(framework))
         if kind is None:
-            problems.append(Problem("not-expressible", self._no_kind(bare(framework)), framework))
+            problems.append(Problem("not-expressible", self._no_kind(value_of(framework)), framework))
             return None
-        return self._fold(job, layers, bare(framework), kind, problems, deletions)
+        return self._fold(job, layers, value_of(framework), kind, problems, deletions)
 
-    def facets(self, job: Document) -> Facets:
+    def facets(self, job: JobDocument) -> JobAttributes:
         """What matches may ask about a spec, before any patch."""
         metadata = job.data["metadata"]
-        namespace = bare(metadata.get("namespace")) or bare(self.environment.namespace) or ""
-        framework = bare(job.data["spec"].get("framework")) or bare(_framework(self.environment.defaults)) or ""
+        namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
+        framework = value_of(job.data["spec"].get("framework")) or value_of(_framework(self.environment.defaults)) or ""
         kind = self._kind(framework)
-        labels = plain(metadata.get("labels", {}))
-        return Facets(job.name, labels, framework, kind.name if kind else "", namespace, job.file)
+        labels = untraced(metadata.get("labels", {}))
+        return JobAttributes(job.name, labels, framework, kind.name if kind else "", namespace, job.file)
 
     def _kind(self, framework: str) -> Kind | None:
         if framework not in self._served:
@@ -115,7 +115,7 @@ class Expander:
 
     def _fold(
         self,
-        job: Document,
+        job: JobDocument,
         layers: list[Layer],
         framework: str,
         kind: Kind,
@@ -143,15 +143,15 @@ class Expander:
             manifests=manifests,
         )
 
-    def _metadata(self, job: Document) -> dict[str, Data]:
-        metadata = in_layer(job.data["metadata"], "job")
-        if "namespace" in metadata or bare(self.environment.namespace) is None:
+    def _metadata(self, job: JobDocument) -> dict[str, Data]:
+        metadata = with_layer(job.data["metadata"], "job")
+        if "namespace" in metadata or value_of(self.environment.namespace) is None:
             return dict(metadata)
         return {**metadata, "namespace": self.environment.namespace}
 
     def _base(self, framework: str, kind: Kind) -> _Base:
         if framework not in self._bases:
-            own = normalise(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
+            own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
             self._bases[framework] = _Base(kind, [own, *self.environment.defaults])
         return self._bases[framework]
 
@@ -191,7 +191,7 @@ def _role(name: str, base: _Base, layers: list[Layer], shared: RoleSpec, deletio
     return shared._replace(replica=replica)
 
 
-def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[Words]:
+def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
     """What the layers say of a role: each first of all roles, then of this one; a deleted role starts anew."""
     deleted = [index for index, layer in enumerate(layers) if layer.roles.get(name, True) is None]
     first = deleted[-1] if deleted else 0
@@ -202,7 +202,7 @@ def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[Words]:
             yield own
 
 
-def _fold_role(role: RoleSpec, layers: Iterable[Words], deletions: list[Deletion]) -> RoleSpec:
+def _fold_role(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[Deletion]) -> RoleSpec:
     replica, pod, templates = role
     for words in layers:
         replica = merge(replica, words.replica, deletions) if words.replica else replica
@@ -236,16 +236,17 @@ def _role_names(
             if role is not None:
                 named.setdefault(name, name)
             else:
-                asked_by = name if type(name) is Key else layer.roles
+                asked_by = name if type(name) is TracedKey else layer.roles
                 deletions.append(Deletion(asked_by, name, named.pop(name, None) is not None))
     for name, node in named.items():
         if name not in framework.roles:
             hint = (
-                nearest(name, list(framework.roles)) or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
+                did_you_mean(name, list(framework.roles))
+                or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
             )
-            mend, safe = renamed(node, list(framework.roles), named)
+            fix_steps, safe = suggest_rename(node, list(framework.roles), named)
             message = f"{kind.name} has no role `{name}`{hint}"
-            problems.append(Problem("unknown-role", message, node, mend=mend, safe=safe))
+            problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
     if not named:
         named[framework.single] = None
     return [name for name in framework.roles if name in named or kind.roles[name].required]
@@ -285,10 +286,10 @@ def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
 
 def dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     """Markers that deleted nothing anywhere; told apart by their place, so the walk must be traced."""
-    hit = {deletion.mark for deletion in deletions if deletion.found}
+    hit = {deletion.location for deletion in deletions if deletion.found}
     seen = set(hit)
     for deletion in deletions:
-        if deletion.mark not in seen:
-            seen.add(deletion.mark)
+        if deletion.location not in seen:
+            seen.add(deletion.location)
             message = deletion.fault or f"`{deletion.key}` is to be deleted, but there is nothing to delete"
             yield Problem("invalid-patch" if deletion.fault else "deletes-nothing", message, deletion.asked_by)

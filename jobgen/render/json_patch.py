@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jobgen.model.data import Data, Items, Problem, bare, lay, plain
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Problem, TracedList, override, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import BadPathError, Named, Step, parse_pointer
 
-_INDEX = pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
+_INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 
 
 class _FailedError(Exception):
@@ -23,7 +23,7 @@ def apply(target: Data, operations: list[Data], problems: list[Problem]) -> Data
     changed = copied(target)
     for operation in operations:
         try:
-            _OPERATIONS[bare(operation["op"])](changed, operation)
+            _OPERATIONS[value_of(operation["op"])](changed, operation)
         except (_FailedError, BadPathError) as failed:
             problems.append(Problem("json-patch-failed", str(failed), operation["path"]))
             return target
@@ -34,8 +34,8 @@ def copied(tree: Data) -> Data:
     """A copy whose containers may be changed; leaves are shared."""
     if isinstance(tree, dict):
         return {key: copied(value) for key, value in tree.items()}
-    if type(tree) is Items:
-        return Items([copied(value) for value in tree], tree.mark, tree.layer, tree.under)
+    if type(tree) is TracedList:
+        return TracedList([copied(value) for value in tree], tree.location, tree.layer, tree.overridden)
     if isinstance(tree, list):
         return [copied(value) for value in tree]
     return tree
@@ -51,7 +51,7 @@ def _remove(target: Data, operation: dict[str, Data]) -> None:
 
 def _replace(target: Data, operation: dict[str, Data]) -> None:
     parent, key = _parent(target, _path(operation))
-    parent[key] = lay(copied(_value(operation)), parent[key])
+    parent[key] = override(copied(_value(operation)), parent[key])
 
 
 def _move(target: Data, operation: dict[str, Data]) -> None:
@@ -68,7 +68,7 @@ def _copy(target: Data, operation: dict[str, Data]) -> None:
 
 def _test(target: Data, operation: dict[str, Data]) -> None:
     parent, key = _parent(target, _path(operation))
-    found, wanted = plain(parent[key]), plain(_value(operation))
+    found, wanted = untraced(parent[key]), untraced(_value(operation))
     if not _same(found, wanted):
         raise _FailedError(f"`{_text(operation)}` is `{_shown(found)}`, not `{_shown(wanted)}`")
 
@@ -93,12 +93,12 @@ _OPERATIONS: dict[str, Callable[[Data, dict[str, Data]], None]] = {
 
 
 def _text(operation: dict[str, Data], field: str = "path") -> str:
-    return str(bare(operation[field]))
+    return str(value_of(operation[field]))
 
 
 def _path(operation: dict[str, Data], field: str = "path") -> tuple[Step, ...]:
     if field not in operation:
-        raise _FailedError(f"`{bare(operation['op'])}` needs `{field}`")
+        raise _FailedError(f"`{value_of(operation['op'])}` needs `{field}`")
     path = parse_pointer(_text(operation, field))
     if not path:
         raise _FailedError("the whole object cannot be patched; name a field")
@@ -107,7 +107,7 @@ def _path(operation: dict[str, Data], field: str = "path") -> tuple[Step, ...]:
 
 def _value(operation: dict[str, Data]) -> Data:
     if "value" not in operation:
-        raise _FailedError(f"`{bare(operation['op'])}` needs `value`")
+        raise _FailedError(f"`{value_of(operation['op'])}` needs `value`")
     return operation["value"]
 
 
@@ -148,7 +148,7 @@ def _index(items: list[Data], step: Step) -> int | None:
 
 
 def _is_named(item: Data, step: Named) -> bool:
-    return isinstance(item, dict) and step.field in item and _shown(plain(item[step.field])) == step.value
+    return isinstance(item, dict) and step.field in item and _shown(untraced(item[step.field])) == step.value
 
 
 def _shown(value: Data) -> str:
@@ -160,7 +160,7 @@ def _insert(target: Data, path: tuple[Step, ...], value: Data) -> None:
     node, step = _walk(target, path[:-1]), path[-1]
     if isinstance(node, dict) and not isinstance(step, Named):
         key = str(step)
-        node[key] = lay(value, node[key]) if key in node else value
+        node[key] = override(value, node[key]) if key in node else value
     elif isinstance(node, list):
         _insert_item(node, step, value, path)
     else:

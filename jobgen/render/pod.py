@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.model.data import Data, Problem, as_leaf, bare, derive, mark_of
-from jobgen.model.quantity import canonical
-from jobgen.model.suggest import as_quantity
+from jobgen.model.data import Data, Problem, location_of, to_scalar, value_of, with_value
+from jobgen.model.quantity import canonical_quantity
+from jobgen.model.suggest import suggest_quantity
 
 _CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
 _POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
@@ -54,11 +54,11 @@ def pod_template(fields: dict[str, Data], container_name: Data, problems: list[P
 def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
     if isinstance(value, dict):
         _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
-        return {"name": as_leaf(name), **value}
-    scalar = bare(value)
+        return {"name": to_scalar(name), **value}
+    scalar = value_of(value)
     if isinstance(scalar, bool):
-        return {"name": as_leaf(name), "value": derive(value, "true" if scalar else "false")}
-    return {"name": as_leaf(name), "value": value if isinstance(scalar, str) else derive(value, str(scalar))}
+        return {"name": to_scalar(name), "value": with_value(value, "true" if scalar else "false")}
+    return {"name": to_scalar(name), "value": value if isinstance(scalar, str) else with_value(value, str(scalar))}
 
 
 def _check_sources(what: str, sources: Data, rule: str, name: str, problems: list[Problem]) -> None:
@@ -67,18 +67,20 @@ def _check_sources(what: str, sources: Data, rule: str, name: str, problems: lis
         listed = " and ".join(f"`{key}`" for key in sources)
         last = list(sources)[-1]
         message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
-        problems.append(Problem(rule, message, last if mark_of(last) else name))
+        problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
 def _check_ports(ports: Data, problems: list[Problem]) -> None:
     """Ports merge by number, so two layers can give one name to two of them."""
     numbers: dict[Data, Data] = {}
     for port in ports:
-        name = bare(port.get("name"))
+        name = value_of(port.get("name"))
         if name is not None and name in numbers:
-            message = f"`{name}` names two ports, {numbers[name]} and {bare(port['containerPort'])}; delete one of them"
+            message = (
+                f"`{name}` names two ports, {numbers[name]} and {value_of(port['containerPort'])}; delete one of them"
+            )
             problems.append(Problem("conflicting-port", message, port["name"]))
-        numbers[name] = bare(port["containerPort"])
+        numbers[name] = value_of(port["containerPort"])
 
 
 def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
@@ -92,7 +94,7 @@ def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str,
 
 def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
     """A quantity in canonical form; whole numbers of devices stay the numbers that everybody writes."""
-    found = bare(value)
+    found = value_of(value)
     if isinstance(found, int) and "/" in name:
         return value
     return quantity(value, name, problems)
@@ -100,19 +102,19 @@ def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
 
 def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
     """A scalar as a canonical quantity."""
-    found = bare(value)
+    found = value_of(value)
     spelt = _known.get(found)
     if spelt is None:
         text = str(found)
-        spelt = canonical(text)
+        spelt = canonical_quantity(text)
         if spelt is None:
             message = f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`"
-            mend, safe = as_quantity(value)
-            problems.append(Problem("invalid-quantity", message, value, mend=mend, safe=safe))
+            fix_steps, safe = suggest_quantity(value)
+            problems.append(Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe))
             return value
         if len(_known) < _KNOWN_LIMIT:
             _known[found] = spelt
-    return derive(value, spelt)
+    return with_value(value, spelt)
 
 
 _known: dict[str | int | float, str] = {}
@@ -139,10 +141,10 @@ def _add_volumes(
         if not source:
             message = f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another"
             problems.append(Problem("missing-field", message, name))
-        volumes.append({"name": as_leaf(name), **dict(_source(source, problems))})
+        volumes.append({"name": to_scalar(name), **dict(_source(source, problems))})
         mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
         if "mountPath" in mount:
-            mounts.append({"name": as_leaf(name), **mount})
+            mounts.append({"name": to_scalar(name), **mount})
         elif mount:
             problems.append(Problem("missing-field", f"volume `{name}` needs `mountPath`", name))
     if "shm" in fields:
@@ -155,14 +157,14 @@ def _add_volumes(
 
 def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: list[Problem]) -> None:
     size = quantity(wanted, "shm", problems)
-    name = derive(size, _SHM)
-    if any(bare(volume["name"]) == _SHM for volume in volumes):
+    name = with_value(size, _SHM)
+    if any(value_of(volume["name"]) == _SHM for volume in volumes):
         problems.append(Problem("conflicting-volume", "`shm` makes a volume `shm`, and there is one already", wanted))
-    if any(bare(mount["mountPath"]) == _SHM_PATH for mount in mounts):
+    if any(value_of(mount["mountPath"]) == _SHM_PATH for mount in mounts):
         message = f"`shm` is mounted at {_SHM_PATH}, and a volume is mounted there already"
         problems.append(Problem("conflicting-volume", message, wanted))
-    volumes.append({"name": name, "emptyDir": {"medium": derive(size, "Memory"), "sizeLimit": size}})
-    mounts.append({"name": name, "mountPath": derive(size, _SHM_PATH)})
+    volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
+    mounts.append({"name": name, "mountPath": with_value(size, _SHM_PATH)})
 
 
 def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, bare, plain
+from jobgen.model.data import Data, untraced, value_of
 from jobgen.spec.kinds import Kind
 
 VERSION = "h1"
@@ -32,14 +32,14 @@ def run_hash(made: Data, kind: Kind, attempt: int, salt: str = "") -> str:
 
 def projected(made: Data, kind: Kind) -> Any:
     """What reaches the pods of an object, in one spelling; its metadata does not."""
-    spec: Any = plain(made.get("spec", {}))
+    spec: Any = untraced(made.get("spec", {}))
     for path in (("runPolicy",), *_around(kind)):
         spec = _without(spec, path)
     return _alike(spec)
 
 
 def _group(made: Data) -> str:
-    return str(bare(made.get("apiVersion", ""))).rpartition("/")[0]
+    return str(value_of(made.get("apiVersion", ""))).rpartition("/")[0]
 
 
 def _around(kind: Kind) -> list[tuple[str, ...]]:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from datetime import date
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
-from jobgen.k8s.objects import Manifest, at
+from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.pod_names import ROOM, longest_suffix
-from jobgen.model.data import Data, Problem, bare, derive
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Problem, value_of, with_value
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.render.expand import JobSpec
 from jobgen.render.run_hash import LENGTH, run_hash
-from jobgen.render.set_path import put
+from jobgen.render.set_path import set_path
 
 JOB = "jobgen.dev/job"
 """The annotation that names the job an object is a run of, beside the namespace that it has anyway."""
@@ -27,18 +27,18 @@ _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _OPTIONS = {"keep": "Prune=false", "replace": "PruneLast=true"}
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _SHORTEST = 8
-_DATE = pattern(r"\d{4}-\d{2}-\d{2}\Z")
+_DATE = lazy_pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def is_at_rest(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -> bool:
     """Whether no run is wanted: the job is paused or done, or its time is over on the day of the commit."""
     run = _run(job)
-    if bare(run.get("state", "active")) != "active":
+    if value_of(run.get("state", "active")) != "active":
         return True
     expires = run.get("expires")
-    if bare(expires) is None:
+    if value_of(expires) is None:
         return False
-    last = str(bare(expires))
+    last = str(value_of(expires))
     today = day() if _is_day(last) else ""
     if today:
         return last < today
@@ -57,11 +57,13 @@ def _is_day(text: str) -> bool:
 
 
 def _no_date(expires: Data) -> Problem:
-    return Problem("invalid-value", f"`expires` is `{bare(expires)}`, and must be a date like `2027-01-31`", expires)
+    return Problem(
+        "invalid-value", f"`expires` is `{value_of(expires)}`, and must be a date like `2027-01-31`", expires
+    )
 
 
 def _no_day(expires: Data) -> Problem:
-    message = f"whether `{bare(expires)}` is over depends on the day, and there is no commit to take it from"
+    message = f"whether `{value_of(expires)}` is over depends on the day, and there is no commit to take it from"
     return Problem("unknown-day", f"{message}; say it with `--today`", expires)
 
 
@@ -73,10 +75,10 @@ def needs_name(job: JobSpec) -> bool:
 def named(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Data:
     """The object with the name of its run, and with what an engine must know about it; `source` is the job's file."""
     run = _run(job)
-    hashed = bare(run.get("identity")) == "hash"
+    hashed = value_of(run.get("identity")) == "hash"
     found = list(_contradictions(run, made, job)) if run else []
     problems += found
-    if found or not isinstance(made.get("metadata"), dict) or not isinstance(bare(_name(made)), str):
+    if found or not isinstance(made.get("metadata"), dict) or not isinstance(value_of(_name(made)), str):
         return made
     result: dict[str, Data] = dict(made)
     result["metadata"] = dict(made["metadata"])
@@ -86,7 +88,7 @@ def named(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Da
         _annotate(result, SOURCE, source)
     _on_change(result, run.get("onChange", "replace" if hashed else None), job.cluster.gitops)
     if hashed:
-        result["metadata"]["name"] = derive(_name(made), _hashed_name(made, job, run, problems))
+        result["metadata"]["name"] = with_value(_name(made), _hashed_name(made, job, run, problems))
     return result
 
 
@@ -102,25 +104,25 @@ def _name(made: Data) -> Data:
 def _annotate(made: dict[str, Data], name: str, value: Data) -> None:
     if not isinstance(made["metadata"].get("annotations"), dict):
         made["metadata"].pop("annotations", None)
-    put(made, ("metadata", "annotations", name), value)
+    set_path(made, ("metadata", "annotations", name), value)
 
 
 def _on_change(made: dict[str, Data], asked: Data, gitops: str) -> None:
-    word = bare(asked)
+    word = value_of(asked)
     if word == "forbid":
-        _annotate(made, ON_CHANGE, derive(asked, word))
+        _annotate(made, ON_CHANGE, with_value(asked, word))
     elif word == "keep" and gitops == "flux":
-        _annotate(made, _PRUNE, derive(asked, "disabled"))
+        _annotate(made, _PRUNE, with_value(asked, "disabled"))
     elif word is not None and gitops == "argocd":
-        own = bare(at(made, "metadata", "annotations", SYNC_OPTIONS))
+        own = value_of(get_path(made, "metadata", "annotations", SYNC_OPTIONS))
         options = [option.strip() for option in own.split(",")] if isinstance(own, str) and own else []
         if _OPTIONS[word] not in options:
-            _annotate(made, SYNC_OPTIONS, derive(asked, ",".join([*options, _OPTIONS[word]])))
+            _annotate(made, SYNC_OPTIONS, with_value(asked, ",".join([*options, _OPTIONS[word]])))
 
 
 def _hashed_name(made: Data, job: JobSpec, run: dict[str, Data], problems: list[Problem]) -> str:
     """`<name>-<hash>`, within what pods' names leave of it: the name is cut where it must be, never the hash."""
-    name, attempt = str(bare(_name(made))), bare(run.get("attempt", 1))
+    name, attempt = str(value_of(_name(made))), value_of(run.get("attempt", 1))
     suffix = longest_suffix(Manifest(made, job.kind, job.cluster))
     room = ROOM - len(suffix) - len("-") - LENGTH
     if len(name) <= room:
@@ -133,14 +135,14 @@ def _hashed_name(made: Data, job: JobSpec, run: dict[str, Data], problems: list[
 
 
 def _contradictions(run: dict[str, Data], made: Data, job: JobSpec) -> Iterator[Problem]:
-    if bare(run.get("identity")) != "hash":
-        if bare(run.get("attempt", 1)) != 1:
+    if value_of(run.get("identity")) != "hash":
+        if value_of(run.get("attempt", 1)) != 1:
             message = "another `attempt` starts nothing where the name stays the same; set `identity: hash`"
             yield Problem("attempt-without-hash", message, run["attempt"])
         return
-    ttl = at(made, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    ttl = get_path(made, "spec", "runPolicy", "ttlSecondsAfterFinished")
     engine = _ENGINES.get(job.cluster.gitops)
     # mpi-operator deletes the launcher's pods alone, and keeps the job.
-    if engine and bare(ttl) is not None and job.kind.operator != "mpi-operator":
+    if engine and value_of(ttl) is not None and job.kind.operator != "mpi-operator":
         message = f"the finished job is deleted, and {engine} makes it again and trains anew"
         yield Problem("ttl-reruns-job", message, ttl, category="gitops")

@@ -8,7 +8,7 @@ from jobgen.model.data import Data
 from jobgen.model.path import Named, Step
 
 
-def put(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None:
+def set_path(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None:
     """Set a value in a tree of our own making, opening maps and named list items on the way."""
     node: Any = tree
     for step, following in zip(path, (*path[1:], None), strict=True):

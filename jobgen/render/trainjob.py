@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Data, Problem, bare, derive, mark_of, plain
+from jobgen.model.data import Data, Problem, location_of, untraced, value_of, with_value
 from jobgen.model.path import Named, Step, dotted
 from jobgen.render.expand import JobSpec
-from jobgen.render.set_path import put
-from jobgen.spec.kinds import Parts
+from jobgen.render.set_path import set_path
+from jobgen.spec.kinds import PodParts
 
 
 def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
@@ -30,7 +30,7 @@ def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], 
     template = _one_template(job, templates, nodes, problems)
     counts = [job.roles[name].replica["replicas"] for name in nodes if "replicas" in job.roles[name].replica]
     if counts:
-        put(resource, kind.replicas_at, derive(counts[-1], sum(map(bare, counts))))
+        set_path(resource, kind.replicas_at, with_value(counts[-1], sum(map(value_of, counts))))
     if "runtimeRef" not in resource["spec"]:
         message = f"{kind.name} has no runtime of its own for `{job.framework}`; set `{job.framework}.runtime`"
         problems.append(Problem("missing-field", message, job.metadata["name"]))
@@ -43,7 +43,7 @@ def _one_template(job: JobSpec, templates: dict[str, Data], nodes: list[str], pr
     for name, other in templates.items():
         launches = job.kind.roles[name].launches
         wanted = _with_command(template, other) if launches else template
-        path = _difference(plain(wanted), plain(other))
+        path = _difference(untraced(wanted), untraced(other))
         if path:
             both = f"`{nodes[0]}` and `{name}` differ in `{dotted(path)}`"
             message = f"{job.kind.name} has one template for all nodes, but {both}"
@@ -95,21 +95,21 @@ def _place_parts(job: JobSpec, template: Data, resource: dict[str, Data], proble
     override: dict[str, Data] = {}
     _place_container(job, first, parts, resource, override, problems)
     for other in others:
-        problems.append(_no_part(job, f"a second container `{bare(other.get('name', ''))}`", other))
+        problems.append(_no_part(job, f"a second container `{value_of(other.get('name', ''))}`", other))
     for field, value in spec.items():
         if field in parts.pod_fields:
-            put(override, (*parts.spec, field), value)
+            set_path(override, (*parts.spec, field), value)
         elif field != "containers":
-            problems.append(_no_part(job, f"`{field}` of a pod", field if mark_of(field) else value))
+            problems.append(_no_part(job, f"`{field}` of a pod", field if location_of(field) else value))
     if "metadata" in template and parts.metadata is not None:
-        put(override, parts.metadata, template["metadata"])
+        set_path(override, parts.metadata, template["metadata"])
     elif "metadata" in template:
         problems.append(_no_part(job, "labels and annotations of pods", template["metadata"]))
     if override:
-        put(resource, parts.at, [{**parts.item, **override}])
+        set_path(resource, parts.at, [{**parts.item, **override}])
 
 
-def _parts(job: JobSpec) -> Parts:
+def _parts(job: JobSpec) -> PodParts:
     """The shape of the declared operator version; without one the newest is meant, and that is the last."""
     assert job.kind.template is not None, "checked by as_one"
     return [shape for shape in job.kind.template.shapes if shape.span.holds(_declared(job))][-1]
@@ -118,7 +118,7 @@ def _parts(job: JobSpec) -> Parts:
 def _place_container(
     job: JobSpec,
     container: Data,
-    parts: Parts,
+    parts: PodParts,
     resource: dict[str, Data],
     override: dict[str, Data],
     problems: list[Problem],
@@ -127,11 +127,11 @@ def _place_container(
     own = job.kind.template.container
     for field, value in container.items():
         if field in own:
-            put(resource, own[field], value)
+            set_path(resource, own[field], value)
         elif field in parts.container_fields:
-            put(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
+            set_path(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
         elif field != "name":
-            problems.append(_no_part(job, f"`{field}` of a container", field if mark_of(field) else value))
+            problems.append(_no_part(job, f"`{field}` of a container", field if location_of(field) else value))
 
 
 def _declared(job: JobSpec) -> str:

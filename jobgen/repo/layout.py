@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.model.data import Finding, Mark, Severity
+from jobgen.model.data import Finding, Location, Severity
 from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import leads_out
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
@@ -26,7 +26,7 @@ class File(NamedTuple):
     finding: Finding | None = None
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file that was found and not read yet; or the finding that says why it will not be."""
 
     path: str
@@ -57,12 +57,12 @@ def shipped(name: str) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
-def jobs(root: Path) -> Iterator[Entry]:
+def jobs(root: Path) -> Iterator[FileEntry]:
     """All files under jobs/, in the order of their paths."""
     return _walk(root, "jobs", _ENDINGS)
 
 
-def loose(folder: Path, path: str) -> Iterator[Entry]:
+def find_manifests(folder: Path, path: str) -> Iterator[FileEntry]:
     """The manifests at a path that need not belong to a jobs repository: a file, or all files below a folder."""
     full = os.path.join(folder, path)
     root = find_root(Path(folder).resolve())
@@ -70,7 +70,7 @@ def loose(folder: Path, path: str) -> Iterator[Entry]:
         yield _astray(path)
         return
     if not os.path.isdir(full):
-        yield Entry(path, full)
+        yield FileEntry(path, full)
         return
     inside = os.path.realpath(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
@@ -130,7 +130,7 @@ def inputs(root: Path) -> Iterator[File]:
         yield from map(_stamped, _walk(home, top, _ENDINGS))
 
 
-def _stamped(entry: Entry) -> File:
+def _stamped(entry: FileEntry) -> File:
     """A file with its size and time in the place of its content."""
     try:
         status = os.stat(entry.full)
@@ -149,7 +149,7 @@ class Schema(NamedTuple):
 def schema(root: Path, name: str) -> Schema | None:
     """The JSON Schema of a kind: the repository's own, or the one that travels with jobgen."""
     for home in (root, shipped("schemas").parent):
-        entry = Entry(f"schemas/{name}", os.path.join(home, "schemas", name))
+        entry = FileEntry(f"schemas/{name}", os.path.join(home, "schemas", name))
         # What stands in a job makes the name.
         if ".." not in name and not os.path.isabs(name) and os.path.isfile(entry.full):
             return Schema(beside(entry.full, entry.path, home), home == shipped("schemas").parent)
@@ -168,12 +168,12 @@ def own_policies(root: Path) -> Iterator[File]:
     return map(read, _policies(root))
 
 
-def policy_tests(root: Path) -> Iterator[Entry]:
+def policy_tests(root: Path) -> Iterator[FileEntry]:
     """The cases of policies, in a folder for each under policies/tests/."""
     return _walk(root, "policies/tests", _ENDINGS)
 
 
-def _policies(root: Path) -> Iterator[Entry]:
+def _policies(root: Path) -> Iterator[FileEntry]:
     for entry in _walk(root, "policies", _ENDINGS):
         folders = entry.path.split("/")[1:-1]
         if entry.finding or folders in ([], ["params"], ["namespaces"]):
@@ -192,10 +192,10 @@ def settings(root: Path) -> File | None:
 
 def beside(full: Path | str, path: str, home: Path) -> File:
     """A file that need not stand in one of our folders; one that a link leads out of the repository is not read."""
-    return read(_astray(path) if leads_out(full, home) else Entry(path, str(full)))
+    return read(_astray(path) if leads_out(full, home) else FileEntry(path, str(full)))
 
 
-def read(entry: Entry) -> File:
+def read(entry: FileEntry) -> File:
     """The bytes of a file, or the finding that says why it cannot be read."""
     path, full, finding, content = entry
     if finding or content is not None:
@@ -227,7 +227,7 @@ def lines(folders: Iterable[Path], path: str) -> list[str]:
     return []
 
 
-def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:
+def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[FileEntry]:
     """Regular files below a folder in the order of their paths; links that leave the repository are refused."""
     inside = os.path.join(os.path.realpath(root), "")
     full = os.path.join(root, top)
@@ -237,7 +237,7 @@ def _walk(root: Path, top: str, endings: tuple[str, ...]) -> Iterator[Entry]:
         yield from _below(full, top, endings, inside)
 
 
-def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[Entry]:
+def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Iterator[FileEntry]:
     # Folders may be nested deeper than Python's stack, so those still to come are kept in a list.
     pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
     while pending:
@@ -251,7 +251,7 @@ def _below(full: str, path: str, endings: tuple[str, ...], inside: str) -> Itera
             yield _linked_folder(full, path, inside)
         elif path.endswith(endings):
             leaves = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
-            yield _astray(path) if leaves else Entry(path, full)
+            yield _astray(path) if leaves else FileEntry(path, full)
 
 
 def _children(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str]]:
@@ -261,19 +261,19 @@ def _children(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str
     return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries if not entry.name.startswith("."))
 
 
-def _linked_folder(full: str, path: str, inside: str) -> Entry:
+def _linked_folder(full: str, path: str, inside: str) -> FileEntry:
     if not (os.path.realpath(full) + os.sep).startswith(inside):
         return _astray(path)
     return _refused(path, "linked-folder", "a symbolic link to a folder; it is not followed")
 
 
-def _astray(path: str) -> Entry:
+def _astray(path: str) -> FileEntry:
     message = "a symbolic link that leads out of the repository; it is not followed"
     return _refused(path, "link-out-of-repository", message)
 
 
-def _refused(path: str, rule: str, message: str) -> Entry:
-    return Entry(path, finding=Finding(rule, "yaml", Severity.ERROR, message, Mark(path)))
+def _refused(path: str, rule: str, message: str) -> FileEntry:
+    return FileEntry(path, finding=Finding(rule, "yaml", Severity.ERROR, message, Location(path)))
 
 
 def _unread(path: str, rule: str, message: str) -> File:

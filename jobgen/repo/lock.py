@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 LOCK = "jobgen.lock.json"
 """Names the files of an environment that are ours; everything else in its folder is somebody else's."""
@@ -19,8 +19,10 @@ ATTRIBUTES = ".gitattributes"
 
 # What we write is a file in the folder of a namespace, or one of two by name; a lock that lists anything else was not
 # written by us.
-_OURS = pattern(rf"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z|{KUSTOMIZATION}\Z|{re.escape(ATTRIBUTES)}\Z")
-_ENTRY = pattern(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
+_OURS = lazy_pattern(
+    rf"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z|{KUSTOMIZATION}\Z|{re.escape(ATTRIBUTES)}\Z"
+)
+_ENTRY = lazy_pattern(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -32,7 +34,7 @@ class Origin(NamedTuple):
     jobs: Mapping[str, str] = _NOTHING
 
 
-class Lock(NamedTuple):
+class LockFile(NamedTuple):
     """The files of an environment with their digests, and what they were made from."""
 
     files: Mapping[str, str] = _NOTHING
@@ -48,11 +50,11 @@ class Lock(NamedTuple):
         return json.dumps({"version": 1, **known, "files": dict(sorted(self.files.items()))}, indent=2) + "\n"
 
 
-def parse(text: str) -> Lock | None:
+def parse(text: str) -> LockFile | None:
     """The lock that a text is, even one that Git could not merge; None if it does not say which files are ours."""
     if "\n<<<<<<< " in f"\n{text}":
         # What either side lists is ours.
-        return Lock(_ours({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
+        return LockFile(_ours({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
     try:
         read = json.loads(text)
         files, jobs = read["files"], read.get("jobs", {})
@@ -60,7 +62,7 @@ def parse(text: str) -> Lock | None:
         origin = Origin(str(read.get("tool", "")), str(read.get("layers", "")), _ours(jobs))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return Lock(_ours(files), origin) if known else None
+    return LockFile(_ours(files), origin) if known else None
 
 
 def _ours(files: Mapping[str, str]) -> dict[str, str]:

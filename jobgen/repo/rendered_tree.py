@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.repo.lock import LOCK, Lock, Origin, digest, is_object, parse
+from jobgen.repo.lock import LOCK, LockFile, Origin, digest, is_object, parse
 
 _STAGE = ".jobgen-stage"
 
@@ -110,17 +110,17 @@ class _Plan(NamedTuple):
     """What a folder is to hold: the texts that have to be there, and the lock that names all files."""
 
     texts: Files
-    lock: Lock
+    lock: LockFile
 
 
-def _plan(lock: Lock, wanted: Files, env: str, beside: Beside, *, partial: bool) -> _Plan:
+def _plan(lock: LockFile, wanted: Files, env: str, beside: Beside, *, partial: bool) -> _Plan:
     kept = {path: known for path, known in lock.files.items() if is_object(path)} if partial else {}
     objects = sorted({*kept, *wanted})
     texts = {**wanted, **(beside.files(env, objects) if objects else {})}
     origin = beside.origins.get(env, Origin())
     jobs = {path: known for path, known in lock.origin.jobs.items() if path in kept}
     files = {**kept, **{path: digest(text) for path, text in texts.items()}}
-    return _Plan(texts, Lock(files, origin._replace(jobs={**jobs, **origin.jobs})))
+    return _Plan(texts, LockFile(files, origin._replace(jobs={**jobs, **origin.jobs})))
 
 
 def write(
@@ -208,13 +208,13 @@ def _stands(folder: Path, path: str) -> bool:
     return not full.parent.is_symlink() and not full.is_symlink() and full.is_file()
 
 
-def _stage(folder: Path, plan: _Plan, lock: Lock, drift: Drift) -> None:
+def _stage(folder: Path, plan: _Plan, lock: LockFile, drift: Drift) -> None:
     """Write everything that is new beside the tree, numbered in the order of the drift."""
     stage = folder / _STAGE
     stage.mkdir(parents=True)
     for number, path in enumerate(_renewed(drift)):
         _write_new(stage / str(number), plan.texts[path])
-    _write_new(stage / "both", Lock({**lock.files, **plan.lock.files}, plan.lock.origin).text() or "")
+    _write_new(stage / "both", LockFile({**lock.files, **plan.lock.files}, plan.lock.origin).text() or "")
     final = plan.lock.text()
     if final is not None:
         _write_new(stage / "lock", final)
@@ -267,13 +267,13 @@ def _prune(folder: Path, top: Path) -> None:
             folder = folder.parent
 
 
-def _locked(folder: Path) -> Lock:
+def _locked(folder: Path) -> LockFile:
     """The files that an earlier run wrote, with their digests and origins."""
     if os.path.lexists(folder / LOCK) and ((folder / LOCK).is_symlink() or not (folder / LOCK).is_file()):
         raise _NoLockError("is not a file of jobgen; remove it")
     text = _text_on_disk(folder)
     if text is None:
-        return Lock()
+        return LockFile()
     lock = parse(text)
     if lock is None:
         remedy = "restore it, or delete the folder and render it anew"
@@ -288,6 +288,6 @@ def _text_on_disk(folder: Path) -> str | None:
         return None
 
 
-def _is_edited(full: Path, lock: Lock, path: str) -> bool:
+def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
     """Whether a file of ours is not what the lock says we wrote."""
     return digest(full.read_bytes().decode("utf-8", "surrogateescape")) != lock.files.get(path)

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from jobgen.model.data import Finding, Mark, Severity
+from jobgen.model.data import Finding, Location, Severity
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")
 
 
-class Key(NamedTuple):
+class FindingKey(NamedTuple):
     """What a finding is known by: its object and pointer, or where it has none, its file and words."""
 
     rule: str
@@ -28,14 +28,14 @@ class BaselineError(Exception):
     """The file is no baseline; the text is for people."""
 
 
-def key_of(finding: Finding) -> Key:
+def key_of(finding: Finding) -> FindingKey:
     """What a finding is known by, whatever its line."""
     identity = finding.object
     if identity is None:
-        return Key(finding.rule, finding.env, "", "", finding.mark.file, finding.message)
+        return FindingKey(finding.rule, finding.env, "", "", finding.location.file, finding.message)
     group = identity.api_version.rpartition("/")[0]
     shown = f"{group}/{identity.kind} {identity.namespace}/{identity.name}"
-    return Key(finding.rule, finding.env, shown, finding.pointer, "", "")
+    return FindingKey(finding.rule, finding.env, shown, finding.pointer, "", "")
 
 
 def to_text(findings: Iterable[Finding]) -> str:
@@ -43,33 +43,35 @@ def to_text(findings: Iterable[Finding]) -> str:
     return _written(Counter(key_of(finding) for finding in findings))
 
 
-def _written(known: Counter[Key]) -> str:
+def _written(known: Counter[FindingKey]) -> str:
     """One line for each entry, in an order of its own, so that changes are easy to read and to merge."""
     entries = [json.dumps(_entry(key, count), ensure_ascii=False) for key, count in sorted(known.items())]
     listed = ",\n".join(f"    {entry}" for entry in entries)
     return f'{{\n  "version": {VERSION},\n  "findings": [\n{listed}\n  ]\n}}\n'
 
 
-def _entry(key: Key, count: int) -> dict[str, str | int]:
+def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
     said = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
     return {**said, "count": count} if count > 1 else {**said}
 
 
-def parse(text: str) -> Counter[Key]:
+def parse(text: str) -> Counter[FindingKey]:
     """The findings that a baseline knows, and how many of each."""
     try:
         document = json.loads(text)
         if document["version"] != VERSION:
             raise BaselineError(f"the baseline has version `{document['version']}`, and this jobgen reads {VERSION}")
-        known: Counter[Key] = Counter()
+        known: Counter[FindingKey] = Counter()
         for entry in document["findings"]:
-            known[Key(*(str(entry.get(name, "")) for name in _FIELDS))] += int(entry.get("count", 1))
+            known[FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))] += int(entry.get("count", 1))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise BaselineError("the file is not a baseline; write one with `jobgen lint --write-baseline`") from None
     return known
 
 
-def split(findings: Iterable[Finding], known: Counter[Key]) -> tuple[list[Finding], list[Finding], Counter[Key]]:
+def split(
+    findings: Iterable[Finding], known: Counter[FindingKey]
+) -> tuple[list[Finding], list[Finding], Counter[FindingKey]]:
     """New findings, known ones, and what the baseline knows that is not there any more."""
     left = Counter(known)
     new: list[Finding] = []
@@ -84,17 +86,17 @@ def split(findings: Iterable[Finding], known: Counter[Key]) -> tuple[list[Findin
     return new, old, +left
 
 
-def stale(left: Counter[Key], text: str, file: str) -> Iterator[Finding]:
+def stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
     """A finding for each entry whose fault has been mended, on its line of the baseline."""
     lines = {line.strip().rstrip(","): number for number, line in enumerate(text.splitlines(), 1)}
     known = parse(text)
     for key in sorted(left):
         line = lines.get(json.dumps(_entry(key, known[key]), ensure_ascii=False), 1)
         message = f"`{key.rule}` of `{key.object or key.file}` has been mended; write the baseline anew"
-        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Mark(file, line))
+        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
 
 
-def without(text: str, left: Counter[Key]) -> str:
+def without(text: str, left: Counter[FindingKey]) -> str:
     """The baseline less what has been mended."""
     known = parse(text)
     known.subtract(left)

@@ -13,7 +13,7 @@ Seen = TypeVar("Seen", str, Identity)
 RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-class Entry(NamedTuple):
+class ReportEntry(NamedTuple):
     """Findings that say the same of the same place."""
 
     finding: Finding
@@ -46,37 +46,37 @@ class Entry(NamedTuple):
         return f"suppressed by {self.by}: {self.reason or 'no reason given'}"
 
 
-def entries(report: Report) -> list[Entry]:
+def entries(report: Report) -> list[ReportEntry]:
     """What was found, by place."""
     return _merged(Suppressed(finding, "", "") for finding in report.findings)
 
 
-def suppressed(report: Report) -> list[Entry]:
+def suppressed(report: Report) -> list[ReportEntry]:
     """What was found and is suppressed, by place."""
     return _merged(report.suppressed)
 
 
-def worst_first(several: Sequence[Entry]) -> list[Entry]:
+def worst_first(several: Sequence[ReportEntry]) -> list[ReportEntry]:
     """Errors, then warnings, then infos, each by place."""
     return sorted(several, key=lambda entry: RANK[entry.finding.severity])
 
 
-def _merged(several: Iterable[Suppressed]) -> list[Entry]:
+def _merged(several: Iterable[Suppressed]) -> list[ReportEntry]:
     """One entry for all that differ only in environment, object or pointer: they are mended in one place."""
     groups: dict[object, list[Suppressed]] = {}
     for one in several:
         finding = one.finding
-        seen = (finding.mark, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
+        seen = (finding.location, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
         groups.setdefault(seen, []).append(one)
     return sorted(map(_entry, groups.values()), key=_place)
 
 
-def _entry(group: list[Suppressed]) -> Entry:
+def _entry(group: list[Suppressed]) -> ReportEntry:
     findings = sorted((one.finding for one in group), key=_whole)
     environments = [found.env for found in findings if found.env]
     objects = [found.object for found in findings if found.object]
     pointers = [found.pointer for found in findings if found.pointer]
-    return Entry(findings[0], _once(environments), _once(objects), _once(pointers), group[0].by, group[0].reason)
+    return ReportEntry(findings[0], _once(environments), _once(objects), _once(pointers), group[0].by, group[0].reason)
 
 
 def _once(several: Sequence[Seen]) -> tuple[Seen, ...]:
@@ -87,7 +87,7 @@ def _whole(finding: Finding) -> tuple[object, ...]:
     return finding.env, finding.object or (), finding.pointer, finding.category, not finding.fixable
 
 
-def _place(entry: Entry) -> tuple[object, ...]:
+def _place(entry: ReportEntry) -> tuple[object, ...]:
     finding = entry.finding
     related = tuple(chain.from_iterable((*place, message) for place, message in finding.related))
-    return finding.mark, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason
+    return finding.location, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason

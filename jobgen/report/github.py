@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from jobgen.model.data import Severity
 from jobgen.report import Report, concise, filenames, text, totals
-from jobgen.report.entries import Entry, entries, suppressed, worst_first
+from jobgen.report.entries import ReportEntry, entries, suppressed, worst_first
 from jobgen.report.markdown import code, inline
 
 _EACH = 10
@@ -44,25 +44,25 @@ def summary(report: Report) -> str:
     return f"{head}{top}{''.join(rows[:fitting])}{more}\n</details>\n"
 
 
-def _split(told: Sequence[Entry], notices: int) -> tuple[list[Entry], list[Entry]]:
+def _split(told: Sequence[ReportEntry], notices: int) -> tuple[list[ReportEntry], list[ReportEntry]]:
     room = {Severity.ERROR: _EACH, Severity.WARNING: _EACH, Severity.INFO: notices}
-    shown: list[Entry] = []
-    left: list[Entry] = []
+    shown: list[ReportEntry] = []
+    left: list[ReportEntry] = []
     for entry in told:
         room[entry.finding.severity] -= 1
         (shown if room[entry.finding.severity] >= 0 else left).append(entry)
     return shown, left
 
 
-def _annotation(entry: Entry) -> str:
-    finding, mark = entry.finding, entry.finding.mark
-    properties: dict[str, str | int] = {"file": filenames.relative(mark.file), "line": mark.line}
-    if mark.end_line > mark.line:  # columns mean something only within one line
-        properties["endLine"] = mark.end_line
+def _annotation(entry: ReportEntry) -> str:
+    finding, location = entry.finding, entry.finding.location
+    properties: dict[str, str | int] = {"file": filenames.relative(location.file), "line": location.line}
+    if location.end_line > location.line:  # columns mean something only within one line
+        properties["endLine"] = location.end_line
     else:
-        properties |= {"endLine": mark.line, "col": mark.column}
-        if mark.end_column > mark.column:
-            properties["endColumn"] = mark.end_column
+        properties |= {"endLine": location.line, "col": location.column}
+        if location.end_column > location.column:
+            properties["endColumn"] = location.end_column
     notes = [f"{place}: {message}" for place, message in finding.related]
     return _command(_COMMANDS[finding.severity], "\n".join([entry.told, *notes]), {**properties, "title": finding.rule})
 
@@ -77,7 +77,7 @@ def _escaped(words: str, table: dict[str, str]) -> str:
     return "".join(table.get(char, char) for char in lines)
 
 
-def _rest(left: Sequence[Entry]) -> list[str]:
+def _rest(left: Sequence[ReportEntry]) -> list[str]:
     """What is not shown as annotations: folded in the log, where no word of it can be a command."""
     if not left:
         return []
@@ -88,13 +88,13 @@ def _rest(left: Sequence[Entry]) -> list[str]:
     return [f"::group::{count} more", f"::stop-commands::{token}", *lines, f"::{token}::", "::endgroup::", notice]
 
 
-def _row(entry: Entry) -> str:
+def _row(entry: ReportEntry) -> str:
     finding = entry.finding
     word = "suppressed" if entry.by else finding.severity.value
     notes = [f"{place}: {message}" for place, message in finding.related]
     notes += [entry.silence] if entry.by else []
     what = "<br>".join(map(inline, (entry.told, *notes)))
-    return f"| {word} | {code(str(finding.mark))} | {what} | {code(finding.rule)} |\n"
+    return f"| {word} | {code(str(finding.location))} | {what} | {code(finding.rule)} |\n"
 
 
 def _fitting(rows: Iterable[str], room: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobgen.model.data import Severity
 from jobgen.report import Report, filenames
-from jobgen.report.entries import RANK, Entry, entries
+from jobgen.report.entries import RANK, ReportEntry, entries
 from jobgen.report.fingerprints import fingerprints
 from jobgen.report.strictjson import listing
 
@@ -23,7 +23,7 @@ def render(report: Report) -> str:
     return listing([*items, *_rest(report, len(pairs) - MOST)]) + "\n"
 
 
-def _item(entry: Entry, fingerprint: str) -> dict[str, Any]:
+def _item(entry: ReportEntry, fingerprint: str) -> dict[str, Any]:
     finding = entry.finding
     notes = [f"{place}: {message}" for place, message in finding.related]
     return {
@@ -31,7 +31,10 @@ def _item(entry: Entry, fingerprint: str) -> dict[str, Any]:
         "check_name": finding.rule,
         "fingerprint": fingerprint,
         "severity": _SEVERITIES[finding.severity],
-        "location": {"path": filenames.relative(finding.mark.file), "lines": {"begin": max(finding.mark.line, 1)}},
+        "location": {
+            "path": filenames.relative(finding.location.file),
+            "lines": {"begin": max(finding.location.line, 1)},
+        },
     }
 
 
@@ -44,6 +47,6 @@ def _rest(report: Report, left: int) -> list[dict[str, Any]]:
             "check_name": "too-many-findings",
             "fingerprint": "too-many-findings",
             "severity": "info",
-            "location": {"path": filenames.relative(report.findings[0].mark.file), "lines": {"begin": 1}},
+            "location": {"path": filenames.relative(report.findings[0].location.file), "lines": {"begin": 1}},
         }
     ]

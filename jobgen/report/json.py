@@ -32,17 +32,17 @@ def _summary(report: Report) -> dict[str, int]:
 
 
 def _entry(finding: Finding) -> dict[str, Any]:
-    mark, identity = finding.mark, finding.object
+    location, identity = finding.location, finding.object
     return {
         "rule": finding.rule,
         "category": finding.category,
         "severity": finding.severity.value,
         "message": finding.message,
-        "file": mark.file,
-        "line": mark.line,
-        "column": mark.column,
-        "endLine": mark.end_line or mark.line,
-        "endColumn": mark.end_column or mark.column,
+        "file": location.file,
+        "line": location.line,
+        "column": location.column,
+        "endLine": location.end_line or location.line,
+        "endColumn": location.end_column or location.column,
         "object": identity
         and {
             "apiVersion": identity.api_version,

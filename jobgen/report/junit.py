@@ -8,15 +8,15 @@ from itertools import groupby
 from typing import NamedTuple
 
 from jobgen.model.data import Severity
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, filenames, totals
-from jobgen.report.entries import Entry, entries, suppressed
+from jobgen.report.entries import ReportEntry, entries, suppressed
 from jobgen.report.text import visible
 
 _SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 _TABLE = str.maketrans(_SPECIAL)
 # All else that nobody can see is spelt out: not even as references may most of it stand in XML 1.0.
-_KEPT = pattern(r"([\t\n\r])")
+_KEPT = lazy_pattern(r"([\t\n\r])")
 
 
 class _Case(NamedTuple):
@@ -28,7 +28,7 @@ class _Case(NamedTuple):
 
 def render(report: Report) -> str:
     """Errors fail, warnings and infos pass with words, suppressed findings are skipped."""
-    told = sorted([*entries(report), *suppressed(report)], key=lambda entry: (_file(entry), entry.finding.mark))
+    told = sorted([*entries(report), *suppressed(report)], key=lambda entry: (_file(entry), entry.finding.location))
     suites = [("jobgen", [_checked(report)])]
     for file, group in groupby(told, key=_file):
         suites.append((file, list(_cases(file, group))))
@@ -38,8 +38,8 @@ def render(report: Report) -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>"]) + "\n"
 
 
-def _file(entry: Entry) -> str:
-    return filenames.relative(entry.finding.mark.file)
+def _file(entry: ReportEntry) -> str:
+    return filenames.relative(entry.finding.location.file)
 
 
 def _checked(report: Report) -> _Case:
@@ -62,7 +62,7 @@ def _counts(cases: list[_Case]) -> str:
     return f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
 
 
-def _cases(file: str, group: Iterable[Entry]) -> Iterator[_Case]:
+def _cases(file: str, group: Iterable[ReportEntry]) -> Iterator[_Case]:
     """No two of one name: readers tell cases apart by it."""
     seen: Counter[str] = Counter()
     for entry in group:
@@ -71,11 +71,11 @@ def _cases(file: str, group: Iterable[Entry]) -> Iterator[_Case]:
         yield _case(entry, file, f"{name} ({seen[name]})" if seen[name] > 1 else name)
 
 
-def _case(entry: Entry, file: str, name: str) -> _Case:
+def _case(entry: ReportEntry, file: str, name: str) -> _Case:
     finding = entry.finding
-    place = f'file="{_xml(file)}" line="{finding.mark.line}"'
+    place = f'file="{_xml(file)}" line="{finding.location.line}"'
     head = f'  <testcase classname="{_xml(file)}" name="{_xml(name)}" {place} time="0">'
-    said = "\n".join([f"{finding.mark}: {finding.severity.value}: {entry.told}", *_notes(entry)])
+    said = "\n".join([f"{finding.location}: {finding.severity.value}: {entry.told}", *_notes(entry)])
     if entry.by:
         return _Case(name, [head, f'    <skipped message="{_xml(entry.silence)}">{_xml(said)}</skipped>'], skipped=True)
     if finding.severity is Severity.ERROR:
@@ -84,7 +84,7 @@ def _case(entry: Entry, file: str, name: str) -> _Case:
     return _Case(name, [head, f"    <system-out>{_xml(said)}</system-out>"])
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: ReportEntry) -> str:
     """Rule and object, and where in it: what stays when lines move."""
     about = entry.subjects[:1]
     about += [f"and {len(entry.subjects) - 1} more"] if len(entry.subjects) > 1 else []
@@ -92,7 +92,7 @@ def _name(entry: Entry) -> str:
     return " ".join([entry.finding.rule + ":" * bool(about), *about])
 
 
-def _notes(entry: Entry) -> Iterator[str]:
+def _notes(entry: ReportEntry) -> Iterator[str]:
     for place, message in entry.finding.related:
         yield f"{place}: {message}"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report.text import visible
 
 # A character reference is text and never markup, in a table and in inline HTML alike.
-_MARKUP = pattern(r"""[^\w\s.,;'"=+/()%-]|_""", re.ASCII)
-_QUOTED = pattern(r"`([^`]+)`")
+_MARKUP = lazy_pattern(r"""[^\w\s.,;'"=+/()%-]|_""", re.ASCII)
+_QUOTED = lazy_pattern(r"`([^`]+)`")
 
 
 def inline(words: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobgen import __version__
-from jobgen.model.data import Finding, Identity, Mark, Severity
+from jobgen.model.data import Finding, Identity, Location, Severity
 from jobgen.report import Report, RuleText, filenames, totals
-from jobgen.report.entries import RANK, Entry, entries, suppressed
+from jobgen.report.entries import RANK, ReportEntry, entries, suppressed
 from jobgen.report.fingerprints import fingerprints
 from jobgen.report.strictjson import dumps, listing, spelt
 
@@ -42,7 +42,7 @@ def render(report: Report) -> str:
     return run.replace('"results": []', f'"results": {listing(results, " " * 8)}', 1) + "\n"
 
 
-def _worst_first(pair: tuple[Entry, str]) -> tuple[bool, int]:
+def _worst_first(pair: tuple[ReportEntry, str]) -> tuple[bool, int]:
     return bool(pair[0].by), RANK[pair[0].finding.severity]
 
 
@@ -102,7 +102,7 @@ def _short(words: str) -> str:
     return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
 
 
-def _result(entry: Entry, index: int, fingerprint: str) -> dict[str, Any]:
+def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     finding = entry.finding
     related = finding.related[:_MOST_PLACES]
     result: dict[str, Any] = {
@@ -110,7 +110,7 @@ def _result(entry: Entry, index: int, fingerprint: str) -> dict[str, Any]:
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
         "message": {"text": _message(entry)},
-        "locations": [{"physicalLocation": _physical(finding.mark), **_logical(entry.objects)}],
+        "locations": [{"physicalLocation": _physical(finding.location), **_logical(entry.objects)}],
         "partialFingerprints": {"primaryLocationLineHash": fingerprint},
         "properties": _properties(entry),
     }
@@ -125,7 +125,7 @@ def _result(entry: Entry, index: int, fingerprint: str) -> dict[str, Any]:
     return result
 
 
-def _message(entry: Entry) -> str:
+def _message(entry: ReportEntry) -> str:
     """What is told, and the related places as links: GitHub shows only those that are cited."""
     # A bracket and a parenthesis together would be a link of somebody else's.
     # Braces are left as they are: there are no arguments, and GitHub does not halve them when they are doubled.
@@ -141,17 +141,17 @@ def _link_text(words: str) -> str:
     return spelt(words).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
 
 
-def _physical(mark: Mark) -> dict[str, Any]:
-    uri = filenames.uri(mark.file)
+def _physical(location: Location) -> dict[str, Any]:
+    uri = filenames.uri(location.file)
     base = {} if uri.startswith("file:") else {"uriBaseId": _BASE}
-    return {"artifactLocation": {"uri": uri, **base}, "region": _region(mark)}
+    return {"artifactLocation": {"uri": uri, **base}, "region": _region(location)}
 
 
-def _region(mark: Mark) -> dict[str, int]:
+def _region(location: Location) -> dict[str, int]:
     """From the first character to behind the last one; a mark without an end is one character."""
-    line, column = max(mark.line, 1), max(mark.column, 1)
-    end_line = max(mark.end_line, line)
-    end_column = max(mark.end_column, 1) if end_line > line else max(mark.end_column, column + 1)
+    line, column = max(location.line, 1), max(location.column, 1)
+    end_line = max(location.end_line, line)
+    end_column = max(location.end_column, 1) if end_line > line else max(location.end_column, column + 1)
     return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
 
 
@@ -166,7 +166,7 @@ def _object(one: Identity) -> dict[str, Any]:
     return {"name": one.name, "fullyQualifiedName": "/".join(filter(None, parts)), "kind": "resource"}
 
 
-def _properties(entry: Entry) -> dict[str, Any]:
+def _properties(entry: ReportEntry) -> dict[str, Any]:
     return {
         "category": entry.finding.category,
         "environments": entry.environments,

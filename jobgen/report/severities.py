@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Severity, plain
+from jobgen.model.data import Data, Finding, Severity, untraced
 
 _OFF = "off"
 
@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     def fits(self, finding: Finding) -> bool:
         """Whether a finding is meant."""
         namespace = finding.object.namespace if finding.object else ""
-        asked = ((self.paths, finding.mark.file), (self.environments, finding.env), (self.namespaces, namespace))
+        asked = ((self.paths, finding.location.file), (self.environments, finding.env), (self.namespaces, namespace))
         return all(not patterns or any(fnmatchcase(value, glob) for glob in patterns) for patterns, value in asked)
 
 
@@ -46,7 +46,7 @@ class Severities(NamedTuple):
 
 def parse_severities(settings: Mapping[str, Data]) -> Severities:
     """The `rules` of the settings, whose format has been checked."""
-    return Severities({name: _settings(value) for name, value in plain(settings.get("rules", {})).items()})
+    return Severities({name: _settings(value) for name, value in untraced(settings.get("rules", {})).items()})
 
 
 def _settings(value: Data) -> tuple[Setting, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
-from jobgen.model.data import Mark
+from jobgen.model.data import Location
 from jobgen.report.text import visible
 
 _TAB = "    "
@@ -27,13 +27,13 @@ class _Cell(NamedTuple):
     width: int
 
 
-def snippet(line: str, mark: Mark, room: int) -> Snippet:
+def snippet(line: str, location: Location, room: int) -> Snippet:
     """The part of the line around the mark that fits, with a caret below every column of the mark."""
     room = max(room, _LEAST)
     # A byte order mark is no character of the first line: no editor counts it.
-    line = line.rstrip().removeprefix("\ufeff" if mark.line == 1 else "")
-    start = min(max(mark.column, 1) - 1, len(line))
-    end = _end(line, mark, start)
+    line = line.rstrip().removeprefix("\ufeff" if location.line == 1 else "")
+    start = min(max(location.column, 1) - 1, len(line))
+    end = _end(line, location, start)
     # Nothing further away than there is room can be seen; so lines of a megabyte cost no more than others.
     near = max(start - room, 0)
     far = min(len(line), start + room)
@@ -48,11 +48,11 @@ def snippet(line: str, mark: Mark, room: int) -> Snippet:
     return Snippet(before + "".join(cell.text for cell in shown) + after, blank, carets)
 
 
-def _end(line: str, mark: Mark, start: int) -> int:
+def _end(line: str, location: Location, start: int) -> int:
     """Where the mark ends on its first line."""
-    if mark.end_line > mark.line:
+    if location.end_line > location.line:
         return max(len(line), start + 1)
-    return max(min(mark.end_column - 1, len(line)), start + 1)
+    return max(min(location.end_column - 1, len(line)), start + 1)
 
 
 def _window(cells: list[_Cell], start: int, end: int, room: int) -> tuple[int, int]:

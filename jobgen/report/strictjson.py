@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 # Half a surrogate pair is no text: strict readers refuse it even as an escape, so it is spelt out.
-_HALVES = pattern("[\ud800-\udfff]")
+_HALVES = lazy_pattern("[\ud800-\udfff]")
 # Controls, marks that turn the direction of writing, line separators, and what YAML does not count as text.
-_UNSEEN = pattern("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff]")
+_UNSEEN = lazy_pattern("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff]")
 
 
 def dumps(document: Any, indent: int | None = 2) -> str:

@@ -9,22 +9,22 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Edit, Finding, Fix, Items, Key, Leaf, Mark, Severity
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Data, Finding, Fix, Location, Severity, TextEdit, TracedKey, TracedList, TracedScalar
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
 
 MARKER = b"jobgen: ignore"
-_COMMENT = pattern(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
-_FORM = pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
-_DATE = pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
+_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
+_FORM = lazy_pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
+_DATE = lazy_pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
 _HOW = "write `# jobgen: ignore[rule] -- reason`"
 
 
 class Suppression(NamedTuple):
     """A comment that silences rules on one line, or in the whole file."""
 
-    mark: Mark
+    location: Location
     rules: tuple[str, ...]
     line: int
     reason: str
@@ -32,7 +32,7 @@ class Suppression(NamedTuple):
 
     def means(self, finding: Finding) -> bool:
         """Whether it is about this finding."""
-        here = finding.mark.file == self.mark.file and (not self.line or finding.mark.line == self.line)
+        here = finding.location.file == self.location.file and (not self.line or finding.location.line == self.line)
         return here and finding.rule in self.rules
 
 
@@ -48,27 +48,29 @@ def suppressions_in(content: bytes, file: str) -> tuple[list[Suppression], list[
     lines = content.decode("utf-8", "replace").splitlines()
     found: list[Suppression] = []
     faults: list[Finding] = []
-    texts: list[Mark] | None = None
+    texts: list[Location] | None = None
     for number, line in enumerate(lines, 1):
         match = _COMMENT.search(line)
         if match is None:
             continue
         if texts is None:
             texts = [
-                mark for document in read(content, file, marked=True).documents for mark in _scalars(document.data)
+                location
+                for document in read(content, file, marked=True).documents
+                for location in _scalars(document.data)
             ]
-        mark = Mark(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
-        if any(_covers(text, mark) for text in texts):
+        location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
+        if any(_covers(text, location) for text in texts):
             continue
         alone = not line[: match.start()].strip()
         form = _FORM.match(match[2].strip())
         fault = _fault(form, whole_file=bool(match[1]), at_top=alone and _only_comments(lines[: number - 1]))
         if fault:
-            faults.append(_finding("malformed-suppression", fault, mark))
+            faults.append(_finding("malformed-suppression", fault, location))
         elif form:
             target = 0 if match[1] else _below(lines, number) if alone else number
             names = tuple(name.strip() for name in form[1].split(","))
-            found.append(Suppression(mark, names, target, form[3] or "", form[2] or ""))
+            found.append(Suppression(location, names, target, form[3] or "", form[2] or ""))
     return found, faults
 
 
@@ -95,20 +97,20 @@ def _below(lines: Sequence[str], number: int) -> int:
     return next((place for place, line in rest if line.strip() and not line.lstrip().startswith("#")), number)
 
 
-def _scalars(tree: Data) -> Iterator[Mark]:
+def _scalars(tree: Data) -> Iterator[Location]:
     """The places of all keys and scalars: what looks like a comment in one of them is none."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from _scalars(key)
             yield from _scalars(value)
-    elif isinstance(tree, (list, Items)):
+    elif isinstance(tree, (list, TracedList)):
         for value in tree:
             yield from _scalars(value)
-    elif isinstance(tree, (Leaf, Key)):
-        yield tree.mark
+    elif isinstance(tree, (TracedScalar, TracedKey)):
+        yield tree.location
 
 
-def _covers(text: Mark, comment: Mark) -> bool:
+def _covers(text: Location, comment: Location) -> bool:
     return (text.line, text.column) <= (comment.line, comment.column) < (text.end_line, text.end_column)
 
 
@@ -127,13 +129,15 @@ def silence(
         elif finding.rule in mandatory:
             kept.append(finding)
             message = f"`{finding.rule}` is mandatory here and cannot be silenced"
-            faults.append(_finding("mandatory-suppressed", message, comment.mark, Severity.ERROR))
+            faults.append(_finding("mandatory-suppressed", message, comment.location, Severity.ERROR))
         else:
             silenced.append(Silenced(finding, comment))
     for comment in suppressions if not today else ():
         if comment.until:
             message = f"whether `{comment.until}` is over depends on the day, and there is no commit to take it from"
-            faults.append(_finding("unknown-day", f"{message}; say it with `--today`", comment.mark, Severity.WARNING))
+            faults.append(
+                _finding("unknown-day", f"{message}; say it with `--today`", comment.location, Severity.WARNING)
+            )
     return kept, silenced, list(dict.fromkeys(faults))
 
 
@@ -159,21 +163,21 @@ def idle(
 
     The last only where everything was looked at, and not of rules that are spared.
     """
-    used = {(each.suppression.mark, each.finding.rule) for each in silenced}
+    used = {(each.suppression.location, each.finding.rule) for each in silenced}
     names = frozenset(known)
     for comment in suppressions:
         if _is_expired(comment, today):
             message = f"the suppression ended on `{comment.until}`; mend the fault, or give it another date"
-            yield _finding("expired-suppression", message, comment.mark, fix=_without(comment, comment.rules))
+            yield _finding("expired-suppression", message, comment.location, fix=_without(comment, comment.rules))
             continue
-        idle_rules = [rule for rule in comment.rules if rule not in names or (comment.mark, rule) not in used]
+        idle_rules = [rule for rule in comment.rules if rule not in names or (comment.location, rule) not in used]
         for rule in idle_rules:
             if rule not in names:
-                message = f"there is no rule `{rule}`{nearest(rule, list(known))}"
-                yield _finding("unknown-suppression", message, comment.mark, fix=_without(comment, [rule]))
+                message = f"there is no rule `{rule}`{did_you_mean(rule, list(known))}"
+                yield _finding("unknown-suppression", message, comment.location, fix=_without(comment, [rule]))
             elif whole and rule not in spared:
                 message = f"`{rule}` finds nothing here; remove it"
-                yield _finding("unused-suppression", message, comment.mark, fix=_without(comment, idle_rules))
+                yield _finding("unused-suppression", message, comment.location, fix=_without(comment, idle_rules))
 
 
 def _without(comment: Suppression, rules: Sequence[str]) -> Fix:
@@ -182,10 +186,10 @@ def _without(comment: Suppression, rules: Sequence[str]) -> Fix:
     word = "ignore" if comment.line else "ignore-file"
     until = f" until={comment.until}" if comment.until else ""
     text = f"# jobgen: {word}[{left}]{until} -- {comment.reason}" if left else ""
-    return Fix((Edit("comment", comment.mark, text),), safe=True)
+    return Fix((TextEdit("comment", comment.location, text),), safe=True)
 
 
 def _finding(
-    rule: str, message: str, mark: Mark, severity: Severity = Severity.WARNING, fix: Fix | None = None
+    rule: str, message: str, location: Location, severity: Severity = Severity.WARNING, fix: Fix | None = None
 ) -> Finding:
-    return Finding(rule, "meta", severity, message, mark, fix=fix)
+    return Finding(rule, "meta", severity, message, location, fix=fix)

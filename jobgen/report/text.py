@@ -14,8 +14,8 @@ def render(findings: Iterable[Finding]) -> str:
 
 def _lines(finding: Finding) -> str:
     env = f" (in {finding.env})" if finding.env else ""
-    lines = [f"{finding.mark}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]"]
-    lines += [f"    {related.mark}: {related.message}" for related in finding.related]
+    lines = [f"{finding.location}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]"]
+    lines += [f"    {related.location}: {related.message}" for related in finding.related]
     return "".join(f"{visible(line)}\n" for line in lines)
 
 

@@ -20,8 +20,8 @@ def checked(report: Report) -> str:
     """What was looked at: `214 objects in 3 environments checked by 131 rules`."""
     environments = len([name for name in report.environments if name])
     within = f" in {_count(environments, 'environment')}" if environments else ""
-    judges = f" by {_count(len(report.rules), 'rule')}" if report.rules else ""
-    return f"{_count(report.objects, 'object')}{within} checked{judges}"
+    checkers = f" by {_count(len(report.rules), 'rule')}" if report.rules else ""
+    return f"{_count(report.objects, 'object')}{within} checked{checkers}"
 
 
 def statistics(report: Report) -> str:

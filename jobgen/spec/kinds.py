@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Problem, bare, in_layer, plain
+from jobgen.model.data import Data, Problem, untraced, value_of, with_layer
 from jobgen.model.path import BadPathError, Step, parse_dotted
-from jobgen.model.suggest import nearest
-from jobgen.spec.operator_requirements import Demands, parse_demands
+from jobgen.model.suggest import did_you_mean
+from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
 
 Version = tuple[int, ...]
 
@@ -23,7 +23,7 @@ def version(text: str) -> Version:
     return tuple(numbers)
 
 
-class Span(NamedTuple):
+class VersionRange(NamedTuple):
     """The operator versions in which something exists: from `since`, and gone at `until`."""
 
     since: str = ""
@@ -43,16 +43,16 @@ class Span(NamedTuple):
         return " and ".join(filter(None, (since, until)))
 
 
-class Field(NamedTuple):
+class FieldMapping(NamedTuple):
     """Where one of our fields goes in the custom resource, and how it is spelt there."""
 
     at: tuple[Step, ...]
     as_type: str = ""
     values: Mapping[str, str] | None = None
-    span: Span = Span()
+    span: VersionRange = VersionRange()
 
 
-class Role(NamedTuple):
+class RoleDescription(NamedTuple):
     """A role of a kind: its spelling there, its default count and bounds."""
 
     name: str
@@ -66,10 +66,10 @@ class Role(NamedTuple):
     restart_default: str = ""
 
 
-class Parts(NamedTuple):
+class PodParts(NamedTuple):
     """Where the parts of a pod template go in a kind that has none, in some operator versions."""
 
-    span: Span
+    span: VersionRange
     at: tuple[Step, ...]
     item: Data
     spec: tuple[Step, ...]
@@ -82,7 +82,7 @@ class Template(NamedTuple):
     """A kind without pod templates: fields of its main container, and the parts that can be overridden."""
 
     container: Mapping[str, tuple[Step, ...]]
-    shapes: tuple[Parts, ...]
+    shapes: tuple[PodParts, ...]
 
 
 class Framework(NamedTuple):
@@ -91,7 +91,7 @@ class Framework(NamedTuple):
     roles: tuple[str, ...]
     single: str
     defaults: Data
-    span: Span
+    span: VersionRange
 
 
 class Kind(NamedTuple):
@@ -101,18 +101,18 @@ class Kind(NamedTuple):
     kind: Data
     platform: str
     operator: str
-    span: Span
+    span: VersionRange
     deprecated: str
     frameworks: Mapping[str, Framework]
     replicas_at: tuple[Step, ...]
     shape: str
-    roles: Mapping[str, Role]
+    roles: Mapping[str, RoleDescription]
     container: Data
-    fields: Mapping[str, Field]
+    fields: Mapping[str, FieldMapping]
     branches: frozenset[str]
     template: Template | None
     spellings: tuple[str, ...] = ()
-    older: tuple[Span, ...] = ()
+    older: tuple[VersionRange, ...] = ()
     pods: tuple[Step, ...] = ()
     success: tuple[str, ...] = ()
     restart_policies: tuple[str, ...] = ()
@@ -120,16 +120,16 @@ class Kind(NamedTuple):
     name_suffix: str = ""
     port: Mapping[str, Any] = MappingProxyType({})
     plural: str = ""
-    demands: Demands = Demands()
+    demands: OperatorRequirements = OperatorRequirements()
 
     @property
     def name(self) -> str:
         """The kind's bare name."""
-        return str(bare(self.kind))
+        return str(value_of(self.kind))
 
     def describes(self, api_version: str, kind: str) -> bool:
         """Whether an object with this apiVersion and kind is one of these."""
-        return api_version == bare(self.api_version) and kind in (self.name, *self.spellings)
+        return api_version == value_of(self.api_version) and kind in (self.name, *self.spellings)
 
 
 # What a kind says to which jobs are rendered, and any other does not.
@@ -156,13 +156,13 @@ def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
     demands = described.get("demands", {})
     named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in demands.get(key, ())]
     for role in named:
-        if bare(role) not in roles:
-            message = f"`{bare(role)}` is not among the roles{nearest(bare(role), roles)}"
+        if value_of(role) not in roles:
+            message = f"`{value_of(role)}` is not among the roles{did_you_mean(value_of(role), roles)}"
             yield Problem("invalid-value", message, role)
     shape = described["replicas"]["shape"]
-    if bare(shape) == "one" and "template" not in described:
+    if value_of(shape) == "one" and "template" not in described:
         yield Problem("missing-field", "the shape `one` needs a `template`: where the parts of a pod go", shape)
-    if bare(shape) != "one":
+    if value_of(shape) != "one":
         for name, role in described["roles"].items():
             if "spelling" not in role:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
@@ -173,7 +173,7 @@ def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
 def _bad_paths(*paths: Data) -> Iterator[Problem]:
     for path in paths:
         try:
-            parse_dotted(bare(path))
+            parse_dotted(value_of(path))
         except BadPathError as bad:
             yield Problem("invalid-value", str(bad), path)
 
@@ -186,8 +186,8 @@ def _template_paths(template: dict[str, Data]) -> Iterator[Data]:
 
 def parse_kind(described: dict[str, Data]) -> Kind:
     """The Kind that a description file holds; its format and its sense have been checked."""
-    raw = plain(described)
-    traced = in_layer(described, f"kind {raw['kind']}")
+    raw = untraced(described)
+    traced = with_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
     template = raw.get("template")
     replicas = raw.get("replicas", {"at": raw.get("pods", ""), "shape": ""})
@@ -196,7 +196,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         kind=traced["kind"],
         platform=raw["platform"],
         operator=operator["name"],
-        span=Span(operator.get("since", ""), operator.get("removed", "")),
+        span=VersionRange(operator.get("since", ""), operator.get("removed", "")),
         deprecated=operator.get("deprecated", ""),
         frameworks={name: _framework(raw, traced, name) for name in raw.get("frameworks", ())},
         replicas_at=parse_dotted(replicas["at"]),
@@ -207,7 +207,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
         template=_template(template, traced["template"]) if template else None,
         spellings=tuple(raw.get("spellings", ())),
-        older=tuple(Span(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
+        older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
         pods=parse_dotted(raw.get("pods", "")),
         success=tuple(raw.get("success", ())),
         restart_policies=tuple(raw.get("restartPolicies", ())),
@@ -215,7 +215,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         name_suffix=raw.get("nameSuffix", ""),
         port=raw.get("port", {}),
         plural=raw.get("plural", ""),
-        demands=parse_demands(raw.get("demands", {})),
+        demands=parse_requirements(raw.get("demands", {})),
     )
 
 
@@ -227,12 +227,12 @@ def _framework(raw: dict[str, Any], traced: dict[str, Data], name: str) -> Frame
         roles=tuple(own.get("roles", raw["roles"])),
         single=own.get("single", raw.get("single", "")),
         defaults={**traced.get("defaults", {}), **defaults},
-        span=Span(own.get("since", ""), own.get("until", "")),
+        span=VersionRange(own.get("since", ""), own.get("until", "")),
     )
 
 
-def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> Role:
-    return Role(
+def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> RoleDescription:
+    return RoleDescription(
         name=name,
         spelling=traced.get("spelling", name),
         replicas=traced["replicas"],
@@ -245,11 +245,11 @@ def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> Role:
     )
 
 
-def _field(value: Any) -> Field:
+def _field(value: Any) -> FieldMapping:
     if isinstance(value, str):
-        return Field(parse_dotted(value))
-    span = Span(value.get("since", ""), value.get("until", ""))
-    return Field(parse_dotted(value["at"]), value.get("as", ""), value.get("values"), span)
+        return FieldMapping(parse_dotted(value))
+    span = VersionRange(value.get("since", ""), value.get("until", ""))
+    return FieldMapping(parse_dotted(value["at"]), value.get("as", ""), value.get("values"), span)
 
 
 def _template(raw: dict[str, Any], traced: dict[str, Data]) -> Template:
@@ -258,10 +258,10 @@ def _template(raw: dict[str, Any], traced: dict[str, Data]) -> Template:
     return Template(container, tuple(_parts(shape, traced_shape["item"]) for shape, traced_shape in shapes))
 
 
-def _parts(shape: dict[str, Any], item: Data) -> Parts:
+def _parts(shape: dict[str, Any], item: Data) -> PodParts:
     metadata = shape.get("metadata")
-    return Parts(
-        span=Span(shape.get("since", ""), shape.get("until", "")),
+    return PodParts(
+        span=VersionRange(shape.get("since", ""), shape.get("until", "")),
         at=parse_dotted(shape["at"]),
         item=item,
         spec=parse_dotted(shape.get("spec", "")),

@@ -7,16 +7,16 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, bare
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import closest, nearest
+from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import closest, did_you_mean
 
 MOST = 256
 """How many members a sweep may have where it says nothing else."""
 
 RESERVED = ("zip", "include", "exclude", "limit")
 _EXACT = 2**53
-_NAME = pattern(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
 class Member(NamedTuple):
@@ -28,14 +28,14 @@ class Member(NamedTuple):
 
 def same_text(value: Data) -> str:
     """The one text of a value, however it was spelt: `1.0` is `1`."""
-    found = bare(value)
+    found = value_of(value)
     is_whole = isinstance(found, float) and found.is_integer() and abs(found) < _EXACT
     return str(int(found)) if is_whole else text_of(value)
 
 
 def text_of(value: Data) -> str:
     """A value as text."""
-    found = bare(value)
+    found = value_of(value)
     return str(found).lower() if isinstance(found, bool) else str(found)
 
 
@@ -75,7 +75,7 @@ def _wrong_variables(axes: dict[str, Data], paired: dict[str, Data]) -> Iterator
 
 def _wrong_members(matrix: dict[str, Data], axes: dict[str, Data], paired: dict[str, Data]) -> Iterator[Problem]:
     """Counted before anything is made: a matrix can ask for more than any memory holds."""
-    most = bare((matrix.get("limit") or {}).get("members", MOST))
+    most = value_of((matrix.get("limit") or {}).get("members", MOST))
     count = prod(len(values) for values in (*axes.values(), *list(paired.values())[:1]))
     if count > max(most, MOST) * _PRUNED:
         yield Problem("too-many-members", _many(count, most), matrix)
@@ -84,7 +84,7 @@ def _wrong_members(matrix: dict[str, Data], axes: dict[str, Data], paired: dict[
     for block in matrix.get("exclude", ()):
         for key in block:
             if key not in known:
-                yield Problem("unknown-variable", f"`{key}` is not a variable{nearest(key, known)}", key)
+                yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
         if block.keys() <= set(known) and not any(_fits(row, block) for row in _rows(matrix)):
             yield Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
     found = len(combinations(matrix))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Items, Leaf, Mark, bare, lay, mark_of
+from jobgen.model.data import Data, Location, TracedList, TracedScalar, location_of, override, value_of
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -38,9 +38,9 @@ class Deletion(NamedTuple):
     fault: str = ""
 
     @property
-    def mark(self) -> Mark | None:
+    def location(self) -> Location | None:
         """Where the marker was written, on a traced walk."""
-        return mark_of(self.asked_by)
+        return location_of(self.asked_by)
 
 
 def merge(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
@@ -57,35 +57,35 @@ def merge(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
                 merged[key] = merge(merged.get(key), value, deletions)
         elif isinstance(value, list):
             merged[key] = _merge_lists(merged.get(key), value, deletions, key)
-        elif value is None or (type(value) is Leaf and value.value is None):
+        elif value is None or (type(value) is TracedScalar and value.value is None):
             deletions.append(Deletion(over if value is None else value, key, key in merged))
             merged.pop(key, None)
         else:
-            merged[key] = lay(value, merged[key]) if key in merged else value
+            merged[key] = override(value, merged[key]) if key in merged else value
     return merged
 
 
 def is_deletion(value: Data) -> bool:
     """Whether a value is a marker that asks for its own deletion."""
-    return isinstance(value, dict) and _DIRECTIVE in value and bare(value[_DIRECTIVE]) == "delete"
+    return isinstance(value, dict) and _DIRECTIVE in value and value_of(value[_DIRECTIVE]) == "delete"
 
 
 def _directed(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> tuple[Data, dict[str, Data]]:
     """What is to be merged once the marker has been obeyed."""
     asked = over[_DIRECTIVE]
-    if bare(asked) == "replace":
+    if value_of(asked) == "replace":
         base = None
-    elif bare(asked) == "delete":
+    elif value_of(asked) == "delete":
         fault = "`$patch: delete` stands for the whole, and the whole cannot be deleted"
         deletions.append(_misused(asked, over, fault))
-    elif bare(asked) != "merge":
-        fault = f"`$patch` is `{bare(asked)}`, and must be `delete` or `replace`"
+    elif value_of(asked) != "merge":
+        fault = f"`$patch` is `{value_of(asked)}`, and must be `delete` or `replace`"
         deletions.append(_misused(asked, over, fault))
     return base, _without_directive(over)
 
 
 def _misused(asked: Data, holder: Data, fault: str) -> Deletion:
-    return Deletion(asked if type(asked) is Leaf else holder, _DIRECTIVE, found=False, fault=fault)
+    return Deletion(asked if type(asked) is TracedScalar else holder, _DIRECTIVE, found=False, fault=fault)
 
 
 def _without_directive(item: Data) -> Data:
@@ -96,7 +96,7 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
     keys = LIST_KEYS.get(name)
     if keys is None or not _all_keyed(over, keys):
         whole = _whole(over, deletions, name)
-        return whole if base is None else lay(whole, base)
+        return whole if base is None else override(whole, base)
     replaces = any(_is_replacement(item) for item in over)
     # Items that cannot be told apart cannot be merged either.
     merged = list(base) if isinstance(base, list) and not replaces and _all_keyed(base, keys) else []
@@ -152,7 +152,7 @@ def _is_mistaken(value: Data, deletions: list[Deletion], name: str) -> bool:
 
 
 def _is_replacement(item: Data) -> bool:
-    return isinstance(item, dict) and len(item) == 1 and bare(item.get(_DIRECTIVE)) == "replace"
+    return isinstance(item, dict) and len(item) == 1 and value_of(item.get(_DIRECTIVE)) == "replace"
 
 
 def _all_keyed(items: list[Data], keys: tuple[str, ...]) -> bool:
@@ -164,8 +164,10 @@ def _has_scalars(item: dict[str, Data], keys: tuple[str, ...]) -> bool:
 
 
 def _identity(item: dict[str, Data], keys: tuple[str, ...]) -> tuple[Data, ...]:
-    return tuple(bare(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys)
+    return tuple(value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys)
 
 
 def _same_kind(pattern: list[Data], items: list[Data]) -> list[Data]:
-    return Items(items, pattern.mark, pattern.layer, pattern.under) if type(pattern) is Items else items
+    return (
+        TracedList(items, pattern.location, pattern.layer, pattern.overridden) if type(pattern) is TracedList else items
+    )

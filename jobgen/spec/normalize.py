@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Items, Key, Problem, as_key, as_leaf, derive
+from jobgen.model.data import Data, Problem, TracedKey, TracedList, to_key, to_scalar, with_value
 
 JOB_FIELDS = frozenset(
     """framework replicas runPolicy queue priority suspend description tensorboard run
@@ -29,7 +29,7 @@ REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
 _APART = frozenset(("roles", "manifest", "matrix"))
 
 
-class Words(NamedTuple):
+class RoleFields(NamedTuple):
     """What a layer says of one role, or of all."""
 
     replica: dict[str, Data]
@@ -41,12 +41,12 @@ class Layer(NamedTuple):
     """One layer's words about a job, each where it applies; a role that is None is deleted."""
 
     job: dict[str, Data]
-    common: Words
-    roles: dict[str, Words | None]
+    common: RoleFields
+    roles: dict[str, RoleFields | None]
     manifest: Data
 
 
-def normalise(spec: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Layer:
+def normalize(spec: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Layer:
     """The layer that a checked spec, `defaults` or `merge` block stands for."""
     job: dict[str, Data] = {}
     common: dict[str, Data] = {}
@@ -62,7 +62,7 @@ def normalise(spec: dict[str, Data], gpu_resource: str, problems: list[Problem])
     return Layer(job, _words(common, gpu_resource, problems), roles, _block(spec, "manifest"))
 
 
-def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Words:
+def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> RoleFields:
     replica: dict[str, Data] = {}
     pod: dict[str, Data] = {}
     for key, value in fields.items():
@@ -70,16 +70,20 @@ def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) 
             replica[key] = value
         elif key in _SPELLINGS and isinstance(value, (dict, list)):
             spelt = _SPELLINGS[key](value, gpu_resource, problems)
-            pod[key] = Items(spelt, key.mark, key.layer) if type(key) is Key and isinstance(spelt, list) else spelt
+            pod[key] = (
+                TracedList(spelt, key.location, key.layer)
+                if type(key) is TracedKey and isinstance(spelt, list)
+                else spelt
+            )
         elif key != "podTemplate":
             pod[key] = value
-    return Words(replica, pod, _block(fields, "podTemplate"))
+    return RoleFields(replica, pod, _block(fields, "podTemplate"))
 
 
 def _block(fields: dict[str, Data], name: str) -> Data:
     """What is merged in later; a null deletes, and None is for nothing being said."""
     block = fields.get(name)
-    return block if isinstance(block, dict) or name not in fields else {"$patch": derive(block, "delete")}
+    return block if isinstance(block, dict) or name not in fields else {"$patch": with_value(block, "delete")}
 
 
 def _env(env: Data, _: str, problems: list[Problem]) -> Data:
@@ -88,11 +92,11 @@ def _env(env: Data, _: str, problems: list[Problem]) -> Data:
         return {name: _sourced(value) if isinstance(value, dict) else value for name, value in env.items()}
     known: dict[str, Data] = {}
     for item in env:
-        name = as_key(item["name"])
+        name = to_key(item["name"])
         if name in known:
             problems.append(Problem("duplicate-env", f"`{name}` is set twice in one `env`", item["name"]))
         if "$patch" in item:
-            known[name] = derive(item["$patch"], None)
+            known[name] = with_value(item["$patch"], None)
         elif "valueFrom" in item:
             known[name] = {key: value for key, value in item.items() if key != "name"}
         else:
@@ -109,7 +113,7 @@ def _ports(ports: Data, _: str, __: list[Problem]) -> Data:
     """A map of names to numbers as Kubernetes' list."""
     if isinstance(ports, list):
         return ports
-    return [{"name": as_leaf(name), "containerPort": port} for name, port in ports.items()]
+    return [{"name": to_scalar(name), "containerPort": port} for name, port in ports.items()]
 
 
 def _secrets(secrets: list[Data], _: str, __: list[Problem]) -> list[Data]:
@@ -134,7 +138,7 @@ def _resources(resources: dict[str, Data], gpu_resource: str, _: list[Problem]) 
 def _spelt(key: str, gpu_resource: str) -> str:
     if key != "gpu":
         return key
-    return Key.at(gpu_resource, key.mark, key.layer) if type(key) is Key else gpu_resource
+    return TracedKey.at(gpu_resource, key.location, key.layer) if type(key) is TracedKey else gpu_resource
 
 
 _SPELLINGS: dict[str, Callable[[Data, str, list[Problem]], Data]] = {

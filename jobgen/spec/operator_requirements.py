@@ -37,7 +37,7 @@ Fields = Mapping[tuple[str, ...], Mapping[str, Any]]
 """Demands by field, the fields by the mapping they stand in."""
 
 
-class Demands(NamedTuple):
+class OperatorRequirements(NamedTuple):
     """What one operator demands; all that is empty here is not demanded, or nobody knows."""
 
     known: bool = False
@@ -60,9 +60,9 @@ class Demands(NamedTuple):
     runtimes: Mapping[str, Runtime] = _NONE
 
 
-def parse_demands(raw: Mapping[str, Any]) -> Demands:
+def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
     """The demands that a description names; its format has been checked."""
-    return Demands(
+    return OperatorRequirements(
         known=bool(raw),
         webhook=raw.get("webhook", ""),
         unseen=raw.get("unseen", False),

@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, bare, in_layer, plain
+from jobgen.model.data import Data, Problem, untraced, value_of, with_layer
 from jobgen.model.path import BadPathError, Step, parse_dotted
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge
-from jobgen.spec.normalize import FIELDS, Layer, normalise
+from jobgen.spec.normalize import FIELDS, Layer, normalize
 
 DEFAULT_GPU = "nvidia.com/gpu"
 DEFAULT_PLATFORM = "kubeflow"
@@ -28,7 +28,7 @@ class Cluster(NamedTuple):
     budgets: Mapping[str, Mapping[str, Data]] = MappingProxyType({})
 
 
-class Facets(NamedTuple):
+class JobAttributes(NamedTuple):
     """What a match can ask about a job."""
 
     name: str
@@ -40,13 +40,13 @@ class Facets(NamedTuple):
     is_spec: bool = True
 
 
-class Match(NamedTuple):
+class JobSelector(NamedTuple):
     """Which jobs are meant; an empty match means all."""
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
-    def fits(self, job: Facets) -> bool:
+    def fits(self, job: JobAttributes) -> bool:
         """Whether the job is meant."""
         for facet, patterns in self.patterns:
             value = getattr(job, facet)
@@ -58,7 +58,7 @@ class Match(NamedTuple):
 class Patch(NamedTuple):
     """A change laid over the jobs that match: before rendering, after it, or both."""
 
-    match: Match
+    match: JobSelector
     merge: Layer | None
     manifest: Data
     json_patch: list[Data] | None
@@ -66,13 +66,13 @@ class Patch(NamedTuple):
     overlay: str
     place: int
 
-    def means(self, job: Facets) -> bool:
+    def means(self, job: JobAttributes) -> bool:
         """Whether it has anything to say to this job; `merge` speaks to specs alone."""
         speaks = job.is_spec or self.manifest is not None or self.json_patch is not None
         return speaks and self.match.fits(job)
 
 
-class Lock(NamedTuple):
+class FieldLock(NamedTuple):
     """A field that jobs may not set."""
 
     path: tuple[Step, ...]
@@ -86,10 +86,10 @@ class Environment(NamedTuple):
     name: str
     cluster: Cluster = Cluster()
     namespace: Data = None
-    jobs: tuple[Match, ...] = ()
+    jobs: tuple[JobSelector, ...] = ()
     defaults: tuple[Layer, ...] = ()
     patches: tuple[Patch, ...] = ()
-    locks: tuple[Lock, ...] = ()
+    locks: tuple[FieldLock, ...] = ()
 
     @property
     def is_dated(self) -> bool:
@@ -97,11 +97,11 @@ class Environment(NamedTuple):
         layers = (*self.defaults, *(patch.merge for patch in self.patches if patch.merge))
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
-    def takes(self, job: Facets) -> bool:
+    def takes(self, job: JobAttributes) -> bool:
         """Whether the job belongs to this environment."""
         return all(match.fits(job) for match in self.jobs)
 
-    def patches_for(self, job: Facets) -> list[Patch]:
+    def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that mean this job, in their order."""
         return [patch for patch in self.patches if patch.means(job)]
 
@@ -118,20 +118,20 @@ def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem])
     chain = _lineage(name, overlays, problems)
     facts = _cluster(chain, overlays)
     namespace: Data = None
-    jobs: list[Match] = []
+    jobs: list[JobSelector] = []
     defaults: list[Layer] = []
     patches: list[Patch] = []
-    locks: list[Lock] = []
+    locks: list[FieldLock] = []
     for overlay in chain:
         place = 0
         for spec in overlays[overlay].specs:
-            namespace = in_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
+            namespace = with_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
             if "jobs" in spec:
                 # The nearest overlay that says which jobs it takes decides alone.
                 jobs = [_match(spec["jobs"])]
             if "defaults" in spec:
-                block = in_layer(spec["defaults"], f"defaults of {overlay}")
-                defaults.append(normalise(block, facts.gpu_resource, problems))
+                block = with_layer(spec["defaults"], f"defaults of {overlay}")
+                defaults.append(normalize(block, facts.gpu_resource, problems))
             for patch in spec.get("patches", ()):
                 patches.append(_patch(patch, overlay, place, facts, problems))
                 place += 1
@@ -151,12 +151,12 @@ def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]
     def visit(current: str, below: tuple[str, ...]) -> None:
         for spec in overlays[current].specs:
             for parent in spec.get("extends", ()):
-                named = bare(parent)
+                named = value_of(parent)
                 if named in (*below, current):
                     cycle = " → ".join([*below, current, named])
                     problems.append(Problem("overlay-cycle", f"`extends` goes in a circle: {cycle}", parent))
                 elif named not in overlays:
-                    hint = nearest(named, list(overlays))
+                    hint = did_you_mean(named, list(overlays))
                     problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
                 elif named not in order:
                     visit(named, (*below, current))
@@ -172,7 +172,7 @@ def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
     for overlay in chain:
         for spec in overlays[overlay].specs:
             facts = merge(facts, spec.get("cluster", {}), [])
-    known = plain(facts)
+    known = untraced(facts)
     return Cluster(
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
@@ -186,15 +186,15 @@ def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
 _FACETS = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
 
 
-def _match(block: dict[str, Data]) -> Match:
-    known = plain(block)
+def _match(block: dict[str, Data]) -> JobSelector:
+    known = untraced(block)
     patterns = tuple((facet, tuple(known[key])) for key, facet in _FACETS.items() if key in known)
-    return Match(patterns, tuple(known.get("labels", {}).items()))
+    return JobSelector(patterns, tuple(known.get("labels", {}).items()))
 
 
 def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, problems: list[Problem]) -> Patch:
-    layered = in_layer(block, f"patch of {overlay}")
-    layer = normalise(layered["merge"], facts.gpu_resource, problems) if "merge" in layered else None
+    layered = with_layer(block, f"patch of {overlay}")
+    layer = normalize(layered["merge"], facts.gpu_resource, problems) if "merge" in layered else None
     if not block.keys() & {"merge", "manifest", "jsonPatch"}:
         problems.append(
             Problem("empty-patch", "the patch changes nothing; give it `merge`, `manifest` or `jsonPatch`", block)
@@ -210,8 +210,8 @@ def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, pro
     )
 
 
-def _locks(paths: Iterable[Data], overlay: str) -> Iterator[Lock]:
-    return (Lock(parse_dotted(bare(path)), path, overlay) for path in paths)
+def _locks(paths: Iterable[Data], overlay: str) -> Iterator[FieldLock]:
+    return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
 def contradictions_of_overlay(document: dict[str, Data]) -> Iterator[Problem]:
@@ -228,10 +228,10 @@ def _unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
     """Locked paths that lead to no field of a job."""
     for path in document["spec"].get("locked", ()):
         try:
-            field = parse_dotted(bare(path))[:1]
+            field = parse_dotted(value_of(path))[:1]
         except BadPathError as bad:
             yield Problem("invalid-value", str(bad), path)
             continue
         if not field or field[0] not in FIELDS | {"namespace"}:
-            hint = nearest(str(field[0]), sorted(FIELDS)) if field else ""
-            yield Problem("unknown-field", f"`{bare(path)}` is not a field of a job{hint}", path)
+            hint = did_you_mean(str(field[0]), sorted(FIELDS)) if field else ""
+            yield Problem("unknown-field", f"`{value_of(path)}` is not a field of a job{hint}", path)

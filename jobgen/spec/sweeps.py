@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Items, Leaf, Problem, bare, derive, mark_of
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import closest, nearest
+from jobgen.model.data import Data, Problem, TracedList, TracedScalar, location_of, value_of, with_value
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import closest, did_you_mean
 from jobgen.spec.matrix import Member, combinations, same_text, text_of
 
 SWEEP = "jobgen.dev/sweep"
@@ -22,8 +22,8 @@ GPUS = "jobgen.dev/sweep-gpus"
 MATRIX = "matrix"
 """The layer of values that were filled in."""
 
-_EXPRESSION = pattern(r"\$\{\{\s*(.*?)\s*\}\}")
-_VARIABLE = pattern(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
+_EXPRESSION = lazy_pattern(r"\$\{\{\s*(.*?)\s*\}\}")
+_VARIABLE = lazy_pattern(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
 # Fields that are text whatever is filled in; elsewhere a variable that stands alone keeps its type.
 _TEXTS = frozenset(("command", "args", "env", "labels", "annotations", "nodeSelector"))
 _LONGEST = 40
@@ -58,9 +58,9 @@ def members(data: Data, problems: list[Problem]) -> list[Data]:
     variables = list(dict.fromkeys(key for member in found for key in member.values))
     for member in found:
         made = _filled(data, member, variables, problems)
-        name = bare(made["metadata"]["name"])
+        name = value_of(made["metadata"]["name"])
         if name in known:
-            node = next((member.values[key] for key in member.telling if mark_of(member.values[key])), None)
+            node = next((member.values[key] for key in member.telling if location_of(member.values[key])), None)
             message = f"two members are called `{name}`; their values differ in nothing that a name can hold"
             problems.append(Problem("duplicate-member", message, node if node is not None else data))
         known[name] = made
@@ -100,17 +100,17 @@ def _slug(text: str) -> str:
 
 def _filled(data: Data, member: Member, known: list[str], problems: list[Problem]) -> Data:
     metadata, spec = data["metadata"], data["spec"]
-    name = member_name(str(bare(metadata["name"])), member)
+    name = member_name(str(value_of(metadata["name"])), member)
     filling = Filling(member, name, known, problems)
     described = {key: _fill(value, filling, text=True) for key, value in metadata.items() if key != "name"}
     most = (spec["matrix"].get("limit") or {}).get("gpus")
     if most is not None:
-        note = {GPUS: derive(most, str(bare(most)))}
+        note = {GPUS: with_value(most, str(value_of(most)))}
         described["annotations"] = {**(described.get("annotations") or {}), **note}
     described["labels"] = {**(described.get("labels") or {}), SWEEP: metadata["name"]}
     return {
         **data,
-        "metadata": {_key(metadata, "name"): derive(metadata["name"], name), **described},
+        "metadata": {_key(metadata, "name"): with_value(metadata["name"], name), **described},
         "spec": {key: value if key == "matrix" else _fill(value, filling, key=key) for key, value in spec.items()},
     }
 
@@ -130,8 +130,8 @@ def _fill(node: Data, filling: Filling, *, text: bool = False, key: str = "") ->
         return {name: _fill(value, filling, text=text, key=name) for name, value in node.items()}
     if isinstance(node, list):
         filled = [_fill(value, filling, text=text) for value in node]
-        return Items(filled, node.mark, node.layer, node.under) if type(node) is Items else filled
-    found = bare(node)
+        return TracedList(filled, node.location, node.layer, node.overridden) if type(node) is TracedList else filled
+    found = value_of(node)
     return _filled_text(node, found, filling, text=text) if isinstance(found, str) and "${{" in found else node
 
 
@@ -140,7 +140,7 @@ def _filled_text(node: Data, found: str, filling: Filling, *, text: bool) -> Dat
     values = {whole: _value(inner, node, filling) for whole, inner in _expressions(found)}
     alone = values.get(found)
     if alone is not None and not text:
-        return _derived(node, bare(alone), alone)
+        return _derived(node, value_of(alone), alone)
     result = found
     for whole, value in values.items():
         result = result.replace(whole, text_of(value)) if value is not None else result
@@ -149,9 +149,9 @@ def _filled_text(node: Data, found: str, filling: Filling, *, text: bool) -> Dat
 
 def _derived(node: Data, value: Data, source: Data) -> Data:
     """A value on the line that asks for it, which remembers the line of the matrix."""
-    made = derive(node, value)
-    if type(made) is Leaf and type(source) is Leaf:
-        made.under = Leaf(source.value, source.mark, MATRIX)
+    made = with_value(node, value)
+    if type(made) is TracedScalar and type(source) is TracedScalar:
+        made.overridden = TracedScalar(source.value, source.location, MATRIX)
     return made
 
 
@@ -173,7 +173,9 @@ def _value(inner: str, node: Data, filling: Filling) -> Data:
     if variable[1] not in filling.member.values:
         # What some members have, is missing in this one; what none has, is misspelt in all.
         missing = f"has no value in `{filling.name}`" if variable[1] in filling.known else "is not a variable"
-        message = f"`matrix.{variable[1]}` {missing}{nearest(variable[1], filling.known) if 'not' in missing else ''}"
+        message = (
+            f"`matrix.{variable[1]}` {missing}{did_you_mean(variable[1], filling.known) if 'not' in missing else ''}"
+        )
         filling.problems.append(Problem("unknown-variable", message, node))
         return None
     return filling.member.values[variable[1]]

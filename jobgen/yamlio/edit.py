@@ -11,23 +11,25 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from jobgen.model.data import Data, Edit, Key, Leaf, Mark, plain
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Location, TextEdit, TracedKey, TracedScalar, untraced
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.write import inline
 from jobgen.yamlio.written import Place, RefusedError, documents, place_of, scalars
 
 __all__ = ["RefusedError", "edited"]
 
-_WORDS = pattern(r"\S")
-_COMMENT = pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
-_NOT_PLAIN = pattern(r"[|>&*!\"']")
+_WORDS = lazy_pattern(r"\S")
+_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
+_NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
 
 
-def edited(content: bytes, file: str, edits: Sequence[Edit]) -> bytes:
+def edited(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
     """The text with all changes made; `RefusedError` if one of them cannot be."""
     text = _decoded(content)
     # From the end to the beginning, so that places above stay what they are.
-    ordered = sorted(_once(edits), key=lambda edit: (edit.mark.line, edit.mark.column, edit.op == "add"), reverse=True)
+    ordered = sorted(
+        _once(edits), key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
+    )
     ordered = [_quoted(edit, _Page(text, file)) if edit.op == "quote" else edit for edit in ordered]
     wanted = documents(content, file)
     for edit in ordered:
@@ -37,12 +39,12 @@ def edited(content: bytes, file: str, edits: Sequence[Edit]) -> bytes:
     for edit in ordered:
         text = _Page(text, file).change(edit, carried)
     new = text.encode("utf-8")
-    if [plain(document) for document in documents(new, file)] != [plain(document) for document in wanted]:
+    if [untraced(document) for document in documents(new, file)] != [untraced(document) for document in wanted]:
         raise RefusedError("the change would touch more than it should")
     return new
 
 
-def _once(edits: Sequence[Edit]) -> list[Edit]:
+def _once(edits: Sequence[TextEdit]) -> list[TextEdit]:
     return [edit for place, edit in enumerate(edits) if edit not in edits[:place]]
 
 
@@ -56,21 +58,21 @@ def _decoded(content: bytes) -> str:
     return text
 
 
-def _quoted(edit: Edit, page: _Page) -> Edit:
+def _quoted(edit: TextEdit, page: _Page) -> TextEdit:
     """A scalar is put in quotes as it is written: `1.10` is set to the text `1.10`."""
-    begin, end = page.span(edit.mark)
+    begin, end = page.span(edit.location)
     written = page.text[begin:end]
     if not written or _NOT_PLAIN.match(written) or "\n" in written:
         raise RefusedError("the value is not a plain word")
     return edit._replace(op="set", value=written)
 
 
-def _change(edit: Edit, trees: Sequence[Data]) -> None:
+def _change(edit: TextEdit, trees: Sequence[Data]) -> None:
     """Make the change in the data, as the text shall read afterwards."""
     place = place_of(edit, trees)
     holder = place.holder
     if edit.op == "set":
-        holder[place.step] = Leaf(edit.value, holder[place.step].mark)
+        holder[place.step] = TracedScalar(edit.value, holder[place.step].location)
     elif edit.op == "remove":
         _take_out(place)
     elif isinstance(holder, list):
@@ -79,7 +81,7 @@ def _change(edit: Edit, trees: Sequence[Data]) -> None:
         entries = list(holder.items())
         at = [key for key, _ in entries].index(place.step)
         if edit.op == "rename":
-            key = Key.at(str(edit.value), entries[at][0].mark)
+            key = TracedKey.at(str(edit.value), entries[at][0].location)
             entries[at] = (key, entries[at][1])
         elif edit.key in holder:
             raise RefusedError(f"`{edit.key}` is there already")
@@ -111,8 +113,8 @@ class _Page:
         self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.documents = documents(text.encode("utf-8"), file)
         masked = list(text)
-        for mark in scalars(self.documents):
-            begin, end = self.span(mark)
+        for location in scalars(self.documents):
+            begin, end = self.span(location)
             masked[begin:end] = _WORDS.sub("x", text[begin:end])
         self.masked = _COMMENT.sub(lambda found: " " * len(found[0]), "".join(masked))
         self.is_json = file.endswith(".json")
@@ -120,25 +122,25 @@ class _Page:
     def offset(self, line: int, column: int) -> int:
         return self.starts[line - 1] + column - 1
 
-    def span(self, mark: Mark) -> tuple[int, int]:
-        return self.offset(mark.line, mark.column), self.offset(mark.end_line, mark.end_column)
+    def span(self, location: Location) -> tuple[int, int]:
+        return self.offset(location.line, location.column), self.offset(location.end_line, location.end_column)
 
-    def remarks(self, edit: Edit) -> tuple[str, str]:
+    def remarks(self, edit: TextEdit) -> tuple[str, str]:
         """The name of an entry that is taken out, in small letters, and the comment behind it on its line."""
-        line = self.starts[edit.mark.line - 1]
-        said, written = self._line(self.masked, edit.mark.line).rstrip(), self._line(self.text, edit.mark.line)
+        line = self.starts[edit.location.line - 1]
+        said, written = self._line(self.masked, edit.location.line).rstrip(), self._line(self.text, edit.location.line)
         place = place_of(edit._replace(was=None), self.documents)
-        alone = self._flow(line + len(said)) is None and isinstance(place.holder[place.step], Leaf)
+        alone = self._flow(line + len(said)) is None and isinstance(place.holder[place.step], TracedScalar)
         return str(place.step).lower(), written[len(said) :].rstrip() if alone else ""
 
-    def change(self, edit: Edit, carried: Mapping[str, str]) -> str:
+    def change(self, edit: TextEdit, carried: Mapping[str, str]) -> str:
         if edit.op == "comment":
-            return self._commented(*self.span(edit.mark), str(edit.value))
+            return self._commented(*self.span(edit.location), str(edit.value))
         place = place_of(edit._replace(was=None), self.documents)
         if edit.op == "set":
-            return self._spliced(*self.span(edit.mark), self._scalar(edit))
+            return self._spliced(*self.span(edit.location), self._scalar(edit))
         if edit.op == "rename":
-            return self._spliced(*self.span(edit.mark), self._written(edit.value))
+            return self._spliced(*self.span(edit.location), self._written(edit.value))
         if edit.op == "remove":
             while len(place.holder) == 1 and place.above and isinstance(place.above[-1][0], dict):
                 # An empty mapping would be left behind: it goes too.
@@ -167,8 +169,8 @@ class _Page:
     def _written(self, value: Data) -> str:
         return json.dumps(value, ensure_ascii=False) if self.is_json else inline(value)
 
-    def _scalar(self, edit: Edit) -> str:
-        begin, end = self.span(edit.mark)
+    def _scalar(self, edit: TextEdit) -> str:
+        begin, end = self.span(edit.location)
         old = self.text[begin:end]
         if old[:1] in ("|", ">"):
             raise RefusedError("the value is a block of text")
@@ -190,7 +192,7 @@ class _Page:
                     return begin, match.start()
         return None
 
-    def _siblings(self, place: Place) -> tuple[Key, Key | None, Key | None]:
+    def _siblings(self, place: Place) -> tuple[TracedKey, TracedKey | None, TracedKey | None]:
         """The key itself, the one before it and the one behind it."""
         keys = list(place.holder)
         at = keys.index(place.step)
@@ -200,28 +202,28 @@ class _Page:
         if not isinstance(place.holder, dict):
             raise RefusedError("only entries of mappings can be taken out")
         key, before, behind = self._siblings(place)
-        begin = self.offset(key.mark.line, key.mark.column)
+        begin = self.offset(key.location.line, key.location.column)
         flow = self._flow(begin)
         if flow and behind:
-            return self._spliced(begin, self.offset(behind.mark.line, behind.mark.column), "")
+            return self._spliced(begin, self.offset(behind.location.line, behind.location.column), "")
         if flow:
             comma = self.masked.rfind(",", flow[0], begin) if before else flow[0] + 1
             return self._spliced(comma, len(self.text[: flow[1]].rstrip()), "")
-        line_start = self.starts[key.mark.line - 1]
+        line_start = self.starts[key.location.line - 1]
         if self.text[line_start:begin].strip():
             # The first of a list item shares its line with the dash: the next one moves up to it.
             if behind is None:
                 raise RefusedError("the entry is all that its item has")
-            return self._spliced(begin, self.offset(behind.mark.line, behind.mark.column), "")
+            return self._spliced(begin, self.offset(behind.location.line, behind.location.column), "")
         return self._spliced(line_start, self._end_of(key, place.holder[key]), "")
 
-    def _with(self, place: Place, edit: Edit, remark: str) -> str:
+    def _with(self, place: Place, edit: TextEdit, remark: str) -> str:
         key, _, behind = self._siblings(place)
         entry = f"{self._written(edit.key)}: {self._written(edit.value)}"
-        begin = self.offset(key.mark.line, key.mark.column)
+        begin = self.offset(key.location.line, key.location.column)
         flow = self._flow(begin)
         if flow and behind:
-            at = self.offset(behind.mark.line, behind.mark.column)
+            at = self.offset(behind.location.line, behind.location.column)
             return self._spliced(at, at, f"{entry}, ")
         if flow:
             at = len(self.text[: flow[1]].rstrip())
@@ -229,13 +231,13 @@ class _Page:
         at = self._end_of(key, place.holder[key])
         newline = "\r\n" if "\r\n" in self.text else "\n"
         missing = "" if self.text[:at].endswith("\n") else newline
-        return self._spliced(at, at, f"{missing}{' ' * (key.mark.column - 1)}{entry}{remark}{newline}")
+        return self._spliced(at, at, f"{missing}{' ' * (key.location.column - 1)}{entry}{remark}{newline}")
 
-    def _end_of(self, key: Key, value: Data) -> int:
+    def _end_of(self, key: TracedKey, value: Data) -> int:
         """The beginning of the line behind a block entry; comments above what follows belong to what follows."""
-        indent = key.mark.column - 1
-        last = key.mark.line
-        for number in range(key.mark.line + 1, len(self.starts) + 1):
+        indent = key.location.column - 1
+        last = key.location.line
+        for number in range(key.location.line + 1, len(self.starts) + 1):
             line = self._line(self.masked, number)
             said = line.strip()
             if not said:

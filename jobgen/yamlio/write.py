@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.model.data import Data
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 # Kubernetes' own order for the keys everybody looks for first; the rest follow by name.
 _FIRST = """
@@ -19,20 +19,20 @@ _FIRST = """
 """.split()
 _RANK = {key: place for place, key in enumerate(_FIRST)}
 
-_SAFE = pattern(r"[A-Za-z_/.][A-Za-z0-9_./@+$-]*(?:[:=][A-Za-z0-9_./@+$=-]+)*\Z")
-_READS_AS_SOMETHING_ELSE = pattern(
+_SAFE = lazy_pattern(r"[A-Za-z_/.][A-Za-z0-9_./@+$-]*(?:[:=][A-Za-z0-9_./@+$=-]+)*\Z")
+_READS_AS_SOMETHING_ELSE = lazy_pattern(
     r"""(?:y|n|yes|no|on|off|true|false|null|nan|inf|infinity|\.nan|\.inf|~|=|<<)\Z  # words of some YAML
     |[-+.]?[0-9_]                                        # numbers, dates, times, and all that begins like one
     |\.[-+._eE0-9]*\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
-_QUANTITY = pattern(r"[0-9]+(?:[KMGTP]i?|Ei|[numk])\Z")
-_FLAG = pattern(r"--?[A-Za-z][A-Za-z0-9_./@+=-]*\Z")
+_QUANTITY = lazy_pattern(r"[0-9]+(?:[KMGTP]i?|Ei|[numk])\Z")
+_FLAG = lazy_pattern(r"--?[A-Za-z][A-Za-z0-9_./@+=-]*\Z")
 # Literal blocks cannot carry these, or carry them differently in different readers.
-_NOT_LITERAL = pattern(
+_NOT_LITERAL = lazy_pattern(
     "[^\n\x20-\x7e\xa1-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010fffd]|[ \t]\n|[ \t]\\Z"
 )
-_ESCAPED = pattern('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]')
+_ESCAPED = lazy_pattern('["\\\\\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]')
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 _texts: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Edit, Key, Leaf, Mark, bare
+from jobgen.model.data import Data, Location, TextEdit, TracedKey, TracedScalar, value_of
 from jobgen.yamlio.read import read
 
 Holders = tuple[tuple[Data, "str | int"], ...]
@@ -31,23 +31,25 @@ def documents(content: bytes, file: str) -> list[Data]:
     return [document.data for document in source.documents]
 
 
-def place_of(edit: Edit, trees: Sequence[Data]) -> Place:
+def place_of(edit: TextEdit, trees: Sequence[Data]) -> Place:
     """The one entry whose key, or whose scalar, a change is about."""
-    places = [place for tree in trees for place in _places(tree, edit.mark)]
+    places = [place for tree in trees for place in _places(tree, edit.location)]
     if not places:
         raise RefusedError("there is nothing at that place any more")
     if len(places) > 1:
         raise RefusedError("the value is used in several places, by an alias")
     place = places[0]
     key, value = _key(place), place.holder[place.step]
-    node = key if _stands(key, edit.mark) else value
-    if (edit.op in ("set", "quote") and not isinstance(node, Leaf)) or (edit.op == "rename" and node is not key):
+    node = key if _stands(key, edit.location) else value
+    if (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)) or (
+        edit.op == "rename" and node is not key
+    ):
         raise RefusedError("what stands there is something else")
     if edit.op == "remove" and edit.key and key != edit.key:
         raise RefusedError(f"`{edit.key}` was made of `{key}`, which stands there")
     # A number may have become a text on its way, and be the same.
-    if edit.was is not None and str(edit.was) != str(bare(node)):
-        raise RefusedError(f"`{edit.was}` was made of `{bare(node)}`, which stands there")
+    if edit.was is not None and str(edit.was) != str(value_of(node)):
+        raise RefusedError(f"`{edit.was}` was made of `{value_of(node)}`, which stands there")
     return place
 
 
@@ -55,19 +57,22 @@ def _key(place: Place) -> Data:
     return next(key for key in place.holder if key == place.step) if isinstance(place.holder, dict) else None
 
 
-def _places(tree: Data, mark: Mark, above: Holders = ()) -> Iterator[Place]:
+def _places(tree: Data, location: Location, above: Holders = ()) -> Iterator[Place]:
     if isinstance(tree, (dict, list)):
         for step, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            if _stands(step, mark) or _stands(child, mark):
+            if _stands(step, location) or _stands(child, location):
                 yield Place(tree, step, above)
-            yield from _places(child, mark, (*above, (tree, step)))
+            yield from _places(child, location, (*above, (tree, step)))
 
 
-def _stands(node: Data, mark: Mark) -> bool:
-    return isinstance(node, (Key, Leaf)) and (node.mark.line, node.mark.column) == (mark.line, mark.column)
+def _stands(node: Data, location: Location) -> bool:
+    return isinstance(node, (TracedKey, TracedScalar)) and (node.location.line, node.location.column) == (
+        location.line,
+        location.column,
+    )
 
 
-def scalars(tree: Data) -> Iterator[Mark]:
+def scalars(tree: Data) -> Iterator[Location]:
     """The places of all keys and scalars of a tree."""
     if isinstance(tree, dict):
         for key, value in tree.items():
@@ -76,5 +81,5 @@ def scalars(tree: Data) -> Iterator[Mark]:
     elif isinstance(tree, list):
         for value in tree:
             yield from scalars(value)
-    elif isinstance(tree, (Leaf, Key)):
-        yield tree.mark
+    elif isinstance(tree, (TracedScalar, TracedKey)):
+        yield tree.location

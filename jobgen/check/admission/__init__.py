@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from jobgen.check.admission.claims import resource_claims
 from jobgen.check.admission.containers import containers, ephemeral_containers, init_containers, pod_restart_policy
 from jobgen.check.admission.fields import (
-    Pod,
+    PodCheck,
     Table,
     alone,
     both,
@@ -34,14 +34,14 @@ from jobgen.check.admission.security import host_users, pod_security, share_proc
 from jobgen.check.admission.tolerations import tolerations
 from jobgen.check.admission.volumes import named_volumes, volumes
 from jobgen.check.admission.windows import system
-from jobgen.model.data import Data, Problem, bare
+from jobgen.model.data import Data, Problem, value_of
 
 _DNS_POLICY = word("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN)
 _class_name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN, empty=True)
 
 
-def _account(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _account(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The old name of `serviceAccountName`, which counts where that is left out."""
     if not string(owner.get("serviceAccountName")):
         _name(key, value, owner, pod)
@@ -92,12 +92,12 @@ def pod_problems(template: Data, restart_policy: Data = None, pod_name: str = ""
     metadata, spec = template.get("metadata"), template.get("spec")
     metadata = metadata if isinstance(metadata, dict) else {}
     spec = spec if isinstance(spec, dict) else {}
-    policy = restart_policy if bare(restart_policy) is not None else spec.get("restartPolicy")
+    policy = restart_policy if value_of(restart_policy) is not None else spec.get("restartPolicy")
     named = named_volumes(spec["volumes"]) if "volumes" in spec else {}
-    pod = Pod(metadata, spec, named, policy, pod_name, [])
+    pod = PodCheck(metadata, spec, named, policy, pod_name, [])
     if metadata:
         _METADATA("metadata", metadata, template, pod)
-    if not bare(spec.get("containers")):
+    if not value_of(spec.get("containers")):
         missing("a pod", spec, "containers", template, pod)
     judge(spec, _SPEC, pod)
     pod_restart_policy(pod)

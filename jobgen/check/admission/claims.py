@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
-    Pod,
+    PodCheck,
     Table,
     is_set,
     judge,
@@ -21,7 +21,7 @@ from jobgen.check.admission.metadata import annotation_keys, labels
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.selectors import label_selector
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _RULE = "invalid-volume-source"
 _MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
@@ -30,7 +30,7 @@ _claim_name = text("invalid-object-name", "the name of an object", is_dns_subdom
 _namespace = text("invalid-object-name", "the name of a namespace", is_dns_label, DNS_LABEL)
 
 
-def ephemeral(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def ephemeral(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The template of the claim that is made for a pod."""
     if not isinstance(value, dict):
         return
@@ -39,15 +39,15 @@ def ephemeral(key: str, value: Data, owner: Data, pod: Pod) -> None:
         require("a claim", {}, ("accessModes", "resources.requests.storage"), key, pod)
 
 
-def _metadata(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _metadata(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(value, dict):
         judge(value, _METADATA, pod)
         for name, part in value.items():
-            if name not in _METADATA and bare(part) not in (None, "", [], {}):
+            if name not in _METADATA and value_of(part) not in (None, "", [], {}):
                 pod.report(_RULE, f"the template of a claim has labels and annotations only, no `{name}`", name)
 
 
-def _spec(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _spec(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if not isinstance(value, dict):
         return
     judge(value, _SPEC, pod)
@@ -56,7 +56,7 @@ def _spec(key: str, value: Data, owner: Data, pod: Pod) -> None:
     _sources(value, pod)
 
 
-def _access(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _access(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     found = list(strings(value))
     for mode, node in found:
         if mode not in _MODES:
@@ -66,27 +66,27 @@ def _access(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report(_RULE, "`ReadWriteOncePod` cannot stand beside another access mode", key)
 
 
-def _storage(spec: dict[str, Data], around: str, pod: Pod) -> None:
+def _storage(spec: dict[str, Data], around: str, pod: PodCheck) -> None:
     owner = spec.get("resources")
     requests = owner.get("requests") if isinstance(owner, dict) else None
     value = requests.get("storage") if isinstance(requests, dict) else None
     if not is_set(value):
         missing("a claim", {}, "resources.requests.storage", around, pod)
     elif (milli := amount(value)) is not None and milli <= 0:
-        pod.report(_RULE, f"`storage` is `{bare(value)}`; it must be more than nothing", value)
+        pod.report(_RULE, f"`storage` is `{value_of(value)}`; it must be more than nothing", value)
 
 
-def _sources(spec: dict[str, Data], pod: Pod) -> None:
+def _sources(spec: dict[str, Data], pod: PodCheck) -> None:
     first, second = spec.get("dataSource"), spec.get("dataSourceRef")
     if not isinstance(first, dict) or not isinstance(second, dict):
         return
     if string(second.get("namespace")):
         pod.report(_RULE, "`dataSource` cannot stand beside a `dataSourceRef` with a namespace", first)
-    elif any(bare(first.get(name)) != bare(second.get(name)) for name in ("apiGroup", "kind", "name")):
+    elif any(value_of(first.get(name)) != value_of(second.get(name)) for name in ("apiGroup", "kind", "name")):
         pod.report(_RULE, "`dataSource` and `dataSourceRef` name two different objects", second)
 
 
-def _data_source(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _data_source(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if not isinstance(value, dict):
         return
     judge(value, {"apiGroup": _object_name, "namespace": _namespace}, pod)
@@ -111,7 +111,7 @@ _SPEC: Table = {
 _TEMPLATE: Table = {"metadata": _metadata, "spec": _spec}
 
 
-def resource_claims(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def resource_claims(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The claims for devices that a pod holds."""
     names: set[str] = set()
     for claim in mappings(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Check,
-    Pod,
+    PodCheck,
     Table,
     is_set,
     judge,
@@ -27,9 +27,9 @@ from jobgen.check.admission.names import (
     is_referred_subdomain,
 )
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, bare
-from jobgen.model.quantity import canonical
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Data, value_of
+from jobgen.model.quantity import canonical_quantity
+from jobgen.model.suggest import did_you_mean
 
 _SOURCE_RULE = "invalid-env-source"
 _REF_RULE = "unsupported-field-ref"
@@ -51,13 +51,13 @@ _key = text("invalid-config-key", "a key of a ConfigMap or a Secret", is_config_
 _env_name = text("invalid-env-name", "the name of a variable", is_env_name, ENV_NAME)
 
 
-def env(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def env(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The variables of one container."""
     if not isinstance(value, list):
         return
     for item in value:
         if isinstance(item, dict):
-            name = bare(item.get("name"))
+            name = value_of(item.get("name"))
             if name is None or name == "":
                 missing("a variable", item, "name", key, pod)
             elif type(name) is str and not is_env_name(name):
@@ -66,7 +66,7 @@ def env(key: str, value: Data, owner: Data, pod: Pod) -> None:
                 _value_from(item, item["valueFrom"], pod)
 
 
-def _value_from(item: dict[str, Data], source: dict[str, Data], pod: Pod) -> None:
+def _value_from(item: dict[str, Data], source: dict[str, Data], pod: PodCheck) -> None:
     judge(source, _SOURCES, pod)
     given = written(source, _SOURCES)
     name = string(item.get("name"))
@@ -83,7 +83,7 @@ def _value_from(item: dict[str, Data], source: dict[str, Data], pod: Pod) -> Non
 def field_ref(paths: tuple[str, ...]) -> Check:
     """A check for a reference to a field of the pod: these, and single labels and annotations."""
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         if not isinstance(value, dict):
             return
         version, path = string(value.get("apiVersion")), string(value.get("fieldPath"))
@@ -97,7 +97,7 @@ def field_ref(paths: tuple[str, ...]) -> Check:
     return check
 
 
-def _odd_path(path: str, node: Data, paths: tuple[str, ...], pod: Pod) -> None:
+def _odd_path(path: str, node: Data, paths: tuple[str, ...], pod: PodCheck) -> None:
     """One label or annotation in brackets, or nothing that can be referred to."""
     whole, _, rest = path.partition("['")
     if whole and rest.endswith("']"):
@@ -110,12 +110,14 @@ def _odd_path(path: str, node: Data, paths: tuple[str, ...], pod: Pod) -> None:
         unsupported_ref("fieldPath", path, paths, node, pod)
 
 
-def unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Data, pod: Pod) -> None:
+def unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Data, pod: PodCheck) -> None:
     """Report a reference to something that cannot be referred to here."""
-    pod.report(_REF_RULE, f"`{key}` is `{found}`, which cannot be referred to here{nearest(found, list(known))}", node)
+    pod.report(
+        _REF_RULE, f"`{key}` is `{found}`, which cannot be referred to here{did_you_mean(found, list(known))}", node
+    )
 
 
-def resource_ref(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def resource_ref(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A reference to a resource of a container."""
     if not isinstance(value, dict):
         return
@@ -128,15 +130,15 @@ def resource_ref(key: str, value: Data, owner: Data, pod: Pod) -> None:
         _divisor(resource, value["divisor"], pod)
 
 
-def _divisor(resource: str, node: Data, pod: Pod) -> None:
+def _divisor(resource: str, node: Data, pod: PodCheck) -> None:
     known = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS
-    found = str(bare(node))
-    if canonical(found) not in known:
+    found = str(value_of(node))
+    if canonical_quantity(found) not in known:
         listed = "`1` and `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` and so on"
         pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`; Kubernetes takes {listed}", node)
 
 
-def file_resource_ref(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def file_resource_ref(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The same from a file, which must say of which container."""
     if isinstance(value, dict) and not string(value.get("containerName")):
         missing(f"`{key}`", value, "containerName", key, pod)
@@ -147,17 +149,17 @@ def file_resource_ref(key: str, value: Data, owner: Data, pod: Pod) -> None:
 file_field_ref = field_ref(_FILE_PATHS)
 
 
-def _file_path(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _file_path(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if climbs(string(value)):
-        pod.report("invalid-volume-path", f"`{bare(value)}` has `..` in it", value)
+        pod.report("invalid-volume-path", f"`{value_of(value)}` has `..` in it", value)
 
 
-def _file_volume(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _file_volume(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     name = string(value)
     volume = pod.volumes.get(name)
     if volume is None:
         if name:
-            message = f"there is no volume `{name}`{nearest(name, list(pod.volumes))}"
+            message = f"there is no volume `{name}`{did_you_mean(name, list(pod.volumes))}"
             pod.report("unknown-volume", message, value)
     elif any(is_set(source) for kind, source in volume.items() if kind not in ("name", "emptyDir")):
         pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`, and `fileKeyRef` reads only from one", value)
@@ -175,7 +177,7 @@ _SOURCES: Table = {
 }
 
 
-def env_from(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def env_from(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Whole ConfigMaps and Secrets as variables."""
     if not isinstance(value, list):
         return

@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from marshal import dumps
 from typing import NamedTuple, TypeAlias
 
-from jobgen.model.data import Data, Leaf, Problem, bare
-from jobgen.model.suggest import NOTHING, Mend, nearest, spelt
+from jobgen.model.data import Data, Problem, TracedScalar, value_of
+from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 
-class Pod(NamedTuple):
+class PodCheck(NamedTuple):
     """The pod under judgement: what checks of one part need to know of the others, and what they found."""
 
     metadata: dict[str, Data]
@@ -20,13 +20,13 @@ class Pod(NamedTuple):
     name: str
     problems: list[Problem]
 
-    def report(self, rule: str, message: str, node: Data, mend: Mend = NOTHING) -> None:
+    def report(self, rule: str, message: str, node: Data, fix_steps: SuggestedFix = NO_FIX) -> None:
         """Note a fault that the API server will refuse the pod for, and what would mend it."""
-        self.problems.append(Problem(rule, message, node, category="pod", mend=mend[0], safe=mend[1]))
+        self.problems.append(Problem(rule, message, node, category="pod", fix_steps=fix_steps[0], safe=fix_steps[1]))
 
     def says(self, field: str) -> bool:
         """Whether a flag of the pod is true."""
-        return bare(self.spec.get(field)) is True
+        return value_of(self.spec.get(field)) is True
 
     def containers(self, *fields: str) -> Iterator[dict[str, Data]]:
         """The containers in the given lists of the pod."""
@@ -34,7 +34,7 @@ class Pod(NamedTuple):
             yield from mappings(self.spec.get(field))
 
 
-Check: TypeAlias = Callable[[str, Data, Data, Pod], None]
+Check: TypeAlias = Callable[[str, Data, Data, PodCheck], None]
 """Judges a field: its key, its value, the mapping or list that holds it, the pod."""
 
 Table: TypeAlias = Mapping[str, Check]
@@ -42,7 +42,7 @@ Table: TypeAlias = Mapping[str, Check]
 _REMEMBERED = 2048
 
 
-def judge(mapping: dict[str, Data], table: Table, pod: Pod) -> None:
+def judge(mapping: dict[str, Data], table: Table, pod: PodCheck) -> None:
     """Every field of the mapping that the table knows."""
     for key, value in mapping.items():
         check = table.get(key)
@@ -53,7 +53,7 @@ def judge(mapping: dict[str, Data], table: Table, pod: Pod) -> None:
 def mapping_of(table: Table, *needed: str) -> Check:
     """A check for a mapping: its fields by the table, and those that it needs."""
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         if isinstance(value, dict):
             judge(value, table, pod)
             require(f"`{key}`", value, needed, key, pod)
@@ -64,7 +64,7 @@ def mapping_of(table: Table, *needed: str) -> Check:
 def each(item_check: Check) -> Check:
     """A check for a list: one and the same for every item."""
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         if isinstance(value, list):
             for item in value:
                 item_check(key, item, value, pod)
@@ -80,25 +80,25 @@ def alone(check: Check, *unless: str) -> Check:
     good: set[bytes] = set()
     words = [one.encode() for one in unless]
 
-    def remember(spelt: bytes) -> None:
+    def remember(suggest_value: bytes) -> None:
         if len(good) == _REMEMBERED:
             good.clear()
-        if len(spelt) < _REMEMBERED and not any(one in spelt for one in words):
-            good.add(spelt)
+        if len(suggest_value) < _REMEMBERED and not any(one in suggest_value for one in words):
+            good.add(suggest_value)
 
-    def known(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def known(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         try:
             # No two values are written alike; that one may be written in two ways only costs a second look.
-            spelt = dumps(value)
+            suggest_value = dumps(value)
         except ValueError:
             # A value with places in it is walked for what it says, not for speed.
             check(key, value, owner, pod)
             return
-        if spelt not in good:
+        if suggest_value not in good:
             before = len(pod.problems)
             check(key, value, owner, pod)
             if len(pod.problems) == before:
-                remember(spelt)
+                remember(suggest_value)
 
     return known
 
@@ -106,7 +106,7 @@ def alone(check: Check, *unless: str) -> Check:
 def both(*checks: Check) -> Check:
     """Several checks of one value."""
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         for one in checks:
             one(key, value, owner, pod)
 
@@ -117,28 +117,28 @@ def word(*words: str) -> Check:
     """A check for a word; an empty one is listed where Kubernetes fills it in."""
     known = frozenset(words)
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
-        found = bare(value)
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+        found = value_of(value)
         if type(found) is str and found not in known:
             unsupported(key, value, words, pod)
 
     return check
 
 
-def unsupported(key: str, value: Data, words: tuple[str, ...], pod: Pod) -> None:
+def unsupported(key: str, value: Data, words: tuple[str, ...], pod: PodCheck) -> None:
     """Report a word that Kubernetes does not know, with the nearest that it does."""
-    found = bare(value)
+    found = value_of(value)
     known = [one for one in words if one]
     listed = ", ".join(f"`{one}`" for one in known)
-    message = f"`{key}` is `{found}`, not one of {listed}{nearest(found, known)}"
-    pod.report("unsupported-value", message, value, spelt(value, known))
+    message = f"`{key}` is `{found}`, not one of {listed}{did_you_mean(found, known)}"
+    pod.report("unsupported-value", message, value, suggest_value(value, known))
 
 
 def text(rule: str, noun: str, fits: Callable[[str], bool], hint: str, *, empty: bool = False) -> Check:
     """A check for a string; where `empty`, an empty one is judged too and not taken as left out."""
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
-        found = bare(value)
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+        found = value_of(value)
         if type(found) is str and (found or empty) and not fits(found):
             pod.report(rule, f"`{found}` is not {noun}; {hint}", value)
 
@@ -149,8 +149,8 @@ def number(low: int, high: int | None = None, *, zero: bool = False, rule: str =
     """A check for a whole number; where `zero`, 0 stands for left out."""
     bounds = f"{low} or more" if high is None else f"from {low} to {high}" if low < high else str(low)
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
-        found = bare(value)
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+        found = value_of(value)
         if type(found) is not int or (zero and found == 0):
             return
         if found < low or (high is not None and found > high):
@@ -159,14 +159,14 @@ def number(low: int, high: int | None = None, *, zero: bool = False, rule: str =
     return check
 
 
-def require(what: str, owner: dict[str, Data], names: tuple[str, ...], around: Data, pod: Pod) -> None:
+def require(what: str, owner: dict[str, Data], names: tuple[str, ...], around: Data, pod: PodCheck) -> None:
     """Report fields that are left out, null or empty."""
     for name in names:
         if is_empty(owner.get(name)):
             missing(what, owner, name, around, pod)
 
 
-def missing(what: str, owner: dict[str, Data], name: str, around: Data, pod: Pod) -> None:
+def missing(what: str, owner: dict[str, Data], name: str, around: Data, pod: PodCheck) -> None:
     """Report one field that is left out, on the empty value if there is one."""
     value = owner.get(name)
     # An empty mapping has no place of its own.
@@ -176,7 +176,7 @@ def missing(what: str, owner: dict[str, Data], name: str, around: Data, pod: Pod
 
 def is_empty(value: Data) -> bool:
     """Whether Kubernetes takes a value as left out; 0 and false count as values."""
-    found = bare(value)
+    found = value_of(value)
     return found is None or found in ("", [], {})
 
 
@@ -187,12 +187,12 @@ def written(owner: dict[str, Data], names: Container[str]) -> list[str]:
 
 def is_set(value: Data) -> bool:
     """Whether a value is there and not null."""
-    return value is not None and not (type(value) is Leaf and value.value is None)
+    return value is not None and not (type(value) is TracedScalar and value.value is None)
 
 
 def string(value: Data) -> str:
     """The string that a value is, or an empty one."""
-    found = bare(value)
+    found = value_of(value)
     return found if type(found) is str else ""
 
 
@@ -205,6 +205,6 @@ def strings(value: Data) -> Iterator[tuple[str, Data]]:
     """The strings in a list, each with its node."""
     if isinstance(value, list):
         for item in value:
-            found = bare(item)
+            found = value_of(item)
             if type(found) is str:
                 yield found, item

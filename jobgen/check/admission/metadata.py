@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from jobgen.check.admission.fields import Pod, Table, string, strings
+from jobgen.check.admission.fields import PodCheck, Table, string, strings
 from jobgen.check.admission.names import (
     LABEL_KEY,
     LABEL_VALUE,
@@ -15,31 +15,31 @@ from jobgen.check.admission.names import (
 )
 from jobgen.check.admission.profiles import profile, refuse
 from jobgen.check.admission.tolerations import tolerations
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def labels(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def labels(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Labels, or what selects by them."""
     if not isinstance(value, dict):
         return
     for name, label in value.items():
         if not is_label_key(name):
             pod.report("invalid-label", f"`{name}` is not a label's key; {LABEL_KEY}", name)
-        found = bare(label)
+        found = value_of(label)
         if type(found) is str and not is_label_value(found):
             pod.report("invalid-label", f"`{name}` is `{found}`, which is not a label's value; {LABEL_VALUE}", label)
 
 
-def pod_annotations(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def pod_annotations(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Annotations: their keys, their size, and those that Kubernetes itself reads."""
     if not isinstance(value, dict):
         return
     size = 0
     for name, note in value.items():
-        found = bare(note)
+        found = value_of(note)
         if not is_annotation_key(name):
             pod.report("invalid-annotation", f"`{name}` is not an annotation's key; {LABEL_KEY}", name)
         elif type(found) is str:
@@ -50,7 +50,7 @@ def pod_annotations(key: str, value: Data, owner: Data, pod: Pod) -> None:
         _check_size(key, value, pod)
 
 
-def annotation_keys(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def annotation_keys(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Annotations of something that is not the pod: nobody reads their values now."""
     if isinstance(value, dict):
         for name in value:
@@ -59,7 +59,7 @@ def annotation_keys(key: str, value: Data, owner: Data, pod: Pod) -> None:
         _check_size(key, value, pod)
 
 
-def _check_size(key: str, value: dict[str, Data], pod: Pod) -> None:
+def _check_size(key: str, value: dict[str, Data], pod: PodCheck) -> None:
     """Bytes are counted, not characters, which is slow; so only what may be too large is counted."""
     size = sum(len(part.encode(errors="replace")) for name, note in value.items() for part in (name, string(note)))
     if size > _ANNOTATIONS_LIMIT:
@@ -67,14 +67,14 @@ def _check_size(key: str, value: dict[str, Data], pod: Pod) -> None:
         pod.report("invalid-annotation", message, key)
 
 
-def finalizers(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def finalizers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Finalizers: a domain and a name each, but for Kubernetes' own."""
     for found, node in strings(value):
         if not (is_label_key(found) and ("/" in found or found in _FINALIZERS)):
             pod.report("invalid-finalizer", f"`{found}` is not a finalizer; write one like `example.com/{found}`", node)
 
 
-def _read_by_kubernetes(name: str, found: str, node: Data, pod: Pod) -> None:
+def _read_by_kubernetes(name: str, found: str, node: Data, pod: PodCheck) -> None:
     check = _READ.get(name)
     if check is not None:
         check(name, found, node, pod)
@@ -82,7 +82,7 @@ def _read_by_kubernetes(name: str, found: str, node: Data, pod: Pod) -> None:
         profile(name, found, node, pod)
 
 
-def _deletion_cost(name: str, found: str, node: Data, pod: Pod) -> None:
+def _deletion_cost(name: str, found: str, node: Data, pod: PodCheck) -> None:
     digits = found.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and len(digits) < 20
     # A leading zero is let through behind a minus only.
@@ -90,12 +90,12 @@ def _deletion_cost(name: str, found: str, node: Data, pod: Pod) -> None:
         refuse(name, found, "a whole number of 32 bits", node, pod)
 
 
-def _mirror(name: str, found: str, node: Data, pod: Pod) -> None:
+def _mirror(name: str, found: str, node: Data, pod: PodCheck) -> None:
     if not string(pod.spec.get("nodeName")):
         pod.report("invalid-annotation", f"`{name}` marks a mirror pod, and the pod has no `nodeName`", name)
 
 
-def _tolerations(name: str, found: str, node: Data, pod: Pod) -> None:
+def _tolerations(name: str, found: str, node: Data, pod: PodCheck) -> None:
     try:
         listed = json.loads(found) if found else []
     except (ValueError, RecursionError):
@@ -108,7 +108,7 @@ def _tolerations(name: str, found: str, node: Data, pod: Pod) -> None:
     pod.problems.extend(problem._replace(rule="invalid-annotation", node=node) for problem in shadow.problems)
 
 
-_READ: dict[str, Callable[[str, str, Data, Pod], None]] = {
+_READ: dict[str, Callable[[str, str, Data, PodCheck], None]] = {
     "controller.kubernetes.io/pod-deletion-cost": _deletion_cost,
     "kubernetes.io/config.mirror": _mirror,
     "scheduler.alpha.kubernetes.io/tolerations": _tolerations,

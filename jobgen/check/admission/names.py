@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 DNS_LABEL = "use at most 63 of `a-z`, `0-9` and `-`, with a letter or digit at both ends"
 DNS_SUBDOMAIN = "use at most 253 of `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
@@ -20,15 +20,15 @@ _remembered = lru_cache(maxsize=8192)
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LOOSE_LABEL = r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
-_dns_label = pattern(_LABEL)
-_dns_subdomain = pattern(rf"{_LABEL}(?:\.{_LABEL})*")
-_search_domain = pattern(rf"{_LOOSE_LABEL}(?:\.{_LOOSE_LABEL})*")
-_sysctl = pattern(rf"(?:{_SYSCTL}[./])*{_SYSCTL}")
-_label_name = pattern(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_port_name = pattern(r"[a-z0-9](?:-?[a-z0-9])*")
-_env_name = pattern(r"[ -<>-~]+")
-_config_key = pattern(r"[-._a-zA-Z0-9]+")
-_header = pattern(r"[-A-Za-z0-9]+")
+_dns_label = lazy_pattern(_LABEL)
+_dns_subdomain = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*")
+_search_domain = lazy_pattern(rf"{_LOOSE_LABEL}(?:\.{_LOOSE_LABEL})*")
+_sysctl = lazy_pattern(rf"(?:{_SYSCTL}[./])*{_SYSCTL}")
+_label_name = lazy_pattern(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_port_name = lazy_pattern(r"[a-z0-9](?:-?[a-z0-9])*")
+_env_name = lazy_pattern(r"[ -<>-~]+")
+_config_key = lazy_pattern(r"[-._a-zA-Z0-9]+")
+_header = lazy_pattern(r"[-A-Za-z0-9]+")
 
 
 @_remembered

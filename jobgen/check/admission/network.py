@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import Pod, each, is_empty, mapping_of, missing, strings, text
+from jobgen.check.admission.fields import PodCheck, each, is_empty, mapping_of, missing, strings, text
 from jobgen.check.admission.names import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -11,7 +11,7 @@ from jobgen.check.admission.names import (
     is_ip,
     is_search_domain,
 )
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _DNS = "invalid-dns-config"
 _HOST = "invalid-host-name"
@@ -33,7 +33,7 @@ host_aliases = each(
 )
 
 
-def _servers(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _servers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(value, list):
         if len(value) > _MAX_SERVERS:
             pod.report(_DNS, f"there are `{len(value)}` nameservers; a pod takes {_MAX_SERVERS}", key)
@@ -41,7 +41,7 @@ def _servers(key: str, value: Data, owner: Data, pod: Pod) -> None:
             _nameserver(key, item, value, pod)
 
 
-def _searches(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _searches(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if not isinstance(value, list):
         return
     length = len(" ".join(found for found, _ in strings(value)))
@@ -57,9 +57,9 @@ def _searches(key: str, value: Data, owner: Data, pod: Pod) -> None:
 dns_config = mapping_of({"nameservers": _servers, "searches": _searches, "options": each(mapping_of({}, "name"))})
 
 
-def dns_policy(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def dns_policy(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A policy of `None` leaves it all to the configuration."""
-    if bare(value) != "None":
+    if value_of(value) != "None":
         return
     config = pod.spec.get("dnsConfig")
     if not isinstance(config, dict):
@@ -68,9 +68,9 @@ def dns_policy(key: str, value: Data, owner: Data, pod: Pod) -> None:
         missing("`dnsPolicy: None`", config, "nameservers", value, pod)
 
 
-def hostname_override(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def hostname_override(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A host name of the pod's own, instead of those that Kubernetes makes."""
-    found = bare(value)
+    found = value_of(value)
     if type(found) is not str:
         return
     _host_domain(key, value, owner, pod)

@@ -16,7 +16,7 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.model.data import Data, Problem, bare
+from jobgen.model.data import Data, Problem, value_of
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 
@@ -57,7 +57,7 @@ def _names(metadata: dict[str, Data]) -> Iterator[Problem]:
 def _pairs(mapping: Data) -> Iterator[tuple[str, Data]]:
     """Entries whose values are strings; the schema speaks of the others."""
     if isinstance(mapping, dict):
-        yield from ((name, value) for name, value in mapping.items() if isinstance(bare(value), str))
+        yield from ((name, value) for name, value in mapping.items() if isinstance(value_of(value), str))
 
 
 def _problem(rule: str, message: str, node: Data) -> Problem:

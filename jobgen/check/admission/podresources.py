@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.admission.fields import Pod, is_set, string
+from jobgen.check.admission.fields import PodCheck, is_set, string
 from jobgen.check.admission.resources import requirements
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _RULE = "inconsistent-pod-resources"
 _Amounts = dict[str, int]
 
 
-def pod_resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def pod_resources(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The requests and limits of the pod."""
     if not isinstance(value, dict):
         return
@@ -33,33 +33,33 @@ def _fields(value: dict[str, Data], side: str) -> Iterator[tuple[str, Data]]:
     return iter(amounts.items() if isinstance(amounts, dict) else ())
 
 
-def _supported(name: str, pod: Pod) -> None:
+def _supported(name: str, pod: PodCheck) -> None:
     if name not in ("cpu", "memory") and not name.startswith("hugepages-"):
         pod.report("unknown-resource", f"`{name}` cannot be given to a whole pod, only to its containers", name)
 
 
-def _limit(name: str, node: Data, pod: Pod) -> None:
+def _limit(name: str, node: Data, pod: PodCheck) -> None:
     allowed = amount(node)
     for container in pod.containers("containers"):
         own = _asked(container, ("limits",)).get(name, 0)
         if allowed is not None and own > allowed:
-            message = f"`{name}` of the pod is limited to `{bare(node)}`, less than its container's own limit"
+            message = f"`{name}` of the pod is limited to `{value_of(node)}`, less than its container's own limit"
             pod.report(_RULE, message, node)
     # What the pod does not request itself, its containers request together.
     own_request = name in dict(_fields(pod.spec["resources"], "requests"))
     if allowed is not None and not own_request and _total(name, pod) > allowed:
-        message = f"`{name}` of the pod is limited to `{bare(node)}`, less than its containers request together"
+        message = f"`{name}` of the pod is limited to `{value_of(node)}`, less than its containers request together"
         pod.report(_RULE, message, node)
 
 
-def _request(name: str, node: Data, pod: Pod) -> None:
+def _request(name: str, node: Data, pod: PodCheck) -> None:
     wanted = amount(node)
     if wanted is not None and _total(name, pod) > wanted:
-        message = f"`{name}` of the pod requests `{bare(node)}`, less than its containers together"
+        message = f"`{name}` of the pod requests `{value_of(node)}`, less than its containers together"
         pod.report(_RULE, message, node)
 
 
-def _total(name: str, pod: Pod) -> int:
+def _total(name: str, pod: PodCheck) -> int:
     """What the containers ask for together, or the neediest of those that run before them."""
     sides = ("limits", "requests")
     total = sum(_asked(container, sides).get(name, 0) for container in pod.containers("containers"))

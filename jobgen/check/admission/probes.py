@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Check,
-    Pod,
+    PodCheck,
     Table,
     each,
     is_set,
@@ -17,7 +17,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import is_header
 from jobgen.check.admission.ports import port_number, port_of_handler
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _RULE = "invalid-probe"
 _DEFAULT_GRACE = 30
@@ -28,12 +28,12 @@ _once = number(1, 1, zero=True)
 _header = mapping_of({"name": text(_RULE, "the name of a header", is_header, "use letters, digits and `-`")}, "name")
 
 
-def _sleep(key: str, value: Data, owner: Data, pod: Pod) -> None:
-    grace = bare(pod.spec.get("terminationGracePeriodSeconds"))
+def _sleep(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    grace = value_of(pod.spec.get("terminationGracePeriodSeconds"))
     # A negative period counts as one second.
     grace = _DEFAULT_GRACE if grace is None else 1 if type(grace) is int and grace < 0 else grace
     node = value.get("seconds") if isinstance(value, dict) else None
-    seconds = bare(node)
+    seconds = value_of(node)
     if type(seconds) is int and type(grace) is int and not 0 <= seconds <= grace:
         message = (
             f"`sleep` lasts `{seconds}` seconds; it must end within the {grace} of `terminationGracePeriodSeconds`"
@@ -50,7 +50,7 @@ _PROBE_HANDLERS: Table = {"exec": _EXEC, "httpGet": _HTTP, "tcpSocket": _TCP, "g
 _HOOK_HANDLERS: Table = {"exec": _EXEC, "httpGet": _HTTP, "tcpSocket": _TCP, "sleep": _sleep}
 
 
-def _handler(key: str, value: dict[str, Data], handlers: Table, pod: Pod) -> None:
+def _handler(key: str, value: dict[str, Data], handlers: Table, pod: PodCheck) -> None:
     given = written(value, handlers)
     if not given:
         listed = ", ".join(f"`{name}`" for name in handlers)
@@ -60,7 +60,7 @@ def _handler(key: str, value: dict[str, Data], handlers: Table, pod: Pod) -> Non
         pod.report("invalid-probe", f"`{key}` has {len(given)} handlers, {listed}; keep one of them", given[-1])
 
 
-def _hook(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _hook(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(value, dict):
         judge(value, _HOOK_HANDLERS, pod)
         _handler(key, value, _HOOK_HANDLERS, pod)
@@ -72,7 +72,7 @@ lifecycle = mapping_of({"postStart": _hook, "preStop": _hook})
 def _probe(table: Table) -> Check:
     fields = {**_PROBE_HANDLERS, **_PROBE, **table}
 
-    def check(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         if isinstance(value, dict):
             judge(value, fields, pod)
             _handler(key, value, _PROBE_HANDLERS, pod)
@@ -80,7 +80,7 @@ def _probe(table: Table) -> Check:
     return check
 
 
-def _no_grace(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _no_grace(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if is_set(value):
         pod.report(_RULE, f"`{key}` has no meaning for a readiness probe; delete it", key)
 
@@ -101,7 +101,7 @@ PROBES: Table = {
 }
 
 
-def forbidden(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def forbidden(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """What an init container that ends by itself cannot have."""
     if is_set(value):
         message = f"an init container has no `{key}`; it is for containers that stay, with `restartPolicy: Always`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import Pod, string
+from jobgen.check.admission.fields import PodCheck, string
 from jobgen.check.admission.names import climbs
 from jobgen.model.data import Data
 
@@ -14,7 +14,7 @@ _WORDS = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined":
 _CONTAINERS = ("containers", "initContainers")
 
 
-def profile(name: str, found: str, node: Data, pod: Pod) -> None:
+def profile(name: str, found: str, node: Data, pod: PodCheck) -> None:
     """An annotation that may name a profile, for the pod or for one of its containers."""
     if name == _SECCOMP_POD:
         _seccomp(name, found, node, pod)
@@ -27,19 +27,19 @@ def profile(name: str, found: str, node: Data, pod: Pod) -> None:
         _apparmor(name, found, node, pod)
 
 
-def refuse(name: str, found: str, wanted: str, node: Data, pod: Pod) -> None:
+def refuse(name: str, found: str, wanted: str, node: Data, pod: PodCheck) -> None:
     """Report the value of an annotation that Kubernetes itself reads."""
     pod.report("invalid-annotation", f"`{name}` is `{found}`; it must be {wanted}", node)
 
 
-def _seccomp(name: str, found: str, node: Data, pod: Pod) -> None:
+def _seccomp(name: str, found: str, node: Data, pod: PodCheck) -> None:
     path = found.removeprefix(_LOCAL)
     local = found.startswith(_LOCAL) and not path.startswith("/") and not climbs(path)
     if found not in ("runtime/default", "docker/default", "unconfined") and not local:
         refuse(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", node, pod)
 
 
-def _apparmor(name: str, found: str, node: Data, pod: Pod) -> None:
+def _apparmor(name: str, found: str, node: Data, pod: PodCheck) -> None:
     own = _container(name.removeprefix(_APPARMOR), pod)
     if not own:
         pod.report("invalid-annotation", f"`{name}` names no container of the pod", name)
@@ -50,13 +50,13 @@ def _apparmor(name: str, found: str, node: Data, pod: Pod) -> None:
         _agrees(name, found, node, field, pod)
 
 
-def _system(pod: Pod) -> str:
+def _system(pod: PodCheck) -> str:
     """The system that the pod is for, if it says."""
     system = pod.spec.get("os")
     return string(system.get("name")) if isinstance(system, dict) else ""
 
 
-def _agrees(name: str, found: str, node: Data, field: dict[str, Data], pod: Pod) -> None:
+def _agrees(name: str, found: str, node: Data, field: dict[str, Data], pod: PodCheck) -> None:
     """Where there is a field too, it must say the same."""
     kind = string(field.get("type"))
     words = _WORDS.get(kind, (f"{_LOCAL}{string(field.get('localhostProfile'))}",))
@@ -72,5 +72,5 @@ def _field(owner: dict[str, Data], name: str) -> dict[str, Data]:
     return field if isinstance(field, dict) else {}
 
 
-def _container(name: str, pod: Pod) -> dict[str, Data]:
+def _container(name: str, pod: PodCheck) -> dict[str, Data]:
     return next((one for one in pod.containers(*_CONTAINERS) if string(one.get("name")) == name), {})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 
-from jobgen.check.admission.fields import Pod, is_set, mappings, missing, string
+from jobgen.check.admission.fields import PodCheck, is_set, mappings, missing, string
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_label_key
 from jobgen.model.amounts import amount
-from jobgen.model.data import Change, Data, bare
-from jobgen.model.suggest import added, as_quantity, nearest, renamed
+from jobgen.model.data import Data, FixStep, value_of
+from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _HUGEPAGES = "hugepages-"
@@ -45,14 +45,14 @@ def sort_of(name: str) -> Sort:
     return _DEVICE if fits else _UNKNOWN
 
 
-def resources(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def resources(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The requests, limits and claims of one container."""
     requirements(key, value, owner, pod)
     if isinstance(value, dict) and "claims" in value:
         claims(value["claims"], key, pod)
 
 
-def requirements(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def requirements(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Requests and limits, each and against each other."""
     if not isinstance(value, dict):
         return
@@ -66,25 +66,25 @@ def requirements(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
 
 
-def overhead(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def overhead(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """What the pod costs beside its containers."""
     if isinstance(value, dict) and _amounts(value, pod) and not value.keys() & {"cpu", "memory"}:
         pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
 
 
-def quantity(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def quantity(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A quantity of something, which cannot be negative."""
-    found = bare(value)
+    found = value_of(value)
     milli = amount(value)
     if milli is None:
         if type(found) is str:
             message = f"`{key}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
-            pod.report("invalid-quantity", message, value, as_quantity(value))
+            pod.report("invalid-quantity", message, value, suggest_quantity(value))
     elif milli < 0:
         pod.report("negative-quantity", f"`{key}` is `{found}`, which is less than nothing", value)
 
 
-def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
+def _amounts(amounts: dict[str, Data], pod: PodCheck) -> bool:
     """Check one side; whether it has huge pages."""
     huge = False
     for name, value in amounts.items():
@@ -97,7 +97,7 @@ def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
         if sort is _UNKNOWN:
             _unknown(name, amounts, pod)
         elif sort is _DEVICE and milli is not None and milli % 1000:
-            message = f"`{name}` is `{bare(value)}`; it is counted in whole ones"
+            message = f"`{name}` is `{value_of(value)}`; it is counted in whole ones"
             pod.report("fractional-device", message, value)
         elif sort is _PAGED:
             huge = True
@@ -105,22 +105,22 @@ def _amounts(amounts: dict[str, Data], pod: Pod) -> bool:
     return huge
 
 
-def _unknown(name: str, amounts: dict[str, Data], pod: Pod) -> None:
+def _unknown(name: str, amounts: dict[str, Data], pod: PodCheck) -> None:
     known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
-    message = f"`{name}` is not a resource of containers{nearest(name, known)}"
-    pod.report("unknown-resource", message, name, renamed(name, known, amounts))
+    message = f"`{name}` is not a resource of containers{did_you_mean(name, known)}"
+    pod.report("unknown-resource", message, name, suggest_rename(name, known, amounts))
 
 
-def _pages(name: str, value: Data, milli: int | None, pod: Pod) -> None:
+def _pages(name: str, value: Data, milli: int | None, pod: PodCheck) -> None:
     size = amount(name[len(_HUGEPAGES) :])
     if size is None or size <= 0 or size % 1000:
         pod.report("invalid-hugepages", f"`{name}` does not name a size of pages like `hugepages-2Mi`", name)
     # A part of a byte counts as one.
     elif milli is not None and (-(-milli // 1000)) % (size // 1000):
-        pod.report("invalid-hugepages", f"`{name}` is `{bare(value)}`, which is not a whole number of pages", value)
+        pod.report("invalid-hugepages", f"`{name}` is `{value_of(value)}`, which is not a whole number of pages", value)
 
 
-def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: Pod) -> None:
+def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: PodCheck) -> None:
     sort = sort_of(name)
     shared = sort is _SHARED
     if sort is _UNKNOWN or not is_set(asked):
@@ -130,9 +130,9 @@ def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: P
             message = f"`{name}` is requested without a limit; it cannot be overcommitted, so set the same limit"
             limits = owner.get("limits")
             same = (
-                added(name, asked, limits)
+                suggest_entry(name, asked, limits)
                 if isinstance(limits, dict) and limits
-                else added("limits", {name: asked}, owner)
+                else suggest_entry("limits", {name: asked}, owner)
             )
             pod.report("missing-resource-limit", message, name, (same, True))
         return
@@ -140,18 +140,18 @@ def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: P
     if wanted is None or allowed is None or wanted == allowed:
         return
     if not shared:
-        message = f"`{name}` requests `{bare(asked)}` and is limited to `{bare(limit)}`; they must be equal"
+        message = f"`{name}` requests `{value_of(asked)}` and is limited to `{value_of(limit)}`; they must be equal"
         if sort is _PAGED:
             pod.report("invalid-hugepages", message, asked)
         else:
             # No pod of the job runs today, so nothing that runs is changed.
-            pod.report("gpu-request-limit-mismatch", message, asked, ((Change("set", asked, limit),), True))
+            pod.report("gpu-request-limit-mismatch", message, asked, ((FixStep("set", asked, limit),), True))
     elif wanted > allowed:
-        message = f"`{name}` requests `{bare(asked)}`, more than its limit of `{bare(limit)}`"
-        pod.report("request-exceeds-limit", message, asked, ((Change("set", asked, limit),), False))
+        message = f"`{name}` requests `{value_of(asked)}`, more than its limit of `{value_of(limit)}`"
+        pod.report("request-exceeds-limit", message, asked, ((FixStep("set", asked, limit),), False))
 
 
-def claims(value: Data, around: str, pod: Pod) -> None:
+def claims(value: Data, around: str, pod: PodCheck) -> None:
     """The claims of the pod that a container uses."""
     known = {string(claim.get("name")) for claim in mappings(pod.spec.get("resourceClaims"))} - {""}
     seen: set[tuple[str, str]] = set()
@@ -161,7 +161,7 @@ def claims(value: Data, around: str, pod: Pod) -> None:
             missing("a claim", claim, "name", around, pod)
             continue
         if name not in known:
-            message = f"`resourceClaims` of the pod has no `{name}`{nearest(name, sorted(known))}"
+            message = f"`resourceClaims` of the pod has no `{name}`{did_you_mean(name, sorted(known))}"
             pod.report("invalid-resource-claim", message, claim["name"])
         if request and not is_dns_label(request):
             pod.report("invalid-resource-claim", f"`{request}` is not a request's name; {DNS_LABEL}", claim["request"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
-    Pod,
+    PodCheck,
     Table,
     both,
     each,
@@ -21,7 +21,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import DNS_LABEL, LABEL_KEY, is_dns_label, is_label_key
 from jobgen.check.admission.selectors import label_selector, match_label_keys, preferred_term, required_term
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _RULE = "invalid-topology-spread"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -35,13 +35,13 @@ _inclusion = word("Honor", "Ignore")
 _gate = text("invalid-gate", "the name of a gate", is_label_key, LABEL_KEY)
 
 
-def _weighed(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _weighed(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     """A preference has a weight."""
     if isinstance(item, dict) and not is_set(item.get("weight")):
         missing("a preference", item, "weight", key, pod)
 
 
-def _pod_term(key: str, term: Data, owner: Data, pod: Pod) -> None:
+def _pod_term(key: str, term: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(term, dict):
         judge(term, _POD_TERM, pod)
         match_label_keys(term, pod)
@@ -69,7 +69,7 @@ _NODE_AFFINITY = mapping_of(
 affinity = mapping_of({"nodeAffinity": _NODE_AFFINITY, "podAffinity": _POD_AFFINITY, "podAntiAffinity": _POD_AFFINITY})
 
 
-def spread(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def spread(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Topology spread constraints, each for another pair of key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in mappings(value):
@@ -96,7 +96,7 @@ _SPREAD: Table = {
 }
 
 
-def scheduling_gates(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def scheduling_gates(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Gates that keep a pod from being scheduled; a node chosen already makes them void."""
     names: set[str] = set()
     for gate in mappings(value):
@@ -107,7 +107,7 @@ def scheduling_gates(key: str, value: Data, owner: Data, pod: Pod) -> None:
             pod.report("invalid-gate", f"`{name}` names two gates", gate["name"])
         names.add(name)
     if not is_empty(value) and string(pod.spec.get("nodeName")):
-        message = f"`nodeName` is `{bare(pod.spec['nodeName'])}`; a pod with `schedulingGates` cannot have a node"
+        message = f"`nodeName` is `{value_of(pod.spec['nodeName'])}`; a pod with `schedulingGates` cannot have a node"
         pod.report("invalid-gate", message, pod.spec["nodeName"])
 
 

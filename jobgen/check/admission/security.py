@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
-    Pod,
+    PodCheck,
     Table,
     each,
     is_set,
@@ -19,7 +19,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.mounts import inner_path
 from jobgen.check.admission.names import is_sysctl
 from jobgen.check.admission.windows import windows_options
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _PROFILES = ("RuntimeDefault", "Unconfined", "Localhost")
 _CONFLICT = "conflicting-security-context"
@@ -31,7 +31,7 @@ _IPC_SYSCTLS = frozenset(
 _identity = number(0, 2**31 - 1)
 
 
-def _profile_type(key: str, value: dict[str, Data], pod: Pod) -> str:
+def _profile_type(key: str, value: dict[str, Data], pod: PodCheck) -> str:
     """What kind of profile this is, and whether a path belongs to it."""
     kind = string(value.get("type"))
     path = value.get("localhostProfile")
@@ -46,15 +46,15 @@ def _profile_type(key: str, value: dict[str, Data], pod: Pod) -> str:
     return kind
 
 
-def _seccomp(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _seccomp(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(value, dict) and _profile_type(key, value, pod) == "Localhost":
         inner_path("localhostProfile", value.get("localhostProfile"), value, pod)
 
 
-def _apparmor(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _apparmor(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if not isinstance(value, dict) or _profile_type(key, value, pod) != "Localhost":
         return
-    path = bare(value.get("localhostProfile"))
+    path = value_of(value.get("localhostProfile"))
     if type(path) is str:
         if path == "":
             missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
@@ -64,7 +64,7 @@ def _apparmor(key: str, value: Data, owner: Data, pod: Pod) -> None:
             pod.report(_PROFILE, "`localhostProfile` is longer than 4095 characters", value["localhostProfile"])
 
 
-def _sysctls(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _sysctls(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     names: set[str] = set()
     for item in mappings(value):
         name = string(item.get("name"))
@@ -80,7 +80,7 @@ def _sysctls(key: str, value: Data, owner: Data, pod: Pod) -> None:
         names.add(name)
 
 
-def _host_sysctl(name: str, node: Data, pod: Pod) -> None:
+def _host_sysctl(name: str, node: Data, pod: PodCheck) -> None:
     """A pod in a namespace of the host cannot set that namespace's parameters."""
     # The first separator decides which of the two is meant as one.
     slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
@@ -93,17 +93,17 @@ def _host_sysctl(name: str, node: Data, pod: Pod) -> None:
             pod.report("invalid-sysctl", f"`{name}` cannot be set with `{flag}`: it is the host's", node)
 
 
-def _proc_mount(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _proc_mount(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     word("Default", "Unmasked")(key, value, owner, pod)
-    if bare(value) == "Unmasked" and bare(pod.spec.get("hostUsers")) is not False:
+    if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
         pod.report(_CONFLICT, "`procMount: Unmasked` needs `hostUsers: false` of the pod", value)
 
 
-def _escalation(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _escalation(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """`allowPrivilegeEscalation: false` beside what is an escalation."""
-    if bare(value) is not False:
+    if value_of(value) is not False:
         return
-    if bare(owner.get("privileged")) is True:
+    if value_of(owner.get("privileged")) is True:
         pod.report(_CONFLICT, "`allowPrivilegeEscalation` is false, and `privileged` true", value)
     capabilities = owner.get("capabilities")
     for name, node in strings(capabilities.get("add") if isinstance(capabilities, dict) else None):
@@ -131,27 +131,27 @@ _POD: Table = {
 }
 
 
-def container_security(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def container_security(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The security context of one container."""
     if isinstance(value, dict):
         judge(value, _CONTAINER, pod)
 
 
-def pod_security(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def pod_security(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """The security context of the pod."""
     if isinstance(value, dict):
         judge(value, _POD, pod)
 
 
-def share_process_namespace(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def share_process_namespace(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """One process namespace for all containers cannot be the host's too."""
-    if bare(value) is True and pod.says("hostPID"):
+    if value_of(value) is True and pod.says("hostPID"):
         pod.report(_CONFLICT, "`shareProcessNamespace` and `hostPID` are both true", value)
 
 
-def host_users(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def host_users(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A pod with users of its own shares no other namespace with the host."""
-    if bare(value) is not False:
+    if value_of(value) is not False:
         return
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.says(flag):

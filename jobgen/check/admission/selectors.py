@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
-    Pod,
+    PodCheck,
     Table,
     each,
     is_empty,
@@ -23,7 +23,7 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 _RULE = "invalid-selector"
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -35,7 +35,7 @@ _COUNTS = {"In": _SOME, "NotIn": _SOME, "Exists": range(1), "DoesNotExist": rang
 _WANTED = {_ONE: "one value", _SOME: "at least one value", range(1): "no values"}
 
 
-def _requirement(key: str, item: Data, owner: Data, pod: Pod, operators: tuple[str, ...]) -> None:
+def _requirement(key: str, item: Data, owner: Data, pod: PodCheck, operators: tuple[str, ...]) -> None:
     """An operator that is known, with as many values as it takes."""
     operator = string(item.get("operator"))
     values = item.get("values")
@@ -51,7 +51,7 @@ def _requirement(key: str, item: Data, owner: Data, pod: Pod, operators: tuple[s
         pod.report(_RULE, f"`{operator}` takes {_WANTED[wanted]}, and there are {count}", item.get("operator"))
 
 
-def _label_key(item: dict[str, Data], around: str, pod: Pod) -> None:
+def _label_key(item: dict[str, Data], around: str, pod: PodCheck) -> None:
     found = string(item.get("key"))
     if is_empty(item.get("key")):
         missing("a selector", item, "key", around, pod)
@@ -59,36 +59,36 @@ def _label_key(item: dict[str, Data], around: str, pod: Pod) -> None:
         pod.report("invalid-label", f"`{found}` is not a label's key; {LABEL_KEY}", item["key"])
 
 
-def _label_values(item: dict[str, Data], pod: Pod) -> None:
+def _label_values(item: dict[str, Data], pod: PodCheck) -> None:
     for found, node in strings(item.get("values")):
         if not is_label_value(found):
             pod.report("invalid-label", f"`{found}` is not a label's value; {LABEL_VALUE}", node)
 
 
-def _pods(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _pods(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(item, dict):
         _requirement(key, item, owner, pod, _LABEL_OPERATORS)
         _label_key(item, key, pod)
         _label_values(item, pod)
 
 
-def _nodes(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _nodes(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(item, dict):
         _requirement(key, item, owner, pod, _NODE_OPERATORS)
         _label_key(item, key, pod)
 
 
-def _required_nodes(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _required_nodes(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     if isinstance(item, dict):
         _nodes(key, item, owner, pod)
         _label_values(item, pod)
 
 
-def _node_fields(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _node_fields(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     if not isinstance(item, dict):
         return
     _requirement(key, item, owner, pod, _FIELD_OPERATORS)
-    field = bare(item.get("key"))
+    field = value_of(item.get("key"))
     if field != "metadata.name":
         pod.report(_RULE, f"`{field}` is not a field to select nodes by; `metadata.name` is", item.get("key") or item)
         return
@@ -105,7 +105,7 @@ required_term = mapping_of({"matchExpressions": each(_required_nodes), "matchFie
 preferred_term = mapping_of({"matchExpressions": each(_nodes), "matchFields": each(_node_fields)})
 
 
-def match_label_keys(term: dict[str, Data], pod: Pod) -> None:
+def match_label_keys(term: dict[str, Data], pod: PodCheck) -> None:
     """Keys whose values are taken from the pod's own labels, beside a selector."""
     selector = term.get("labelSelector")
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
@@ -121,7 +121,7 @@ def match_label_keys(term: dict[str, Data], pod: Pod) -> None:
         _overlaps(term, selector, pod)
 
 
-def _overlaps(term: dict[str, Data], selector: dict[str, Data], pod: Pod) -> None:
+def _overlaps(term: dict[str, Data], selector: dict[str, Data], pod: PodCheck) -> None:
     own = pod.metadata.get("labels")
     by_label = selector.get("matchLabels")
     others = {found for found, _ in strings(term.get("mismatchLabelKeys"))}

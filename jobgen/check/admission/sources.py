@@ -8,7 +8,7 @@ from jobgen.check.admission.claims import ephemeral
 from jobgen.check.admission.environment import file_field_ref, file_resource_ref
 from jobgen.check.admission.fields import (
     Check,
-    Pod,
+    PodCheck,
     Table,
     both,
     each,
@@ -26,12 +26,12 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.mounts import file_path, inner_path
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, climbs, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.resources import quantity
-from jobgen.model.data import Data, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, value_of
+from jobgen.model.lazy_re import lazy_pattern
 
 _RULE = "invalid-volume-source"
-_IQN = pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
-_OTHER_IQN = pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
+_IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
+_OTHER_IQN = lazy_pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
 _PULL_POLICIES = ("", "Always", "IfNotPresent", "Never")
 _HOST_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
 
@@ -48,25 +48,25 @@ _iqn = text(
 _named_secret = mapping_of({}, "name")
 
 
-def _host_path(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _host_path(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     if climbs(string(value)):
-        pod.report("invalid-volume-path", f"`{key}` is `{bare(value)}`; it must not have `..` in it", value)
+        pod.report("invalid-volume-path", f"`{key}` is `{value_of(value)}`; it must not have `..` in it", value)
 
 
-def _absolute(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _absolute(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     path = string(value)
     if path and not path.startswith("/"):
         pod.report("invalid-volume-path", f"`{key}` is `{path}`; it must be an absolute path", value)
 
 
-def _file(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _file(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     """A key of a ConfigMap or a Secret as a file."""
     if isinstance(item, dict):
         _FILE(key, item, owner, pod)
         require("an item", item, ("key", "path"), key, pod)
 
 
-def _downward_file(key: str, item: Data, owner: Data, pod: Pod) -> None:
+def _downward_file(key: str, item: Data, owner: Data, pod: PodCheck) -> None:
     """A field of the pod as a file."""
     if not isinstance(item, dict):
         return
@@ -86,15 +86,15 @@ _FILES: Table = {"items": each(_file), "defaultMode": _mode}
 _DOWNWARD: Table = {"items": each(_downward_file), "defaultMode": _mode}
 
 
-def _flex_options(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _flex_options(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     for option in value if isinstance(value, dict) else ():
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             pod.report(_RULE, f"option `{option}` is in a domain of Kubernetes' own", option)
 
 
-def _iscsi(key: str, value: Data, owner: Data, pod: Pod) -> None:
-    chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if bare(value.get(name)) is True]
+def _iscsi(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
         pod.report(_RULE, f"`{chap[0]}` needs a `secretRef`", value[chap[0]])
     place = f"{string(owner.get('name'))}:{string(value.get('targetPortal'))}"
@@ -103,7 +103,7 @@ def _iscsi(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report(_RULE, message, owner.get("name") or key)
 
 
-def _fc(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _fc(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
     if targets == wwids:
         pod.report(_RULE, "`fc` needs `targetWWNs` or `wwids`, and only one of them", key)
@@ -112,7 +112,7 @@ def _fc(key: str, value: Data, owner: Data, pod: Pod) -> None:
         _byte("lun", value.get("lun"), value, pod)
 
 
-def _flocker(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _flocker(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     name, uuid = string(value.get("datasetName")), string(value.get("datasetUUID"))
     if bool(name) == bool(uuid):
         pod.report(_RULE, "`flocker` needs `datasetName` or `datasetUUID`, and only one of them", key)
@@ -120,7 +120,7 @@ def _flocker(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report(_RULE, f"`datasetName` is `{name}`; it must not have `/` in it", value["datasetName"])
 
 
-def _quobyte(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _quobyte(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     registry, tenant = string(value.get("registry")), string(value.get("tenant"))
     if registry and len(tenant) > 64:
         pod.report(_RULE, "`tenant` is longer than 64 characters", value["tenant"])
@@ -129,7 +129,7 @@ def _quobyte(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report(_RULE, message, value["registry"])
 
 
-def _azure_disk(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _azure_disk(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     # The kind left out is `Shared`, a blob.
     begin = "/subscriptions/" if string(value.get("kind")) == "Managed" else "https://"
     uri = string(value.get("diskURI"))
@@ -137,13 +137,13 @@ def _azure_disk(key: str, value: Data, owner: Data, pod: Pod) -> None:
         pod.report(_RULE, f"`diskURI` is `{uri}`; for this kind of disk it begins with `{begin}`", value["diskURI"])
 
 
-def _driver(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _driver(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     name = string(value)
     if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
         pod.report(_RULE, f"`{name}` is not the name of a driver; use at most 63 characters of a domain's", value)
 
 
-def _projected(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def _projected(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """Files from several sources must not be in each other's way."""
     paths: set[str] = set()
     for source in mappings(value.get("sources")):
@@ -171,7 +171,7 @@ def _source(table: Table, *needed: str, also: Check | None = None) -> Check:
     """A check for a source: fields by the table, those it needs, and how they go together."""
     fields = mapping_of(table, *needed)
 
-    def whole(key: str, value: Data, owner: Data, pod: Pod) -> None:
+    def whole(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         if also is not None and isinstance(value, dict):
             also(key, value, owner, pod)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import Pod, is_set, string, unsupported
+from jobgen.check.admission.fields import PodCheck, is_set, string, unsupported
 from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_label_key, is_label_value
 from jobgen.model.data import Data
 
@@ -12,7 +12,7 @@ _OPERATORS = ("Exists", "Equal")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def tolerations(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def tolerations(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A list of tolerations."""
     if isinstance(value, list):
         for item in value:
@@ -20,7 +20,7 @@ def tolerations(key: str, value: Data, owner: Data, pod: Pod) -> None:
                 _toleration(item, key, pod)
 
 
-def _toleration(item: dict[str, Data], around: str, pod: Pod) -> None:
+def _toleration(item: dict[str, Data], around: str, pod: PodCheck) -> None:
     key, operator, effect = string(item.get("key")), string(item.get("operator")), string(item.get("effect"))
     if key:
         if not is_label_key(key):
@@ -39,7 +39,7 @@ def _toleration(item: dict[str, Data], around: str, pod: Pod) -> None:
         pod.report(_RULE, message, item.get("effect") or item["tolerationSeconds"])
 
 
-def _value(operator: str, value: Data, pod: Pod) -> None:
+def _value(operator: str, value: Data, pod: PodCheck) -> None:
     found = string(value)
     if operator == "Exists":
         if found:

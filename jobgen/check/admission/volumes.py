@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import Pod, is_set, missing, string
+from jobgen.check.admission.fields import PodCheck, is_set, missing, string
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.sources import SOURCES
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 
 def named_volumes(value: Data) -> dict[str, dict[str, Data]]:
@@ -13,13 +13,13 @@ def named_volumes(value: Data) -> dict[str, dict[str, Data]]:
     named = {}
     for volume in value if isinstance(value, list) else ():
         if isinstance(volume, dict):
-            name = bare(volume.get("name"))
+            name = value_of(volume.get("name"))
             if type(name) is str:
                 named[name] = volume
     return named
 
 
-def volumes(key: str, value: Data, owner: Data, pod: Pod) -> None:
+def volumes(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """All volumes of the pod."""
     if not isinstance(value, list):
         return
@@ -32,8 +32,8 @@ def volumes(key: str, value: Data, owner: Data, pod: Pod) -> None:
                 _ephemeral(string(volume.get("name")), volume, pod)
 
 
-def _name(volume: dict[str, Data], names: set[str], around: str, pod: Pod) -> None:
-    name = bare(volume.get("name"))
+def _name(volume: dict[str, Data], names: set[str], around: str, pod: PodCheck) -> None:
+    name = value_of(volume.get("name"))
     if name is None or name == "":
         missing("a volume", volume, "name", around, pod)
     elif type(name) is str:
@@ -44,7 +44,7 @@ def _name(volume: dict[str, Data], names: set[str], around: str, pod: Pod) -> No
         names.add(name)
 
 
-def _source(volume: dict[str, Data], pod: Pod) -> None:
+def _source(volume: dict[str, Data], pod: PodCheck) -> None:
     """The volume's source; without one it is an empty directory."""
     first = ""
     for kind, source in volume.items():
@@ -59,7 +59,7 @@ def _source(volume: dict[str, Data], pod: Pod) -> None:
         first = kind
 
 
-def _ephemeral(name: str, volume: dict[str, Data], pod: Pod) -> None:
+def _ephemeral(name: str, volume: dict[str, Data], pod: PodCheck) -> None:
     """The claim that is made for an ephemeral volume is named after the pod and the volume."""
     made = f"{pod.name}-{name}"
     if not pod.name:

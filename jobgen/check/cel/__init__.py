@@ -69,14 +69,14 @@ def compile_cel(
     # Late, because a run without CEL need not pay for it.
     from jobgen.check.cel.functions import TABLE
 
-    key = cache.key_of("cel", text, ",".join(names), returns, ",".join(absent))
-    known = cache.recall(key)
+    key = cache.make_key("cel", text, ",".join(names), returns, ",".join(absent))
+    known = cache.get(key)
     if known is None:
         checked = _checked(text, names, returns, absent)
         if isinstance(checked, Fault):
             return checked
         known = checked
-        cache.keep(key, known)
+        cache.put(key, known)
     return Expression(text, engine.program(known, TABLE))
 
 

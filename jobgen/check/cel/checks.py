@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 from jobgen.check.cel import engine, patterns
 from jobgen.check.cel.growth import grows_too_much
-from jobgen.check.cel.tree import Call, Checked, Const, Entry, Ident, Node, Sequence, Struct, children, walk
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk
 from jobgen.check.cel.values import OFFLINE, Failed, Fault, place
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 _OPTIONAL = "optional_type<"
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
-_STRING = pattern(
+_STRING = lazy_pattern(
     r"[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|//[^\n]*", re.DOTALL
 )
 # The parser writes what they stand on twice, which in a row doubles the tree each time.
-_DOUBLES = pattern(r"\bopt(?:Flat)?Map\b")
+_DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
 _READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
 # Their fields have no types that the API server knows before it runs.
@@ -98,14 +98,14 @@ def _literals(root: Node) -> Iterator[tuple[int, str]]:
     for node in walk(root):
         if not isinstance(node, Call) or not node.args:
             continue
-        pattern = node.args[1 if node.target is None and len(node.args) > 1 else 0]
-        written = pattern.text if isinstance(pattern, Const) else None
+        lazy_pattern = node.args[1 if node.target is None and len(node.args) > 1 else 0]
+        written = lazy_pattern.text if isinstance(lazy_pattern, Const) else None
         if written is None:
             continue
         if node.name in ("matches", "find", "findAll") and (wrong := patterns.fault(written)):
-            yield pattern.id, wrong
+            yield lazy_pattern.id, wrong
         elif node.name in _READERS and isinstance(_read(node.name, written), Failed):
-            yield pattern.id, f"`{written}` is not a {node.name}"
+            yield lazy_pattern.id, f"`{written}` is not a {node.name}"
 
 
 def _read(name: str, written: str) -> object:
@@ -129,5 +129,5 @@ def _unwrapped(node: Node) -> set[int]:
     """Items and entries that are there only if their value is."""
     if isinstance(node, Sequence):
         return {node.items[index].id for index in node.optional}
-    entries: tuple[Entry, ...] = node.entries if isinstance(node, Struct) else ()
+    entries: tuple[MapEntry, ...] = node.entries if isinstance(node, Struct) else ()
     return {entry.value.id for entry in entries if entry.optional}

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobgen.check.cel.signatures import WIDENED, declarations
 from jobgen.check.cel.values import Failed, Fault
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
 """A value of the library's own: a compiled expression, or what variables are bound to."""
@@ -19,16 +19,16 @@ Functions = Mapping[str, Callable[..., Any]]
 PREFIX = "jobgen_"
 """What our functions are called at run time, so that none of them is taken for one of the engine's."""
 
-_FAULT = pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
-_CODE = pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
-_QUOTED = pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
+_FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
+_QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
 _TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
-    (pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
-    (pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
-    (pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
-    (pattern(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
-    (pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
+    (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
+    (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
+    (lazy_pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
+    (lazy_pattern(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
+    (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
 

@@ -6,10 +6,10 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from jobgen.check.cel.values import NO_OVERLOAD, strings, tag_of, tagged, untagged
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 IP, CIDR = "ip", "cidr"
-_BITS = pattern(r"0|[1-9][0-9]{0,2}")
+_BITS = lazy_pattern(r"0|[1-9][0-9]{0,2}")
 _LINK_LOCAL_GROUP = IPv4Network("224.0.0.0/24")
 
 

@@ -7,12 +7,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, tagged, untagged
-from jobgen.model.lazy_re import pattern
-from jobgen.model.quantity import canonical
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import canonical_quantity
 
 TAG = "quantity"
 _LARGEST = 2**63 - 1
-_SPELT = pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
+_SPELT = lazy_pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
 _BINARY = {f"{letter}i": 10 * power for power, letter in enumerate("KMGTPE", 1)}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 # Powers beyond this are nobody's amount, and cost more than they say.
@@ -109,7 +109,7 @@ def _sum(ours: Amount, theirs: Amount) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _is_quantity(text: str) -> bool:
-    return canonical(text) is not None
+    return canonical_quantity(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -118,7 +118,7 @@ def _spelt(text: str) -> bytes:
 
 
 def _parsed(text: str) -> Amount:
-    shown = canonical(text)
+    shown = canonical_quantity(text)
     if shown is None:
         raise ValueError(f"`{text}` is not a quantity")
     written = _SPELT.fullmatch(text)

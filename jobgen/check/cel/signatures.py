@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 _COMPARABLE = "int uint double bool duration timestamp string bytes".split()
 _NUMBERS = "int uint double".split()
@@ -76,8 +76,8 @@ _TEXT = """
     format.named: (string) optional_type<kubernetes.NamedFormat>
     validate: kubernetes.NamedFormat.(string) optional_type<list<string>>
 """
-_OVERLOAD = pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
-_SPLIT = pattern(r", (?![^<]*>)")
+_OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
+_SPLIT = lazy_pattern(r", (?![^<]*>)")
 # Standard functions that Kubernetes knows for more types than the engine does: taken out there, and declared here.
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 

@@ -61,7 +61,7 @@ class Sequence(NamedTuple):
     optional: tuple[int, ...] = ()
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     """An entry of a mapping or message literal."""
 
     id: int
@@ -76,7 +76,7 @@ class Struct(NamedTuple):
 
     id: int
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
 
 
 class Fold(NamedTuple):
@@ -212,10 +212,10 @@ def _node(raw: bytes) -> Node:
     return Fold(number, variable, _node(one(inner, 2)), result_name, start, condition, step, result, second)
 
 
-def _entry(raw: bytes) -> Entry:
+def _entry(raw: bytes) -> MapEntry:
     parts = message(raw)
     key = _node(one(parts, 3)) if 3 in parts else None
-    return Entry(number_of(parts, 1), text_of(parts, 2), key, _node(one(parts, 4)), bool(number_of(parts, 5)))
+    return MapEntry(number_of(parts, 1), text_of(parts, 2), key, _node(one(parts, 4)), bool(number_of(parts, 5)))
 
 
 def _expression(node: Node) -> bytes:
@@ -247,7 +247,7 @@ def _expression(node: Node) -> bytes:
             return head + written(9, inner + second)
 
 
-def _written_entry(entry: Entry) -> bytes:
+def _written_entry(entry: MapEntry) -> bytes:
     key = written(2, entry.field) if entry.key is None else written(3, _expression(entry.key))
     optional = written(5, 1) if entry.optional else b""
     return written(1, entry.id) + key + written(4, _expression(entry.value)) + optional

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from jobgen.check.cel.values import strings, tagged, untagged
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 TAG = "url"
-_SCHEME = pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_ESCAPE = pattern(r"%(?![0-9A-Fa-f]{2})")
-_HOST = pattern(r"[^\s\"<>\\^`{|}%#?/\[\]:]*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\](?::[0-9]*)?")
-_IS_HOST = pattern("//(?!/)")
+_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2})")
+_HOST = lazy_pattern(r"[^\s\"<>\\^`{|}%#?/\[\]:]*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\](?::[0-9]*)?")
+_IS_HOST = lazy_pattern("//(?!/)")
 _PATH_SAFE = "/%!$&'()*+,;=:@-._~[]"
 
 

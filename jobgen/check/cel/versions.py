@@ -6,12 +6,12 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.check.cel.values import NO_OVERLOAD, strings, tagged, untagged
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 TAG = "semver"
 _NUMBER = r"0|[1-9][0-9]*"
 _LABEL = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-_VERSION = pattern(
+_VERSION = lazy_pattern(
     rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_LABEL}(?:\.{_LABEL})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 _LARGEST = 2**64 - 1

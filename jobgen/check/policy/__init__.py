@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from jobgen.check.cel import available
-from jobgen.check.policy.evaluator import Facts, Guard, Policies
-from jobgen.check.policy.params import shelve
+from jobgen.check.policy.evaluator import Facts, Policies, PolicyEvaluator
+from jobgen.check.policy.params import store_params
 from jobgen.check.policy.parse import BINDING, Binding, Policy, is_policy, parse_binding, parse_policy
-from jobgen.model.data import Data, Items, Problem, Severity, bare, plain
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Data, Problem, Severity, TracedList, untraced, value_of
+from jobgen.model.suggest import did_you_mean
 
-__all__ = ["Facts", "Guard", "Policies", "compile_policies"]
+__all__ = ["Facts", "Policies", "PolicyEvaluator", "compile_policies"]
 
 
 def compile_policies(documents: Iterable[Data], proven: Iterable[Data] = ()) -> tuple[Policies, list[Problem]]:
@@ -31,8 +31,8 @@ def compile_policies(documents: Iterable[Data], proven: Iterable[Data] = ()) -> 
     others: list[Data] = []
     for document, is_proven in (*((item, True) for item in proven), *((item, False) for item in own)):
         if not is_policy(document):
-            others.append(plain(document))
-        elif bare(document["kind"]) == BINDING:
+            others.append(untraced(document))
+        elif value_of(document["kind"]) == BINDING:
             binding = parse_binding(document, problems)
             bindings += [(binding, document)] if binding else []
         else:
@@ -43,15 +43,15 @@ def compile_policies(documents: Iterable[Data], proven: Iterable[Data] = ()) -> 
         for policy, _ in policies.values()
         if policy
     ]
-    return Policies(tuple(used), shelve(others)), problems
+    return Policies(tuple(used), store_params(others)), problems
 
 
 def _without_nulls(tree: Data) -> Data:
     """The tree without what is null: the API server takes it for left out."""
     if isinstance(tree, dict):
-        return {key: _without_nulls(value) for key, value in tree.items() if bare(value) is not None}
-    if type(tree) is Items:
-        return Items([_without_nulls(value) for value in tree], tree.mark, tree.layer, tree.under)
+        return {key: _without_nulls(value) for key, value in tree.items() if value_of(value) is not None}
+    if type(tree) is TracedList:
+        return TracedList([_without_nulls(value) for value in tree], tree.location, tree.layer, tree.overridden)
     return [_without_nulls(value) for value in tree] if isinstance(tree, list) else tree
 
 
@@ -61,7 +61,7 @@ def _add_policy(
     """A policy with its document, so that bindings know of it even if it does not compile."""
     metadata = document.get("metadata")
     node = metadata.get("name") if isinstance(metadata, dict) else None
-    name = str(bare(node))
+    name = str(value_of(node))
     if name in policies:
         message = f"there are two policies named `{name}`"
         problems.append(Problem("invalid-policy", message, node, category="policy"))
@@ -80,5 +80,5 @@ def _unbound(
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
     for binding, document in bindings:
         if binding.policy not in policies:
-            message = f"there is no policy `{binding.policy}`{nearest(binding.policy, list(policies))}"
+            message = f"there is no policy `{binding.policy}`{did_you_mean(binding.policy, list(policies))}"
             yield Problem("binding-without-policy", message, document["spec"]["policyName"], category="policy")

@@ -8,32 +8,36 @@ from collections.abc import Mapping
 
 from jobgen.check.cel import Bound, Expression, Failed, Fault, compile_cel
 from jobgen.model.data import Data
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 _STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
-_ASIDE = pattern(rf"[rR]?(?:{_STRING})|//[^\n]*", re.DOTALL)
-_WORD = pattern(r"(?<![\w.])[A-Za-z_]\w*")
-_VARIABLE = pattern(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
-_LOOP = pattern(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$")
-_CHAIN = pattern(rf"(?<![\w.])object((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{_STRING})\s*\])+)", re.DOTALL)
-_STEP = pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({_STRING})\s*\]", re.DOTALL)
+_ASIDE = lazy_pattern(rf"[rR]?(?:{_STRING})|//[^\n]*", re.DOTALL)
+_WORD = lazy_pattern(r"(?<![\w.])[A-Za-z_]\w*")
+_VARIABLE = lazy_pattern(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+_LOOP = lazy_pattern(
+    r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$"
+)
+_CHAIN = lazy_pattern(
+    rf"(?<![\w.])object((?:\s*\.\s*\??[A-Za-z_]\w*(?!\w*\s*\()|\[\s*\??(?:{_STRING})\s*\])+)", re.DOTALL
+)
+_STEP = lazy_pattern(rf"\.\s*\??([A-Za-z_]\w*)|\[\s*\??({_STRING})\s*\]", re.DOTALL)
 _LONGEST = 10_000
 
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables")
 """All that expressions can read; which of it, depends on the policy and on what the expression is for."""
-IDENTIFIER = pattern(r"[A-Za-z_]\w*\Z", re.ASCII)
+IDENTIFIER = lazy_pattern(r"[A-Za-z_]\w*\Z", re.ASCII)
 RESERVED = frozenset(
     """as break const continue else false for function if import in let loop namespace null package return true
     var void while""".split()
 )
 
 
-class Code:
+class PolicyExpression:
     """An expression, and what it reads; it is compiled when it is first run."""
 
     __slots__ = ("_ready", "_returns", "names", "text", "variables", "whole")
 
-    def __init__(self, text: str, variables: Mapping[str, Code | None], returns: str) -> None:
+    def __init__(self, text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> None:
         self.text = text
         self.whole, self.variables = _inlined(text, variables)
         self.names = names_in(self.whole) & frozenset(NAMES)
@@ -69,7 +73,7 @@ def _spoken(text: str) -> str:
     return _ASIDE.sub(lambda aside: " " * len(aside[0]), text)
 
 
-def refusal(text: str, variables: Mapping[str, Code | None], returns: str) -> str:
+def refusal(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
     """Why the API server would refuse an expression, or nothing."""
     for name in _VARIABLE.findall(_spoken(text)):
         if name not in variables:
@@ -84,7 +88,7 @@ def refusal(text: str, variables: Mapping[str, Code | None], returns: str) -> st
     return compiled.message if isinstance(compiled, Fault) else ""
 
 
-def _inlined(text: str, variables: Mapping[str, Code | None]) -> tuple[str, tuple[str, ...]]:
+def _inlined(text: str, variables: Mapping[str, PolicyExpression | None]) -> tuple[str, tuple[str, ...]]:
     """The text with variables in their place where each is read once, so that no value need leave the engine."""
     spoken = _spoken(text)
     found = list(_VARIABLE.finditer(spoken))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Failed, bind
-from jobgen.check.policy.code import Code
+from jobgen.check.policy.code import PolicyExpression
 from jobgen.check.policy.match import Request
 from jobgen.check.policy.parse import Policy, Validation
 from jobgen.model.data import Data
@@ -13,7 +13,7 @@ from jobgen.model.data import Data
 _LONGEST_MESSAGE = 5 * 1024
 
 
-class Scene:
+class EvalContext:
     """The values that a policy's expressions may read; variables are worked out when first needed."""
 
     __slots__ = ("_bound", "_values", "bindings", "policy")
@@ -24,11 +24,11 @@ class Scene:
         self._bound = bound or bind(bindings)
         self._values: dict[str, Data] = {}
 
-    def of(self, tree: Data) -> Scene:
+    def of(self, tree: Data) -> EvalContext:
         """The same scene with another object."""
-        return Scene(self.policy, {**self.bindings, "object": tree})
+        return EvalContext(self.policy, {**self.bindings, "object": tree})
 
-    def run(self, code: Code) -> Data:
+    def run(self, code: PolicyExpression) -> Data:
         """The value of an expression, or how it failed."""
         if not code.variables:
             return code.run(self._bound)
@@ -59,7 +59,7 @@ class Scene:
         return validation.message or f"failed expression: {' '.join(validation.code.text.split())}"
 
 
-class Subject(NamedTuple):
+class AdmissionSubject(NamedTuple):
     """An object that is to be created: as it was made, and as the API server sees it."""
 
     made: Data

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.check.policy.code import NAMES
-from jobgen.check.policy.eval_context import Scene, Subject
+from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.field_mask import Sight, joined, seen
-from jobgen.check.policy.match import Match, Request, plural
-from jobgen.check.policy.params import Missing, Shelf
+from jobgen.check.policy.match import MatchResources, Request, plural
+from jobgen.check.policy.params import Missing, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.policy.place import places
-from jobgen.model.data import Data, Leaf, Problem, Severity, bare, plain
+from jobgen.model.data import Data, Problem, Severity, TracedScalar, untraced, value_of
 
 _WITHOUT_NAMESPACE = frozenset(
     """ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime Namespace PersistentVolume PriorityClass
@@ -39,23 +39,23 @@ class Policies(NamedTuple):
     """The policies of a repository with the bindings that use them, and what they may read."""
 
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
-    shelf: Shelf = Shelf({}, {})
+    param_store: ParamStore = ParamStore({}, {})
 
     def problems(self, made: Data, facts: Facts) -> Iterator[Problem]:
         """What the policies say of one object; whoever has many keeps a Guard."""
-        return Guard(self, facts).problems(made)
+        return PolicyEvaluator(self, facts).problems(made)
 
 
 class _Violation(NamedTuple):
     """A validation that an object does not pass, and the binding's word on how grave that is."""
 
     severity: Severity
-    scene: Scene
+    scene: EvalContext
     validation: Validation | None
     error: str
 
 
-class _Concern(NamedTuple):
+class MatchedPolicy(NamedTuple):
     """A policy that means a kind, and its bindings; which of them mean every object of it."""
 
     policy: Policy
@@ -68,7 +68,7 @@ class _Concern(NamedTuple):
 class _Concerned(NamedTuple):
     """The policies that mean a kind, and one expression that holds if an object passes all the plain ones."""
 
-    policies: tuple[_Concern, ...]
+    policies: tuple[MatchedPolicy, ...]
     together: Expression | None
     sight: Sight | None
     """All that they look at, if they say so and mean every object of the kind."""
@@ -76,7 +76,7 @@ class _Concerned(NamedTuple):
     """What was seen of objects that passed."""
 
 
-class Guard:
+class PolicyEvaluator:
     """The policies at the door of one cluster; which of them mean a kind is looked up once."""
 
     def __init__(self, policies: Policies, facts: Facts) -> None:
@@ -87,39 +87,39 @@ class Guard:
     def problems(self, made: Data) -> Iterator[Problem]:
         """Everything that the policies have against the creation of an object."""
         api_version, kind = made.get("apiVersion"), made.get("kind")
-        key = (str(bare(api_version)), str(bare(kind)))
-        concerned = self._concerned(*key)
-        if not concerned.policies:
+        key = (str(value_of(api_version)), str(value_of(kind)))
+        matched = self._concerned(*key)
+        if not matched.policies:
             return
-        traced = type(kind) is Leaf or type(api_version) is Leaf
-        glimpse = marshal.dumps(seen(made, concerned.sight)) if concerned.sight and not traced else b""
-        if glimpse and glimpse in concerned.fine:
+        traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
+        glimpse = marshal.dumps(seen(made, matched.sight)) if matched.sight and not traced else b""
+        if glimpse and glimpse in matched.fine:
             return
-        found = list(self._found(made, key, concerned, traced=traced))
+        found = list(self._found(made, key, matched, traced=traced))
         if glimpse and not found:
-            if len(concerned.fine) >= _REMEMBERED:
-                concerned.fine.clear()
-            concerned.fine.add(glimpse)
+            if len(matched.fine) >= _REMEMBERED:
+                matched.fine.clear()
+            matched.fine.add(glimpse)
         yield from found
 
-    def looked_at(self, made: Data) -> Data:
+    def fields_read(self, made: Data) -> Data:
         """The part of an object on which the word of the policies depends: all of it, unless they say otherwise."""
-        concerned = self._concerned(str(bare(made.get("apiVersion"))), str(bare(made.get("kind"))))
-        if not concerned.policies:
+        matched = self._concerned(str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind"))))
+        if not matched.policies:
             return None
-        return seen(made, concerned.sight) if concerned.sight else made
+        return seen(made, matched.sight) if matched.sight else made
 
     def sight(self, api_version: str, kind: str) -> Sight | None:
         """All that the policies look at in objects of a kind, if they say so; where none means it, only the kind."""
-        concerned = self._concerned(api_version, kind)
-        return concerned.sight if concerned.policies else {"kind": {}}
+        matched = self._concerned(api_version, kind)
+        return matched.sight if matched.policies else {"kind": {}}
 
-    def _found(self, made: Data, key: tuple[str, str], concerned: _Concerned, *, traced: bool) -> Iterator[Problem]:
+    def _found(self, made: Data, key: tuple[str, str], matched: _Concerned, *, traced: bool) -> Iterator[Problem]:
         subject = self._subject(made, *key, traced=traced)
         # An object is handed to the engine once, for all policies that read nothing else.
         bound = bind(_seen(subject))
-        together = concerned.together is not None and concerned.together(bound) is True
-        for concern in concerned.policies:
+        together = matched.together is not None and matched.together(bound) is True
+        for concern in matched.policies:
             if (together and concern.plain) or _passes(concern.policy, bound):
                 continue
             if concern.takes_all or concern.policy.match.takes(subject.request):
@@ -136,9 +136,9 @@ class Guard:
         group, _, version = api_version.rpartition("/")
         resource = self._resource(group, kind)
         found = tuple(
-            _Concern(
+            MatchedPolicy(
                 policy=policy,
-                bindings=tuple((binding, binding.match == Match()) for binding in bindings),
+                bindings=tuple((binding, binding.match == MatchResources()) for binding in bindings),
                 takes_all=policy.match.takes_all,
                 plain=_is_plain(policy),
             )
@@ -150,9 +150,9 @@ class Guard:
     def _resource(self, group: str, kind: str) -> str:
         return self.facts.plurals.get((group, kind)) or plural(kind)
 
-    def _subject(self, made: Data, api_version: str, kind: str, *, traced: bool) -> Subject:
+    def _subject(self, made: Data, api_version: str, kind: str, *, traced: bool) -> AdmissionSubject:
         group, _, version = api_version.rpartition("/")
-        shown = plain(made) if traced else made
+        shown = untraced(made) if traced else made
         metadata = shown.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
         namespace = "" if kind in _WITHOUT_NAMESPACE else str(metadata.get("namespace") or "default")
@@ -167,11 +167,11 @@ class Guard:
             namespace=namespace,
             name=str(metadata.get("name", "")),
             labels=labels if isinstance(labels, dict) else {},
-            namespace_labels=self.policies.shelf.labels(namespace),
+            namespace_labels=self.policies.param_store.labels(namespace),
         )
-        return Subject(made, shown, request, traced)
+        return AdmissionSubject(made, shown, request, traced)
 
-    def _violations(self, concern: _Concern, subject: Subject, bound: Bound) -> list[_Violation]:
+    def _violations(self, concern: MatchedPolicy, subject: AdmissionSubject, bound: Bound) -> list[_Violation]:
         """What a policy has against an object, the gravest word of its bindings for each validation."""
         found: dict[int, _Violation] = {}
         for binding, takes_all in concern.bindings:
@@ -183,13 +183,13 @@ class Guard:
         return [found[number] for number in sorted(found)]
 
     def _by_binding(
-        self, policy: Policy, binding: Binding, subject: Subject, bound: Bound
+        self, policy: Policy, binding: Binding, subject: AdmissionSubject, bound: Bound
     ) -> Iterator[tuple[int, _Violation]]:
-        params = self.policies.shelf.params_of(policy, binding, subject.request, self.facts.operators)
+        params = self.policies.param_store.params_of(policy, binding, subject.request, self.facts.operators)
         if isinstance(params, Missing):
             # The API server denies such a request, whatever the binding's actions are.
             if not policy.ignores_errors:
-                yield _PARAMS, _Violation(Severity.ERROR, Scene(policy, {}), None, params.message)
+                yield _PARAMS, _Violation(Severity.ERROR, EvalContext(policy, {}), None, params.message)
             return
         for param in params:
             scene = self._scene(policy, subject, param, bound)
@@ -197,7 +197,7 @@ class Guard:
                 if not (error and policy.ignores_errors):
                     yield number, _Violation(binding.severity, scene, validation, error)
 
-    def _scene(self, policy: Policy, subject: Subject, param: Data, bound: Bound) -> Scene:
+    def _scene(self, policy: Policy, subject: AdmissionSubject, param: Data, bound: Bound) -> EvalContext:
         """What a policy's expressions see; what costs something is made where it is read."""
         known = _seen(subject)
         more: dict[str, Data] = {}
@@ -207,14 +207,14 @@ class Guard:
             more["request"] = subject.request.as_data()
         if "namespaceObject" in policy.reads:
             name = subject.request.namespace
-            more["namespaceObject"] = self.policies.shelf.namespace(name) if name else None
-        return Scene(policy, {**known, **more}) if more else Scene(policy, known, bound)
+            more["namespaceObject"] = self.policies.param_store.namespace(name) if name else None
+        return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 
 
-def _sight(concerned: Iterable[_Concern]) -> Sight | None:
+def _sight(matched: Iterable[MatchedPolicy]) -> Sight | None:
     """What policies look at, all together; None if one of them may look anywhere, or at more than the object."""
     sight: Sight = {}
-    for policy, bindings, takes_all, _ in concerned:
+    for policy, bindings, takes_all, _ in matched:
         selects = not takes_all or not all(takes for _, takes in bindings)
         if policy.sight is None or policy.param_kind or selects or not policy.reads <= _OBJECT | {"variables"}:
             return None
@@ -242,7 +242,7 @@ def _as_one(policy: Policy) -> str:
     return f"({unmet}({' && '.join(f'({item.code.whole}{chr(10)})' for item in policy.validations)}))"
 
 
-def _seen(subject: Subject) -> dict[str, Data]:
+def _seen(subject: AdmissionSubject) -> dict[str, Data]:
     return {"object": subject.object, "oldObject": None}
 
 
@@ -257,7 +257,7 @@ def _passes(policy: Policy, bound: Bound) -> bool:
     return all(item.code.names <= _OBJECT and item.code.run(bound) is True for item in policy.validations)
 
 
-def _failures(scene: Scene) -> Iterator[tuple[int, Validation | None, str]]:
+def _failures(scene: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
     """The validations that do not hold, by number; the match conditions, if they cannot be evaluated."""
     policy = scene.policy
     applies = scene.applies() if policy.conditions else True
@@ -273,7 +273,7 @@ def _failures(scene: Scene) -> Iterator[tuple[int, Validation | None, str]]:
             yield number, validation, ""
 
 
-def _told(violation: _Violation, subject: Subject) -> Iterator[Problem]:
+def _told(violation: _Violation, subject: AdmissionSubject) -> Iterator[Problem]:
     """A violation as problems: one for each part of the object that is to blame."""
     severity, scene, validation, error = violation
     name = scene.policy.name
@@ -289,6 +289,6 @@ def _told(violation: _Violation, subject: Subject) -> Iterator[Problem]:
         yield Problem(name, message, node, category="policy", severity=severity)
 
 
-def _name_of(subject: Subject) -> Data:
+def _name_of(subject: AdmissionSubject) -> Data:
     metadata = subject.made.get("metadata")
     return metadata.get("name") if isinstance(metadata, dict) and subject.traced else None

@@ -47,7 +47,7 @@ class Request(NamedTuple):
         }
 
 
-class Rule(NamedTuple):
+class ResourceRule(NamedTuple):
     """A rule for resources."""
 
     groups: frozenset[str]
@@ -95,11 +95,11 @@ class Requirement(NamedTuple):
 Selector = tuple[Requirement, ...]
 
 
-class Match(NamedTuple):
+class MatchResources(NamedTuple):
     """All that a policy or a binding says about what it means; no rules mean everything."""
 
-    rules: tuple[Rule, ...] = ()
-    excluded: tuple[Rule, ...] = ()
+    rules: tuple[ResourceRule, ...] = ()
+    excluded: tuple[ResourceRule, ...] = ()
     namespaces: Selector = ()
     objects: Selector = ()
     exact: bool = False
@@ -125,7 +125,7 @@ class Match(NamedTuple):
             not self.namespaces or self._in_namespace(request)
         )
 
-    def _any(self, rules: tuple[Rule, ...], request: Request) -> bool:
+    def _any(self, rules: tuple[ResourceRule, ...], request: Request) -> bool:
         group, version, resource = request.group, request.version, request.resource
         return any(rule.means(group, version, resource, exact=self.exact) and rule.takes(request) for rule in rules)
 
@@ -140,9 +140,9 @@ class Match(NamedTuple):
         return all(wanted.holds(labels) for wanted in self.namespaces if known is not None or wanted.key == NAME_LABEL)
 
 
-def parse_match(block: Data) -> Match:
+def parse_match(block: Data) -> MatchResources:
     """The match of a plain `matchConstraints` or `matchResources`."""
-    return Match(
+    return MatchResources(
         rules=tuple(map(_rule, block.get("resourceRules") or ())),
         excluded=tuple(map(_rule, block.get("excludeResourceRules") or ())),
         namespaces=parse_selector(block.get("namespaceSelector")),
@@ -162,8 +162,8 @@ def parse_selector(block: Data) -> Selector:
     return (*labels, *expressions)
 
 
-def _rule(block: Data) -> Rule:
-    return Rule(
+def _rule(block: Data) -> ResourceRule:
+    return ResourceRule(
         groups=frozenset(block["apiGroups"]),
         versions=frozenset(block["apiVersions"]),
         operations=frozenset(block["operations"]),

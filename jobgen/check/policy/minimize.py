@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jobgen.model.data import Data, Key, Leaf
+from jobgen.model.data import Data, TracedKey, TracedScalar
 
 Path = tuple[str | int, ...]
 Verdict = Callable[[Data], str | bool]
@@ -53,7 +53,7 @@ def node_at(tree: Data, path: Path) -> Data:
     for step in path:
         leads = next((key for key in tree if key == step), None) if isinstance(tree, dict) else None
         tree = tree[step]
-    return leads if isinstance(leads, Key) and type(tree) is not Leaf else tree
+    return leads if isinstance(leads, TracedKey) and type(tree) is not TracedScalar else tree
 
 
 def _children(tree: Data) -> list[tuple[str | int, Data]]:

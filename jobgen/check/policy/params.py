@@ -19,7 +19,7 @@ class Missing(NamedTuple):
     message: str
 
 
-class Shelf(NamedTuple):
+class ParamStore(NamedTuple):
     """The objects beside the policies: params by apiVersion and kind, namespaces by name."""
 
     params: Mapping[tuple[str, str], tuple[Data, ...]]
@@ -41,12 +41,12 @@ class Shelf(NamedTuple):
         """The labels of a namespace; None if nobody has said them."""
         return self.namespace(name)["metadata"]["labels"] if name in self.namespaces else None
 
-    def plus(self, documents: Iterable[Data]) -> Shelf:
+    def plus(self, documents: Iterable[Data]) -> ParamStore:
         """The shelf with more on it, which is found first."""
-        more = shelve(documents)
+        more = store_params(documents)
         kinds = {**self.params, **more.params}
         params = {kind: (*more.params.get(kind, ()), *self.params.get(kind, ())) for kind in kinds}
-        return Shelf(params, {**self.namespaces, **more.namespaces})
+        return ParamStore(params, {**self.namespaces, **more.namespaces})
 
     def params_of(
         self, policy: Policy, binding: Binding, request: Request, operators: Mapping[str, str]
@@ -69,7 +69,7 @@ class Shelf(NamedTuple):
         return found
 
 
-def shelve(documents: Iterable[Data]) -> Shelf:
+def store_params(documents: Iterable[Data]) -> ParamStore:
     """Plain documents that are no policies, where they can be found."""
     params: dict[tuple[str, str], tuple[Data, ...]] = {}
     namespaces: dict[str, Data] = {}
@@ -78,7 +78,7 @@ def shelve(documents: Iterable[Data]) -> Shelf:
         params[kind] = (*params.get(kind, ()), document)
         if kind == ("v1", "Namespace"):
             namespaces[_name(document)] = document
-    return Shelf(params, namespaces)
+    return ParamStore(params, namespaces)
 
 
 def _with_operators(params: tuple[Data, ...], kind: tuple[str, str], operators: Mapping[str, str]) -> list[Data]:

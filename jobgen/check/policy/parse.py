@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.policy.code import IDENTIFIER, RESERVED, Code, names_in, refusal
+from jobgen.check.policy.code import IDENTIFIER, RESERVED, PolicyExpression, names_in, refusal
 from jobgen.check.policy.field_mask import LOOKS_AT, Sight, sight_of
 from jobgen.check.policy.format import format_faults
-from jobgen.check.policy.match import Match, Selector, parse_match, parse_selector
-from jobgen.model.data import Data, Problem, Severity, bare, plain
+from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
+from jobgen.model.data import Data, Problem, Severity, untraced, value_of
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
@@ -20,18 +20,18 @@ _MOST_CONDITIONS, _MOST_ANNOTATIONS = 64, 20
 class Validation(NamedTuple):
     """What must be true, and what is said where it is not."""
 
-    code: Code
+    code: PolicyExpression
     message: str
-    tells: Code | None
+    tells: PolicyExpression | None
 
 
 class Policy(NamedTuple):
     """A policy, compiled."""
 
     name: str
-    match: Match
-    conditions: tuple[Code, ...]
-    variables: dict[str, Code]
+    match: MatchResources
+    conditions: tuple[PolicyExpression, ...]
+    variables: dict[str, PolicyExpression]
     validations: tuple[Validation, ...]
     ignores_errors: bool
     param_kind: tuple[str, str] | None
@@ -62,14 +62,14 @@ class Binding(NamedTuple):
     name: str
     policy: str
     severity: Severity
-    match: Match
+    match: MatchResources
     params: ParamRef | None
 
 
 def is_policy(document: Data) -> bool:
     """Whether a document is a policy or a binding, in any version that has them."""
-    group, _, version = str(bare(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version.startswith("v1") and bare(document.get("kind")) in (POLICY, BINDING)
+    group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
+    return group == GROUP and version.startswith("v1") and value_of(document.get("kind")) in (POLICY, BINDING)
 
 
 def _refused(message: str, node: Data, rule: str = "invalid-policy") -> Problem:
@@ -92,16 +92,16 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
         _compiled(item, "expression", {}, "bool", _Terms(proven, (*terms.names, "variables")), found)
         for item in spec.get("matchConditions", ())
     ]
-    variables: dict[str, Code | None] = {}
+    variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables", ()):
-        variables[str(bare(item["name"]))] = _compiled(item, "expression", variables, "any", terms, found)
+        variables[str(value_of(item["name"]))] = _compiled(item, "expression", variables, "any", terms, found)
     validations = [_validation(item, variables, terms, found) for item in spec.get("validations", ())]
     for item in spec.get("auditAnnotations", ()):
         _compiled(item, "valueExpression", variables, "any", terms, found)
     problems += found
     if found:
         return None
-    raw = plain(spec)
+    raw = untraced(spec)
     kind = raw.get("paramKind")
     codes = [
         *conditions,
@@ -109,7 +109,7 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
         *(code for item in validations if item for code in (item.code, item.tells)),
     ]
     return Policy(
-        name=str(bare(document["metadata"]["name"])),
+        name=str(value_of(document["metadata"]["name"])),
         match=parse_match(raw["matchConstraints"]),
         conditions=tuple(code for code in conditions if code),
         variables={name: code for name, code in variables.items() if code},
@@ -117,7 +117,7 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
         ignores_errors=raw.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
         reads=frozenset(name for code in codes if code for name in code.names),
-        sight=_sight(plain(document["metadata"])),
+        sight=_sight(untraced(document["metadata"])),
     )
 
 
@@ -128,13 +128,13 @@ def _sight(metadata: Data) -> Sight | None:
 
 
 def _validation(
-    item: Data, variables: dict[str, Code | None], terms: _Terms, found: list[Problem]
+    item: Data, variables: dict[str, PolicyExpression | None], terms: _Terms, found: list[Problem]
 ) -> Validation | None:
     code = _compiled(item, "expression", variables, "bool", terms, found)
     tells = None
-    if str(bare(item.get("messageExpression", ""))).strip():
+    if str(value_of(item.get("messageExpression", ""))).strip():
         tells = _compiled(item, "messageExpression", variables, "string", terms, found)
-    message = str(bare(item.get("message", ""))).strip()
+    message = str(value_of(item.get("message", ""))).strip()
     if "\n" in message or "\r" in message:
         found.append(_refused("`message` must be one line", item["message"]))
     return Validation(code, message, tells) if code else None
@@ -143,13 +143,13 @@ def _validation(
 def _compiled(
     item: Data,
     field: str,
-    variables: dict[str, Code | None],
+    variables: dict[str, PolicyExpression | None],
     returns: str,
     terms: _Terms,
     found: list[Problem],
-) -> Code | None:
+) -> PolicyExpression | None:
     """An expression of a policy; or None with the problem that it has."""
-    text = str(bare(item[field]))
+    text = str(value_of(item[field]))
     names = names_in(text)
     if "authorizer" in names:
         message = "`authorizer` is known to the cluster alone, so the policy is not evaluated here"
@@ -164,7 +164,7 @@ def _compiled(
     if why:
         found.append(_refused(f"`{field}` does not compile: {why}", item[field]))
         return None
-    return Code(text, variables, returns)
+    return PolicyExpression(text, variables, returns)
 
 
 _HIDDEN = {
@@ -190,7 +190,7 @@ def _policy_faults(spec: Data) -> Iterator[Problem]:
     for field, word in (("matchConditions", "match condition"), ("variables", "variable")):
         yield from _repeated([item["name"] for item in spec.get(field, ())], word)
     for item in spec.get("variables", ()):
-        name = str(bare(item["name"]))
+        name = str(value_of(item["name"]))
         if not IDENTIFIER.match(name) or name in RESERVED:
             yield _refused(f"`{name}` cannot be the name of a variable in CEL", item["name"])
     yield from _match_faults(match)
@@ -199,15 +199,15 @@ def _policy_faults(spec: Data) -> Iterator[Problem]:
 def _repeated(names: list[Data], word: str) -> Iterator[Problem]:
     count: Counter[str] = Counter()
     for name in names:
-        count[str(bare(name))] += 1
-        if count[str(bare(name))] == 2:
-            yield _refused(f"there are two {word}s named `{bare(name)}`", name)
+        count[str(value_of(name))] += 1
+        if count[str(value_of(name))] == 2:
+            yield _refused(f"there are two {word}s named `{value_of(name)}`", name)
 
 
 def _match_faults(match: Data) -> Iterator[Problem]:
     for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
         for field in ("apiGroups", "apiVersions", "operations", "resources"):
-            words = [bare(word) for word in rule[field]]
+            words = [value_of(word) for word in rule[field]]
             if not words:
                 yield _refused(f"a rule for resources needs at least one of `{field}`", rule)
             if "*" in words and len(words) > 1 and field != "resources":
@@ -218,7 +218,7 @@ def _match_faults(match: Data) -> Iterator[Problem]:
 
 def _selector_faults(selector: Data) -> Iterator[Problem]:
     for item in selector.get("matchExpressions", ()):
-        operator, values = bare(item["operator"]), item.get("values", ())
+        operator, values = value_of(item["operator"]), item.get("values", ())
         if operator in ("In", "NotIn") and not values:
             yield _refused(f"`{operator}` needs `values`", item["operator"])
         if operator in ("Exists", "DoesNotExist") and values:
@@ -233,9 +233,9 @@ def parse_binding(document: Data, problems: list[Problem]) -> Binding | None:
     problems += found
     if found:
         return None
-    spec = plain(document["spec"])
+    spec = untraced(document["spec"])
     return Binding(
-        name=str(bare(document["metadata"]["name"])),
+        name=str(value_of(document["metadata"]["name"])),
         policy=spec["policyName"],
         severity=_severity(spec["validationActions"]),
         match=parse_match(spec.get("matchResources", {})),
@@ -244,7 +244,7 @@ def parse_binding(document: Data, problems: list[Problem]) -> Binding | None:
 
 
 def _binding_faults(spec: Data) -> Iterator[Problem]:
-    actions = [bare(action) for action in spec["validationActions"]]
+    actions = [value_of(action) for action in spec["validationActions"]]
     if not actions:
         yield _refused("a binding needs at least one of `Deny`, `Warn` and `Audit`", spec)
     if {"Deny", "Warn"} <= set(actions):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from jobgen.check.cel import Failed
-from jobgen.check.policy.code import Code
-from jobgen.check.policy.eval_context import Scene, Subject
+from jobgen.check.policy.code import PolicyExpression
+from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.minimize import Path, culprit, culprits, node_at, without
 from jobgen.model.data import Data
 
 
-def places(subject: Subject, scene: Scene, code: Code) -> Iterator[tuple[Data, Data]]:
+def places(subject: AdmissionSubject, scene: EvalContext, code: PolicyExpression) -> Iterator[tuple[Data, Data]]:
     """The nodes that make an expression fail, each with the object as it is without the others."""
     paths = list(culprits(subject.object, partial(_verdict, scene, code)))
     if not paths:
@@ -22,7 +22,7 @@ def places(subject: Subject, scene: Scene, code: Code) -> Iterator[tuple[Data, D
         yield _written(subject.made, path), alone if _verdict(scene, code, alone) else subject.object
 
 
-def _verdict(scene: Scene, code: Code, tree: Data) -> str:
+def _verdict(scene: EvalContext, code: PolicyExpression, tree: Data) -> str:
     """Nothing if the expression holds; else how it does not."""
     result = scene.of(tree).run(code)
     if isinstance(result, Failed):
@@ -30,7 +30,7 @@ def _verdict(scene: Scene, code: Code, tree: Data) -> str:
     return "" if result is True else "false"
 
 
-def _without_culprit(subject: Subject, scene: Scene, code: Code) -> Data:
+def _without_culprit(subject: AdmissionSubject, scene: EvalContext, code: PolicyExpression) -> Data:
     """Where no removal makes the object pass: what the expression reads, or where it looks for what is not there."""
     before = _verdict(scene, code, subject.object)
     path = culprit(subject.object, lambda tree: _verdict(scene, code, tree) == before)
@@ -43,7 +43,7 @@ def _without_culprit(subject: Subject, scene: Scene, code: Code) -> Data:
     return _written(subject.made, missing or path)
 
 
-def _named(scene: Scene, code: Code, seen: set[str]) -> list[Path]:
+def _named(scene: EvalContext, code: PolicyExpression, seen: set[str]) -> list[Path]:
     """The fields that an expression names, itself or through variables."""
     found: list[Path] = list(code.paths())
     for name in code.variables:

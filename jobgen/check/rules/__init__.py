@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from jobgen.model.data import Change, Data, Severity
+from jobgen.model.data import Data, FixStep, Severity
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet"]
 """A container (also of those that prepare), a role's pod, a role, a job of a known kind, any object, an overlay's
@@ -21,7 +21,7 @@ document, or all the objects of an environment."""
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
-class Fault(NamedTuple):
+class Violation(NamedTuple):
     """What a rule found: the node to blame, and the message; `severity` where it differs from the rule's own.
 
     `mend` are the changes that would mend it, `safe` if they cannot change what was meant.
@@ -31,11 +31,11 @@ class Fault(NamedTuple):
     message: str
     related: tuple[tuple[Data, str], ...] = ()
     severity: Severity | None = None
-    mend: tuple[Change, ...] = ()
+    fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
 
 
-class Row(NamedTuple):
+class Fact(NamedTuple):
     """What a fleet rule keeps of one object: a fact, and the path to whom it would blame; `job` says whose it is."""
 
     fact: Any
@@ -50,10 +50,10 @@ class Rule(NamedTuple):
     category: str
     severity: Severity
     on: Scope
-    check: Callable[..., Iterable[Fault]]
+    check: Callable[..., Iterable[Violation]]
     fields: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
-    gather: Callable[..., Iterable[Row]] | None = None
+    collect: Callable[..., Iterable[Fact]] | None = None
     beyond: bool = False
 
     @property
@@ -68,9 +68,9 @@ def rule(
     *,
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
-    gather: Callable[..., Iterable[Row]] | None = None,
+    collect: Callable[..., Iterable[Fact]] | None = None,
     beyond: bool = False,
-) -> Callable[[Callable[..., Iterable[Fault]]], Rule]:
+) -> Callable[[Callable[..., Iterable[Violation]]], Rule]:
     """Make a rule of a generator function.
 
     `fields`: look only at containers or pods that have one of these. `kinds`: look only at objects of these kinds.
@@ -79,10 +79,10 @@ def rule(
     says of one is not true of all that are alike.
     """
 
-    def made(check: Callable[..., Iterable[Fault]]) -> Rule:
+    def made(check: Callable[..., Iterable[Violation]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, on, check, fields, kinds, gather, beyond)
+        return Rule(name, category, severity, on, check, fields, kinds, collect, beyond)
 
     return made
 

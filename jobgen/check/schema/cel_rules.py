@@ -12,8 +12,8 @@ from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_values import Shape, escaped, shape
 from jobgen.check.schema.own_formats import to_blame
 from jobgen.model.budget import Budget
-from jobgen.model.data import Data, Problem, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.lazy_re import lazy_pattern
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, its name, the node to blame if it has no place, the problems so far."""
@@ -21,9 +21,9 @@ Check = Callable[[Data, str, Data, list[Problem]], None]
 _NAME = "crd-rule-violated"
 _RULES = "x-kubernetes-validations"
 _NAMES = ("self", "oldSelf")
-_STEP = pattern(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]")
-_TIME = pattern(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|Hours|(?:Millis|S)econds|Minutes))\b")
-_SELF = pattern(r"\bself\b(?:\s*\.\s*([A-Za-z_]\w*)(?!\w*\s*\())?")
+_STEP = lazy_pattern(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\['((?:[^'\\]|\\.)*)'\]")
+_TIME = lazy_pattern(r"\b(?:duration|timestamp|get(?:FullYear|Month|Date|DayOf\w+|Hours|(?:Millis|S)econds|Minutes))\b")
+_SELF = lazy_pattern(r"\bself\b(?:\s*\.\s*([A-Za-z_]\w*)(?!\w*\s*\())?")
 _LONGEST_MESSAGE = 5 * 1024
 
 
@@ -43,7 +43,7 @@ def ruled(judge: Check, schema: dict[str, Any], root: dict[str, Any], budget: Bu
         before = len(problems)
         judge(value, name, blame, problems)
         # Rules are run on what has passed all schemas, and then all of them are.
-        if bare(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
+        if value_of(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
             # An item that is a mapping has no key that leads to it, and a place of its own.
             is_item = name.endswith("]") and isinstance(value, dict)
             problems.extend(_violations(*compiled(), value, (value or blame) if is_item else blame))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jobgen.model.budget import Budget
-from jobgen.model.data import Data, bare, plain
+from jobgen.model.data import Data, untraced, value_of
 
 Shape = Callable[[Data], Data]
 """Makes of a value what its rules see."""
@@ -54,7 +54,7 @@ class _Shapes:
             return self._mapping(schema)
         if isinstance(schema.get("items"), dict):
             item = self.of(schema["items"])
-            return lambda value: [item(child) for child in value] if isinstance(value, list) else plain(value)
+            return lambda value: [item(child) for child in value] if isinstance(value, list) else untraced(value)
         return _scalar(schema)
 
     def _ref(self, ref: str) -> Shape:
@@ -66,25 +66,25 @@ class _Shapes:
     def _mapping(self, schema: dict[str, Any]) -> Shape:
         fields = {name: (self.of(child), child) for name, child in schema.get("properties", {}).items()}
         extra = schema.get("additionalProperties")
-        other = self.of(extra) if isinstance(extra, dict) else plain
+        other = self.of(extra) if isinstance(extra, dict) else untraced
         keeps_null = bool(isinstance(extra, dict) and extra.get("nullable"))
         is_object = schema is self.root or schema.get("x-kubernetes-embedded-resource")
 
         def shaped(value: Data) -> Data:
             if not isinstance(value, dict):
-                return plain(value)
+                return untraced(value)
             if self.budget:
                 # Defaults may hold defaults, and grow with every level.
                 self.budget.spend(_SHAPE_STEPS + len(fields))
             seen: dict[str, Data] = {}
             for name, (of_field, child) in fields.items():
                 found = value.get(name)
-                if bare(found) is None and "default" in child and not (name in value and child.get("nullable")):
+                if value_of(found) is None and "default" in child and not (name in value and child.get("nullable")):
                     found = child["default"]
-                if bare(found) is not None or (name in value and child.get("nullable")):
+                if value_of(found) is not None or (name in value and child.get("nullable")):
                     _put(seen, name, of_field(found))
             for name, found in value.items():
-                if name not in fields and (bare(found) is not None or keeps_null):
+                if name not in fields and (value_of(found) is not None or keeps_null):
                     seen[str(name)] = other(found)
             return _as_object(seen, value) if is_object else seen
 
@@ -102,25 +102,25 @@ def _put(seen: dict[str, Data], name: str, value: Data) -> None:
 
 def _as_object(seen: dict[str, Data], value: Data) -> dict[str, Data]:
     """Of an object's metadata, rules see its name only."""
-    metadata = plain(value.get("metadata"))
+    metadata = untraced(value.get("metadata"))
     known = metadata if isinstance(metadata, dict) else {}
     shown = {name: known[name] for name in _METADATA if known.get(name) is not None}
     if isinstance(prefix := shown.get("generateName"), str) and not shown.get("name"):
         # The server has made the name by then; it cuts the prefix to leave room for its letters.
         shown["name"] = prefix[: _LONGEST_NAME - len(_LETTERS)] + _LETTERS
-    head = {name: plain(value[name]) for name in ("apiVersion", "kind") if name in value}
+    head = {name: untraced(value[name]) for name in ("apiVersion", "kind") if name in value}
     return {**seen, **head, "metadata": shown}
 
 
 def _scalar(schema: dict[str, Any]) -> Shape:
     kinds = schema.get("type", [])
     if "number" in kinds:
-        return lambda value: float(found) if type(found := bare(value)) is int else plain(value)
-    return _bytes if "string" in kinds and schema.get("format") == "byte" else plain
+        return lambda value: float(found) if type(found := value_of(value)) is int else untraced(value)
+    return _bytes if "string" in kinds and schema.get("format") == "byte" else untraced
 
 
 def _bytes(value: Data) -> Data:
-    found = bare(value)
+    found = value_of(value)
     try:
         return base64.b64decode(found, validate=True) if type(found) is str else found
     except ValueError:

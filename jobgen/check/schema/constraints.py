@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobgen.check.schema.own_formats import shown, to_blame
-from jobgen.model.data import Data, Problem, plain
-from jobgen.model.suggest import NOTHING, as_quantity, nearest, spelt
+from jobgen.model.data import Data, Problem, untraced
+from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_quantity, suggest_value
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 
@@ -55,7 +55,7 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
     expected = expected.replace("at most", "less than" if strict else "at most")
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = plain(value)
+        found = untraced(value)
         if not isinstance(found, types) or isinstance(found, bool):
             return
         if not holds(found, bound) or (strict and found == bound):
@@ -86,14 +86,21 @@ def _fits_safely(pattern: str) -> Callable[[str], object]:
 
 def _pattern(pattern: str, fits: Callable[[str], object], *, is_quantity: bool) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = plain(value)
+        found = untraced(value)
         if not isinstance(found, str) or fits(found):
             return
         rule, must = ("invalid-quantity", "be a quantity like `500m` or `4Gi`") if is_quantity else ("", "")
         message = f"`{name}` is {shown(value)}, and must {must or f'match `{pattern}`'}"
-        mend, safe = as_quantity(value) if is_quantity else NOTHING
+        fix_steps, safe = suggest_quantity(value) if is_quantity else NO_FIX
         problems.append(
-            Problem(rule or "invalid-value", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)
+            Problem(
+                rule or "invalid-value",
+                message,
+                to_blame(value, blame),
+                category="schema",
+                fix_steps=fix_steps,
+                safe=safe,
+            )
         )
 
     return check
@@ -105,14 +112,16 @@ def _enum(allowed: list[Any]) -> Check:
     more = f" or one of {left} more" if left > 0 else ""
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = plain(value)
+        found = untraced(value)
         if found not in allowed:
-            hint = nearest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
+            hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = " or ".join(f"`{word}`" for word in words) + more
             message = f"`{name}` is {shown(value)}, and must be {expected}{hint}"
-            mend, safe = spelt(value, words)
+            fix_steps, safe = suggest_value(value, words)
             problems.append(
-                Problem("invalid-value", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)
+                Problem(
+                    "invalid-value", message, to_blame(value, blame), category="schema", fix_steps=fix_steps, safe=safe
+                )
             )
 
     return check

@@ -15,9 +15,9 @@ from jobgen.check.schema.field_locations import homes, homeward
 from jobgen.check.schema.list_keys import repeated
 from jobgen.check.schema.own_formats import TYPES, WORDS, shown, to_blame
 from jobgen.model.budget import Budget
-from jobgen.model.data import Data, Key, Leaf, Problem, bare, is_null, sort_of
+from jobgen.model.data import Data, Problem, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.limits import MAX_FAULTS
-from jobgen.model.suggest import NOTHING, nearest, renamed, retyped
+from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place, the problems so far."""
@@ -123,17 +123,17 @@ class _Compiler:
 
     def mended(self, problem: Problem, made: Data) -> Problem:
         """The problem with what would mend it: a field in the wrong place is moved to the only one that it has."""
-        if problem.rule != "unknown-field" or problem.mend or type(problem.node) is not Key:
+        if problem.rule != "unknown-field" or problem.fix_steps or type(problem.node) is not TracedKey:
             return problem
         self._homes = self._homes or homes(self.root)
-        mend, safe = homeward(problem.node, made, self._homes)
-        return problem._replace(mend=mend, safe=safe)
+        fix_steps, safe = homeward(problem.node, made, self._homes)
+        return problem._replace(fix_steps=fix_steps, safe=safe)
 
     def _hint(self, field: str, known: list[str]) -> str:
         """The nearest right name beside an unknown field, or the place where a field of that name lives."""
         self._homes = self._homes or homes(self.root)
         known_homes = self._homes.get(field, [])
-        close = nearest(field, known)
+        close = did_you_mean(field, known)
         if known_homes and not (close and field.lower() in (name.lower() for name in known)):
             return f"; it belongs in `{known_homes[0]}`"
         return close
@@ -164,19 +164,21 @@ def _mapping(
 ) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
-            if not (nullable and bare(value) is None):
+            if not (nullable and value_of(value) is None):
                 problems.append(_wrong_type(value, name, blame, "a mapping"))
             return
         for key, child in value.items():
             field = fields[key]
             if field is None:
                 _unknown(key, value, name, list(fields.known), hint, problems)
-            elif type(child) is not field[0] and not (child is None or (type(child) is Leaf and is_null(child))):
+            elif type(child) is not field[0] and not (
+                child is None or (type(child) is TracedScalar and is_null(child))
+            ):
                 # The server drops a null before it looks further, or keeps it where it may stand.
                 field[1](child, key, key, problems)
         for key in required:
             found = value.get(key)
-            if found is None or (type(found) is Leaf and is_null(found)):
+            if found is None or (type(found) is TracedScalar and is_null(found)):
                 problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or blame, category="schema"))
 
     return check
@@ -194,8 +196,8 @@ def _unknown(
         near = hint(str(key), known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that has its home elsewhere is not renamed to what happens to be near.
-        mend, safe = renamed(key, known, holder) if "did you mean" in near else NOTHING
-        problems.append(Problem("unknown-field", message, key, category="schema", mend=mend, safe=safe))
+        fix_steps, safe = suggest_rename(key, known, holder) if "did you mean" in near else NO_FIX
+        problems.append(Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe))
 
 
 def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:
@@ -203,14 +205,14 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if not isinstance(value, list):
-            if not (nullable and bare(value) is None):
+            if not (nullable and value_of(value) is None):
                 problems.append(_wrong_type(value, name, blame, "a list"))
             return
         for index, item in enumerate(value):
             if len(problems) > MAX_FAULTS:
                 return
             if type(item) is not simple:
-                if item is None or (type(item) is Leaf and is_null(item)):
+                if item is None or (type(item) is TracedScalar and is_null(item)):
                     problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
                 else:
                     judge(item, f"{name}[{index}]", blame, problems)
@@ -226,11 +228,11 @@ def _scalar(kinds: list[str], form: str) -> Check:
     numbers = _RANGES.get(form)
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        sort = sort_of(value)
+        sort = type_of(value)
         if sort not in types:
             problems.append(_wrong_type(value, name, blame, expected))
-        elif numbers is not None and sort is int and bare(value) not in numbers:
-            message = f"`{name}` is `{bare(value)}`, which does not fit into {form[3:]} bits"
+        elif numbers is not None and sort is int and value_of(value) not in numbers:
+            message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
 
     return check
@@ -260,7 +262,7 @@ def _counted(judge: Check, budget: Budget, weight: int) -> Check:
 
 def _unless_null(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        if value is not None and not (type(value) is Leaf and is_null(value)):
+        if value is not None and not (type(value) is TracedScalar and is_null(value)):
             judge(value, name, blame, problems)
 
     return check
@@ -296,5 +298,5 @@ def _anything(value: Data, name: str, blame: Data, problems: list[Problem]) -> N
 def _wrong_type(value: Data, name: str, blame: Data, expected: str) -> Problem:
     quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
     message = f"`{name}` is {shown(value)}, and must be {expected}{quote}"
-    mend, safe = retyped(value, expected)
-    return Problem("wrong-type", message, to_blame(value, blame), category="schema", mend=mend, safe=safe)
+    fix_steps, safe = suggest_type(value, expected)
+    return Problem("wrong-type", message, to_blame(value, blame), category="schema", fix_steps=fix_steps, safe=safe)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from jobgen.model.data import Data, Key
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import NOTHING, Mend, moved
+from jobgen.model.data import Data, TracedKey
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import NO_FIX, SuggestedFix, suggest_move
 
-_PATH = pattern(r"[A-Za-z.]+")
+_PATH = lazy_pattern(r"[A-Za-z.]+")
 _LEVELS = 7
 """Deep enough for the fields of a container."""
 _MOST_PLACES = 50_000
@@ -58,23 +58,23 @@ def _resolved(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[
     return {}, place
 
 
-def homeward(key: Key, made: Data, known: Mapping[str, list[str]]) -> Mend:
+def homeward(key: TracedKey, made: Data, known: Mapping[str, list[str]]) -> SuggestedFix:
     """A misplaced field of an object moved to its home, if that is no role's and no list's; safe if it has no other."""
     holder = _holder(made, key)
     places = known.get(key, [])
     if holder is None or not places or not _PATH.fullmatch(places[0]):
-        return NOTHING
+        return NO_FIX
     *steps, name = places[0].split(".")
     for step in steps:
         made = made.get(step) if isinstance(made, dict) else None
     # Down into what its holder has, or up to what has its holder: in another branch it might mean something else.
     if not isinstance(made, dict) or (made is not holder and _holder(made.get(name), key) is None):
-        return NOTHING
-    mend, safe = moved(key, holder[key], holder, name, made)
-    return mend, safe and len(places) == 1
+        return NO_FIX
+    fix_steps, safe = suggest_move(key, holder[key], holder, name, made)
+    return fix_steps, safe and len(places) == 1
 
 
-def _holder(tree: Data, key: Key) -> Data:
+def _holder(tree: Data, key: TracedKey) -> Data:
     """The mapping that has this very key."""
     if isinstance(tree, dict):
         if any(own is key for own in tree):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.data import Data, Problem, bare
+from jobgen.model.data import Data, Problem, value_of
 
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
@@ -27,5 +27,9 @@ def repeated(items: list[Data], keys: tuple[str, ...], name: str) -> Iterator[Pr
 
 
 def _identity(item: Data, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
-    parts = [bare(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys] if isinstance(item, dict) else [bare(item)]
+    parts = (
+        [value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys]
+        if isinstance(item, dict)
+        else [value_of(item)]
+    )
     return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)

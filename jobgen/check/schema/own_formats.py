@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobgen.model.data import Data, Leaf, Problem
+from jobgen.model.data import Data, Problem, TracedScalar
 from jobgen.model.limits import MAX_FAULTS
-from jobgen.model.suggest import nearest, renamed, retyped, spelt
+from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_type, suggest_value
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, the name it goes by, the node to blame if it has no place of its own, the problems."""
@@ -110,9 +110,9 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
             if problems and len(problems) >= MAX_FAULTS:
                 return
             if judge is None:
-                message = f"`{key}` is not a field of {title or f'`{name}`'}{nearest(key, list(properties))}"
-                mend, safe = renamed(key, list(properties), value)
-                problems.append(Problem("unknown-field", message, key, mend=mend, safe=safe))
+                message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, list(properties))}"
+                fix_steps, safe = suggest_rename(key, list(properties), value)
+                problems.append(Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe))
             else:
                 judge(child, key, key, problems)
         for key in required:
@@ -155,8 +155,8 @@ def _type(wanted: str | list[str]) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if type(value) not in types and _kind(value) not in types:
             message = f"`{name}` is {shown(value)}, and must be {expected}"
-            mend, safe = retyped(value, expected)
-            problems.append(Problem("wrong-type", message, to_blame(value, blame), mend=mend, safe=safe))
+            fix_steps, safe = suggest_type(value, expected)
+            problems.append(Problem("wrong-type", message, to_blame(value, blame), fix_steps=fix_steps, safe=safe))
 
     return check
 
@@ -185,12 +185,12 @@ def _enum(allowed: list[Any]) -> Check:
     known = {(type(word), word) for word in allowed}
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = value.value if type(value) is Leaf else value
+        found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
-            hint = nearest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
+            hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
-            mend, safe = spelt(value, words)
-            problems.append(Problem("invalid-value", message, to_blame(value, blame), mend=mend, safe=safe))
+            fix_steps, safe = suggest_value(value, words)
+            problems.append(Problem("invalid-value", message, to_blame(value, blame), fix_steps=fix_steps, safe=safe))
 
     return check
 
@@ -201,7 +201,7 @@ def _text(schema: Any) -> Check:
     must = schema.get("x-must", f"match `{schema.get('pattern')}`")
 
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = value.value if type(value) is Leaf else value
+        found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, str):
             return
         if len(found) < least or len(found) > most:
@@ -223,7 +223,7 @@ def _text(schema: Any) -> Check:
 
 def _range(least: int | None, most: int | None) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        found = value.value if type(value) is Leaf else value
+        found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             return
         if least is not None and found < least:
@@ -247,19 +247,19 @@ def _all(checks: list[Check]) -> Check:
 
 
 def _kind(value: Data) -> type:
-    if type(value) is Leaf:
+    if type(value) is TracedScalar:
         value = value.value
     return list if isinstance(value, list) else type(value)
 
 
 def to_blame(value: Data, blame: Data) -> Data:
     """The node that a problem stands on: the value itself if it has a place, else what holds it."""
-    return value if type(value) is Leaf else blame
+    return value if type(value) is TracedScalar else blame
 
 
 def shown(value: Data) -> str:
     """A value as a message names it."""
-    found = value.value if type(value) is Leaf else value
+    found = value.value if type(value) is TracedScalar else value
     if isinstance(found, dict):
         return "a mapping"
     if isinstance(found, list):

@@ -4,45 +4,47 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobgen.cli.commands import Code, Result, counted, stopped
-from jobgen.cli.commands.scope import Asked, Linted
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
+from jobgen.cli.commands.scope import LintRequest, LintResult
 from jobgen.model.data import Finding, Severity
 from jobgen.repo import layout
 from jobgen.repo.atomic import replace_file
 from jobgen.report import Suppressed, baseline
 
 
-def write_baseline(path: Path, linted: Linted) -> Result:
+def write_baseline(path: Path, linted: LintResult) -> Result:
     """Write all that was found into a baseline."""
     try:
         replace_file(path, baseline.to_text(linted.findings).encode(), linted.root)
     except OSError as fault:
-        return stopped(Code.USAGE, f"`{path}` cannot be written: {fault.strerror}")
-    return Result(Code.FINE, err=f"{counted(len(linted.findings), 'finding')} written to {path}\n")
+        return error_result(ExitCode.USAGE, f"`{path}` cannot be written: {fault.strerror}")
+    return Result(ExitCode.OK, err=f"{pluralize(len(linted.findings), 'finding')} written to {path}\n")
 
 
-def unknown(asked: Asked, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]] | Result:
+def apply_baseline(
+    asked: LintRequest, file: str, linted: LintResult, *, fix_steps: bool
+) -> tuple[list[Finding], list[Suppressed]] | Result:
     """The findings that a baseline does not know, and those that it does; what was mended is taken out if asked for."""
     found = layout.beside(asked.directory / file, file, linted.root)
     if found.finding:
-        return stopped(Code.USAGE, f"`{file}`: {found.finding.message}")
+        return error_result(ExitCode.USAGE, f"`{file}`: {found.finding.message}")
     try:
         written = found.content.decode()
     except UnicodeDecodeError:
-        return stopped(Code.USAGE, f"`{file}` is not UTF-8")
+        return error_result(ExitCode.USAGE, f"`{file}` is not UTF-8")
     try:
         new, old, left = baseline.split(linted.findings, baseline.parse(written))
     except baseline.BaselineError as fault:
-        return stopped(Code.USAGE, f"`{file}`: {fault}")
+        return error_result(ExitCode.USAGE, f"`{file}`: {fault}")
     # What was not looked at, or could not be judged, has not been mended.
     partly = asked.paths or asked.envs or any(finding.severity is Severity.ERROR for finding in new)
     if partly:
         left.clear()
-    if left and mend:
+    if left and fix_steps:
         try:
             replace_file(asked.directory / file, baseline.without(written, left).encode(), linted.root)
         except OSError as fault:
-            return stopped(Code.USAGE, f"`{file}` cannot be written: {fault.strerror}")
+            return error_result(ExitCode.USAGE, f"`{file}` cannot be written: {fault.strerror}")
     else:
         new += baseline.stale(left, written, file)
     return new, [Suppressed(finding, "was there before", "baseline") for finding in old]

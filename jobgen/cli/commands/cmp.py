@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.check.rule_docs import documented
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.render import Text, matcher, stream, texts_of
-from jobgen.gitops.cmp import Asked, ParametersError, announced, api_lacks, asked_in, bound
+from jobgen.gitops.cmp import ParametersError, PluginParameters, announced, api_lacks, asked_in, bound
 from jobgen.model.data import Finding, Severity
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.repo.layout import SETTINGS
 from jobgen.report import text
@@ -32,7 +32,7 @@ _PATHS = "argocd.argoproj.io/manifest-generate-paths"
 class _Scope(NamedTuple):
     """What an Application is made of: a repository, one environment, and the folder of its jobs."""
 
-    shelf: Catalogue
+    project: ProjectConfig
     env: str
     below: str
     """`jobs/` or a folder in it, with a slash at the end."""
@@ -43,21 +43,21 @@ def generate(folder: Path, environ: Mapping[str, str]) -> Result:
     try:
         asked = asked_in(environ)
     except ParametersError as wrong:
-        return stopped(Code.USAGE, str(wrong))
+        return error_result(ExitCode.USAGE, str(wrong))
     scope = _scope(folder, environ, asked)
     if isinstance(scope, Result):
         return scope
-    run = Run(scope.shelf, [scope.env], matcher(asked.jobs), to_yaml)
-    texts = [one for one in texts_of(run, "yaml") if one.mark.file.startswith(scope.below)]
+    run = Run(scope.project, [scope.env], matcher(asked.jobs), to_yaml)
+    texts = [one for one in texts_of(run, "yaml") if one.location.file.startswith(scope.below)]
     errors = [found for found in run.findings if found.severity is Severity.ERROR and _concerns(found, scope)]
     if errors:
-        return stopped(Code.ERRORS, "nothing was generated; `jobgen lint` says more", _briefly(errors))
+        return error_result(ExitCode.ERRORS, "nothing was generated; `jobgen lint` says more", _briefly(errors))
     if not texts:
-        return stopped(Code.NOTHING, _nothing(scope, asked))
+        return error_result(ExitCode.NOTHING_TO_DO, _nothing(scope, asked))
     lacking = list(_lacking(texts, environ))
     if lacking:
-        return stopped(Code.ERRORS, "nothing was generated", "".join(lacking))
-    return Result(Code.FINE, stream(texts, "yaml"))
+        return error_result(ExitCode.ERRORS, "nothing was generated", "".join(lacking))
+    return Result(ExitCode.OK, stream(texts, "yaml"))
 
 
 def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
@@ -65,29 +65,31 @@ def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
     root = _root(folder, environ)
     if isinstance(root, Result):
         return root
-    shelf = config.load(root)
-    known = shelf.environments() if not shelf.findings else sorted(shelf.overlays)
-    return Result(Code.FINE, dumps(announced([env for env in known if env])) + "\n")
+    project = config.load(root)
+    known = project.environments() if not project.findings else sorted(project.overlays)
+    return Result(ExitCode.OK, dumps(announced([env for env in known if env])) + "\n")
 
 
-def _scope(folder: Path, environ: Mapping[str, str], asked: Asked) -> _Scope | Result:
+def _scope(folder: Path, environ: Mapping[str, str], asked: PluginParameters) -> _Scope | Result:
     root = _root(folder, environ)
     if isinstance(root, Result):
         return root
     inside = folder.resolve().relative_to(root).parts
     if inside and inside[0] != "jobs" and not (inside[0] == "overlays" and len(inside) == 2):
         where = "/".join(inside)
-        return stopped(Code.USAGE, f"`{where}` is neither the root, nor in jobs/, nor an environment: overlays/<env>")
-    shelf = config.load(root)
-    if any(finding.mark.file == SETTINGS for finding in shelf.findings):
+        return error_result(
+            ExitCode.USAGE, f"`{where}` is neither the root, nor in jobs/, nor an environment: overlays/<env>"
+        )
+    project = config.load(root)
+    if any(finding.location.file == SETTINGS for finding in project.findings):
         # Read again with places, for they are all that is told.
-        wrong = [found for found in config.load(root, marked=True).findings if found.mark.file == SETTINGS]
-        return stopped(Code.USAGE, "the settings are wrong", _briefly(wrong))
-    env = _environment(shelf, asked.env or (inside[1] if inside[:1] == ("overlays",) else ""))
+        wrong = [found for found in config.load(root, marked=True).findings if found.location.file == SETTINGS]
+        return error_result(ExitCode.USAGE, "the settings are wrong", _briefly(wrong))
+    env = _environment(project, asked.env or (inside[1] if inside[:1] == ("overlays",) else ""))
     if isinstance(env, Result):
         return env
     below = "/".join(inside) if inside[:1] == ("jobs",) else "jobs"
-    return _Scope(shelf, env, f"{below}/")
+    return _Scope(project, env, f"{below}/")
 
 
 def _root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
@@ -98,30 +100,32 @@ def _root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
         return marked or here
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")
     why = f"there is no {SETTINGS} at or above `{source}`, as far as the repository was sent here"
-    return stopped(Code.USAGE, f"{why}; if {_PATHS} is set, it must name /{SETTINGS}, /jobs and /overlays")
+    return error_result(ExitCode.USAGE, f"{why}; if {_PATHS} is set, it must name /{SETTINGS}, /jobs and /overlays")
 
 
-def _environment(shelf: Catalogue, named: str) -> str | Result:
-    known = sorted(shelf.overlays)
+def _environment(project: ProjectConfig, named: str) -> str | Result:
+    known = sorted(project.overlays)
     if named and named in known:
         return named
     if named:
-        hint = nearest(named, known) or (f"; does {_PATHS} name /overlays?" if not known else "")
-        return stopped(Code.USAGE, f"there is no environment `{named}`{hint} (known: {', '.join(known) or 'none'})")
-    default = shelf.environments()
+        hint = did_you_mean(named, known) or (f"; does {_PATHS} name /overlays?" if not known else "")
+        return error_result(
+            ExitCode.USAGE, f"there is no environment `{named}`{hint} (known: {', '.join(known) or 'none'})"
+        )
+    default = project.environments()
     if len(default) == 1:
         return default[0]
-    return stopped(Code.USAGE, f"the parameter `env` has to name one environment (known: {', '.join(known)})")
+    return error_result(ExitCode.USAGE, f"the parameter `env` has to name one environment (known: {', '.join(known)})")
 
 
 def _concerns(finding: Finding, scope: _Scope) -> bool:
     """Whether a finding is about the Application's jobs, or about what all jobs share."""
-    return finding.mark.file.startswith(scope.below) or not finding.mark.file.startswith("jobs/")
+    return finding.location.file.startswith(scope.below) or not finding.location.file.startswith("jobs/")
 
 
 def _briefly(findings: Sequence[Finding]) -> str:
     docs = documented()
-    lines = [f"{found.mark}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_SHOWN]]
+    lines = [f"{found.location}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_SHOWN]]
     more = [f"… and {len(findings) - _SHOWN} more"] if len(findings) > _SHOWN else []
     return "".join(f"{text.visible(line)}\n" for line in (*lines, *more))
 
@@ -131,7 +135,7 @@ def _summary(docs: Mapping[str, object], rule: str) -> str:
     return f" ({summary.rstrip('.')})" if summary else ""
 
 
-def _nothing(scope: _Scope, asked: Asked) -> str:
+def _nothing(scope: _Scope, asked: PluginParameters) -> str:
     where = f" in {scope.env}" if scope.env else ""
     which = f" of {len(asked.jobs)} patterns" if asked.jobs else ""
     return f"there is no job{which} below {scope.below}{where}, and an empty answer would delete everything"
@@ -145,4 +149,4 @@ def _lacking(texts: Sequence[Text], environ: Mapping[str, str]) -> Iterator[str]
         return
     for (api_version, kind), first in sorted(kinds.items()):
         if api_lacks(environ.get("KUBE_API_VERSIONS", ""), api_version, kind):
-            yield text.visible(f"{first.mark}: the cluster has no {api_version} {kind}") + "\n"
+            yield text.visible(f"{first.location}: the cluster has no {api_version} {kind}") + "\n"

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from jobgen.cli.commands import Code, Result, counted, stopped
-from jobgen.diff.changes import Difference, difference
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
+from jobgen.diff.changes import ChangeSet, difference
 from jobgen.diff.formats import json, markdown
 from jobgen.diff.formats import text as terminal
-from jobgen.diff.snapshot import Side, is_repository, repository_side, tree_side
+from jobgen.diff.snapshot import Snapshot, is_repository, repository_side, tree_side
 from jobgen.model.data import Severity
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
 from jobgen.report import text
 
-FORMATS: dict[str, Callable[[Difference], str]] = {
+FORMATS: dict[str, Callable[[ChangeSet], str]] = {
     "text": terminal.render,
     "markdown": markdown.render,
     "json": json.render,
@@ -27,7 +27,7 @@ WORK_TREE = "work tree"
 _DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
 
-Render = Callable[[Path, str, Sequence[str], str], Side]
+Render = Callable[[Path, str, Sequence[str], str], Snapshot]
 """Makes a side of a folder: the folder, what to call it, the environments, the day."""
 
 
@@ -47,7 +47,7 @@ def diff_revisions(
                 else render(folder, WORK_TREE, envs, today)
             )
         except git.GitError as fault:
-            return stopped(Code.USAGE, str(fault))
+            return error_result(ExitCode.USAGE, str(fault))
         return _told(old, new, envs, format_, exit_code=exit_code)
 
 
@@ -57,12 +57,12 @@ def diff_folders(
     """Compare two folders, each a jobs repository, a rendered tree or any folder of manifests."""
     for folder in folders:
         if not (directory / folder).is_dir():
-            return stopped(Code.USAGE, f"there is no folder `{folder}`")
+            return error_result(ExitCode.USAGE, f"there is no folder `{folder}`")
     old, new = (_folder_side(directory / folder, folder, envs, today) for folder in folders)
     return _told(old, new, envs, format_, exit_code=exit_code)
 
 
-def _folder_side(folder: Path, name: str, envs: Sequence[str], today: str) -> Side:
+def _folder_side(folder: Path, name: str, envs: Sequence[str], today: str) -> Snapshot:
     return (repository_side if is_repository(folder) else tree_side)(folder, name, envs, today)
 
 
@@ -99,7 +99,7 @@ def _usual_base(root: Path) -> tuple[str, str]:
 
 def _commit_side(
     folder: Path, commit: tuple[str, str], render: Render, asked: tuple[Sequence[str], str], stack: ExitStack
-) -> Side:
+) -> Snapshot:
     """A commit as it was on its own day, unless another one is asked for."""
     (name, found), (envs, today) = commit, asked
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobgen-")))
@@ -108,24 +108,24 @@ def _commit_side(
     return render(copy, shown, envs, today or git.commit_date(folder, found))
 
 
-def _told(old: Side, new: Side, envs: Sequence[str], format_: str, *, exit_code: bool) -> Result:
-    known = {*old.shelf.overlays, *old.environments, *new.shelf.overlays, *new.environments}
+def _told(old: Snapshot, new: Snapshot, envs: Sequence[str], format_: str, *, exit_code: bool) -> Result:
+    known = {*old.project.overlays, *old.environments, *new.project.overlays, *new.environments}
     for env in envs:
         if env not in known:
             names = sorted(filter(None, known))
-            hint = f"{nearest(env, names)} (known: {', '.join(names) or 'none'})"
-            return stopped(Code.USAGE, f"there is no environment `{env}` on either side{hint}")
+            hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
+            return error_result(ExitCode.USAGE, f"there is no environment `{env}` on either side{hint}")
     for side in (old, new):
         if side.failed:
             return _broken(side)
     told = difference(old, new)
     if not told.happened and not told.unchanged:
-        return stopped(Code.NOTHING, f"there is no job to compare in {old.name} or {new.name}")
-    code = Code.ERRORS if exit_code and told.happened else Code.FINE
+        return error_result(ExitCode.NOTHING_TO_DO, f"there is no job to compare in {old.name} or {new.name}")
+    code = ExitCode.ERRORS if exit_code and told.happened else ExitCode.OK
     return Result(code, FORMATS[format_](told))
 
 
-def _broken(side: Side) -> Result:
+def _broken(side: Snapshot) -> Result:
     wrong = [finding for finding in side.findings if finding.severity is Severity.ERROR]
-    message = f"{side.name} cannot be rendered, so nothing was compared: {counted(len(wrong), 'error')}"
-    return stopped(Code.ERRORS, message, text.render(wrong))
+    message = f"{side.name} cannot be rendered, so nothing was compared: {pluralize(len(wrong), 'error')}"
+    return error_result(ExitCode.ERRORS, message, text.render(wrong))

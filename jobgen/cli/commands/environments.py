@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobgen.cli.commands import Code, Result, stopped
-from jobgen.model.suggest import nearest
-from jobgen.pipeline.config import Catalogue, load
+from jobgen.cli.commands import ExitCode, Result, error_result
+from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.config import ProjectConfig, load
 from jobgen.repo.layout import SETTINGS
 from jobgen.report import text
 
 
-def environments(shelf: Catalogue, named: Sequence[str]) -> list[str] | Result:
+def environments(project: ProjectConfig, named: Sequence[str]) -> list[str] | Result:
     """The environments to work on: those named, or all; wrong settings, or one that does not exist, are wrong usage."""
-    if any(finding.mark.file == SETTINGS for finding in shelf.findings):
-        wrong = [finding for finding in load(shelf.root, marked=True).findings if finding.mark.file == SETTINGS]
-        return stopped(Code.USAGE, f"{text.summary(wrong)} in the settings; nothing was done", text.render(wrong))
+    if any(finding.location.file == SETTINGS for finding in project.findings):
+        wrong = [finding for finding in load(project.root, marked=True).findings if finding.location.file == SETTINGS]
+        return error_result(
+            ExitCode.USAGE, f"{text.summary(wrong)} in the settings; nothing was done", text.render(wrong)
+        )
     for env in named:
-        if env not in shelf.overlays:
-            known = ", ".join(sorted(shelf.overlays)) or "none"
-            return stopped(
-                Code.USAGE, f"there is no environment `{env}`{nearest(env, list(shelf.overlays))} (known: {known})"
+        if env not in project.overlays:
+            known = ", ".join(sorted(project.overlays)) or "none"
+            return error_result(
+                ExitCode.USAGE,
+                f"there is no environment `{env}`{did_you_mean(env, list(project.overlays))} (known: {known})",
             )
-    return list(dict.fromkeys(named or shelf.environments()))
+    return list(dict.fromkeys(named or project.environments()))

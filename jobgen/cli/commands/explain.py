@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.explain_rule import explain_rule, rule_names, unknown
 from jobgen.model.data import Data, Finding
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import BadPathError, Step, dotted, parse
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.environment import Station
-from jobgen.pipeline.provenance import Explained, NoSuchFieldError, Word, explain
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.provenance import Assignment, Explained, NoSuchFieldError, explain
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
-from jobgen.render.build import facets_of, identity_of
+from jobgen.render.build import identity_of, job_attributes
 from jobgen.repo import layout
 from jobgen.report import text
 
 # A name with the hash of a run.
-_RUN = pattern(r"(.+)-[0-9a-f]{8}\Z")
+_RUN = lazy_pattern(r"(.+)-[0-9a-f]{8}\Z")
 _TOLD = 5
 
 
@@ -37,7 +37,7 @@ def explain_name(
     if root is not None and (name not in rule_names(root) or _is_job(root, name)):
         return explain_job(root, name, field, envs, format_, today)
     if field:
-        return stopped(Code.USAGE, f"`{name}` is a rule, and a rule has no field `{field}`")
+        return error_result(ExitCode.USAGE, f"`{name}` is a rule, and a rule has no field `{field}`")
     return explain_rule(root, name, format_)
 
 
@@ -47,58 +47,62 @@ def _is_job(root: Path, name: str) -> bool:
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str, today: str = "") -> Result:
     """Explain a field of a job, or all of them, in each environment."""
-    shelf = config.load(root, today=today)
-    chosen = environments(shelf, envs)
+    project = config.load(root, today=today)
+    chosen = environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
     try:
         path = parse(field)
     except BadPathError as bad:
-        return stopped(Code.USAGE, str(bad))
-    run = Run(shelf, chosen)
-    tracer = Tracer(shelf)
-    run.findings += _overlay_findings(shelf, chosen, tracer)
+        return error_result(ExitCode.USAGE, str(bad))
+    run = Run(project, chosen)
+    tracer = Tracer(project)
+    run.findings += _overlay_findings(project, chosen, tracer)
     if run.failed:
-        return stopped(
-            Code.ERRORS, f"{text.summary(run.findings)}; nothing can be explained", text.render(run.findings)
+        return error_result(
+            ExitCode.ERRORS, f"{text.summary(run.findings)}; nothing can be explained", text.render(run.findings)
         )
     walks = _walks(run, tracer, name)
     said = text.render(run.findings)
     if not walks:
         return _absent(run, name, said)
     if any(walk.problems for _, walk in walks):
-        return stopped(Code.ERRORS, f"`{name}` cannot be rendered", said)
+        return error_result(ExitCode.ERRORS, f"`{name}` cannot be rendered", said)
     if all(walk.object is None for _, walk in walks):
-        return stopped(Code.NOTHING, f"`{name}` is paused, done or expired, so nothing is rendered of it", said)
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"`{name}` is paused, done or expired, so nothing is rendered of it", said
+        )
     answers, missing = _answers(walks, path)
     if missing and not answers:
-        hint = nearest(missing.step, missing.known)
-        return stopped(Code.NOTHING, f"the rendered object has no `{missing.step}` in `{field}`{hint}", said)
+        hint = did_you_mean(missing.step, missing.known)
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"the rendered object has no `{missing.step}` in `{field}`{hint}", said
+        )
     shown = _as_json(answers) if format_ == "json" else _as_text(answers, several=len(walks) > 1)
-    return Result(Code.FINE, shown, said)
+    return Result(ExitCode.OK, shown, said)
 
 
-def _overlay_findings(shelf: Catalogue, envs: Sequence[str], tracer: Tracer) -> list[Finding]:
+def _overlay_findings(project: ProjectConfig, envs: Sequence[str], tracer: Tracer) -> list[Finding]:
     """What is wrong with the layers under and over all jobs: with one of them missing, no value is explained right."""
-    findings = tracer.catalogue().findings if shelf.findings else ()
-    composed = (Station(shelf, env).composition_findings(tracer) for env in envs)
+    findings = tracer.catalogue().findings if project.findings else ()
+    composed = (EnvironmentRunner(project, env).overlay_findings(tracer) for env in envs)
     return [*findings, *(finding for found in composed for finding in found)]
 
 
 def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    every = list(jobs_in(layout.jobs(run.shelf.root), run.findings))
+    every = list(jobs_in(layout.jobs(run.project.root), run.findings))
     run.names.update(job.document.name for job in every)
     jobs = [job for job in every if job.document.name == name] or _jobs_of_run(every, run.environments, tracer, name)
     if jobs:
         # Other files' faults are not what was asked about.
         files = {job.file.path for job in jobs}
-        run.findings[:] = [finding for finding in run.findings if finding.mark.file in files]
+        run.findings[:] = [finding for finding in run.findings if finding.location.file in files]
     walks: list[tuple[str, Traced]] = []
     for job in jobs:
         for env in run.environments:
             expander = tracer.expander(env)
-            if expander.environment.takes(facets_of(job.document, expander)):
+            if expander.environment.takes(job_attributes(job.document, expander)):
                 walks.append((env, tracer.trace(job, env)))
                 run.findings += tracer.findings(job, env)
     return walks
@@ -117,18 +121,20 @@ def _is_called(made: Data, name: str) -> bool:
 
 def _absent(run: Run, name: str, said: str) -> Result:
     """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
-    every = jobs_in(layout.jobs(run.shelf.root), [])
+    every = jobs_in(layout.jobs(run.project.root), [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         told = ", ".join(f"`{member}`" for member in members[:_TOLD]) + (" …" if len(members) > _TOLD else "")
-        return stopped(
-            Code.NOTHING, f"`{name}` is a sweep of {counted(len(members), 'job')}; explain one: {told}", said
+        return error_result(
+            ExitCode.NOTHING_TO_DO,
+            f"`{name}` is a sweep of {pluralize(len(members), 'job')}; explain one: {told}",
+            said,
         )
     if name in run.names:
-        return stopped(Code.NOTHING, f"`{name}` is not in {' or '.join(run.environments)}", said)
+        return error_result(ExitCode.NOTHING_TO_DO, f"`{name}` is not in {' or '.join(run.environments)}", said)
     if run.failed:
-        return stopped(Code.ERRORS, f"there is no job `{name}` among those that can be read", said)
-    return unknown(name, run.names, rule_names(run.shelf.root), said)
+        return error_result(ExitCode.ERRORS, f"there is no job `{name}` among those that can be read", said)
+    return unknown(name, run.names, rule_names(run.project.root), said)
 
 
 def _answers(
@@ -152,9 +158,9 @@ def _as_text(answers: list[tuple[str, list[Explained]]], *, several: bool) -> st
     return "\n".join(blocks)
 
 
-def _story(path: tuple[Step, ...], words: tuple[Word, ...]) -> str:
+def _story(path: tuple[Step, ...], words: tuple[Assignment, ...]) -> str:
     values = [json.dumps(word.value, ensure_ascii=False) for word in words]
-    places = [str(word.mark) if word.mark else "-" for word in words]
+    places = [str(word.location) if word.location else "-" for word in words]
     width = max(map(len, places))
     lines = [f"{dotted(path)} = {values[0]}"]
     for place, word, value, old in zip(places, words, values, (*values[1:], None), strict=True):
@@ -173,7 +179,11 @@ def _entry(env: str, entry: Explained) -> dict[str, Any]:
         {
             "value": word.value,
             "layer": word.layer or "jobgen",
-            **({"file": word.mark.file, "line": word.mark.line, "column": word.mark.column} if word.mark else {}),
+            **(
+                {"file": word.location.file, "line": word.location.line, "column": word.location.column}
+                if word.location
+                else {}
+            ),
         }
         for word in entry.words
     ]

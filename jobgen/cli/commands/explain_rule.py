@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jobgen.check.policy_docs import all_docs, policy_example
 from jobgen.check.rule_docs import RuleDoc, example
-from jobgen.cli.commands import Code, Result, stopped
-from jobgen.model.suggest import nearest
+from jobgen.cli.commands import ExitCode, Result, error_result
+from jobgen.model.suggest import did_you_mean
 from jobgen.report.text import visible
 
 Example = tuple[str, str]
@@ -26,17 +26,19 @@ def explain_rule(root: Path | None, name: str, format_: str) -> Result:
     known = all_docs(root)
     if name in known:
         return _told(known[name], example(name) or policy_example(root, name), format_)
-    hint = nearest(name, list(known))
-    return stopped(Code.NOTHING, f"there is no rule `{name}`{hint or ', and no jobs repository here'}")
+    hint = did_you_mean(name, list(known))
+    return error_result(ExitCode.NOTHING_TO_DO, f"there is no rule `{name}`{hint or ', and no jobs repository here'}")
 
 
 def unknown(name: str, jobs: Iterable[str], rules: Iterable[str], said: str = "") -> Result:
     """A name that is neither a job's nor a rule's."""
-    return stopped(Code.NOTHING, f"there is no job or rule `{name}`{nearest(name, [*sorted(jobs), *rules])}", said)
+    return error_result(
+        ExitCode.NOTHING_TO_DO, f"there is no job or rule `{name}`{did_you_mean(name, [*sorted(jobs), *rules])}", said
+    )
 
 
 def _told(doc: RuleDoc, shown: Example | None, format_: str) -> Result:
-    return Result(Code.FINE, _as_json(doc, shown) if format_ == "json" else _as_text(doc, shown))
+    return Result(ExitCode.OK, _as_json(doc, shown) if format_ == "json" else _as_text(doc, shown))
 
 
 def _as_text(doc: RuleDoc, shown: Example | None) -> str:

@@ -11,10 +11,10 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import Asked, Linted
-from jobgen.model.data import Edit, Severity
+from jobgen.cli.commands.scope import LintRequest, LintResult
+from jobgen.model.data import Severity, TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.atomic import replace_file
 from jobgen.yamlio.edit import RefusedError, edited
@@ -42,7 +42,7 @@ class Fixed(NamedTuple):
 
     files: list[Mended]
     findings: int
-    linted: Linted
+    linted: LintResult
     left: tuple[str, ...] = ()
 
 
@@ -57,28 +57,32 @@ class Trust(NamedTuple):
         return self.files.get(path, self.most)
 
 
-def fixed(asked: Asked, *, unsafe: bool) -> Fixed | Result:
+def fixed(asked: LintRequest, *, unsafe: bool) -> Fixed | Result:
     """Mend what can be mended in a copy, over and over, for one change may make room for the next."""
     if asked.stdin is not None:
-        return stopped(Code.USAGE, "standard input cannot be mended; leave out `-` or `--fix`")
+        return error_result(ExitCode.USAGE, "standard input cannot be mended; leave out `-` or `--fix`")
     root = layout.find_root(asked.directory.resolve())
     base = (root or asked.directory).resolve()
     outside = [path for path in asked.paths if not (asked.directory / path).resolve().is_relative_to(base)]
     if outside:
-        return stopped(Code.USAGE, f"`{outside[0]}` lies outside {base}; run `--fix` in the folder that it is in")
+        return error_result(
+            ExitCode.USAGE, f"`{outside[0]}` lies outside {base}; run `--fix` in the folder that it is in"
+        )
     try:
         return _tried(asked, root, base, unsafe=unsafe)
     except OSError as fault:
-        return stopped(Code.ERRORS, f"{fault.filename or base}: {fault.strerror or fault}; nothing was changed")
+        return error_result(
+            ExitCode.ERRORS, f"{fault.filename or base}: {fault.strerror or fault}; nothing was changed"
+        )
 
 
-def _tried(asked: Asked, root: Path | None, base: Path, *, unsafe: bool) -> Fixed | Result:
+def _tried(asked: LintRequest, root: Path | None, base: Path, *, unsafe: bool) -> Fixed | Result:
     with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
         copy = Path(folder).resolve()
         here = Path(os.path.relpath(asked.directory.resolve(), base))
         paths = [os.path.relpath(asked.directory / path, asked.directory) for path in asked.paths]
-        loose = [entry.path for path in paths for entry in layout.loose(asked.directory, path)]
-        loose += [entry.path for entry in layout.loose(base, ".")] if root is None and not paths else []
+        loose = [entry.path for path in paths for entry in layout.find_manifests(asked.directory, path)]
+        loose += [entry.path for entry in layout.find_manifests(base, ".")] if root is None and not paths else []
         _copy(base, copy, [*_SOURCES, *((here / path).as_posix() for path in loose)])
         # The copy has no history to take the day from.
         today = asked.today or git.commit_date(asked.directory)
@@ -100,7 +104,7 @@ def _copy(base: Path, copy: Path, paths: Iterable[str]) -> None:
                 target.symlink_to(os.path.relpath(real, target.parent))
 
 
-def _mended(asked: Asked, base: Path, copy: Path, *, unsafe: bool) -> Fixed | Result:
+def _mended(asked: LintRequest, base: Path, copy: Path, *, unsafe: bool) -> Fixed | Result:
     linted = lint(asked)
     if isinstance(linted, Result):
         return linted
@@ -116,20 +120,22 @@ def _mended(asked: Asked, base: Path, copy: Path, *, unsafe: bool) -> Fixed | Re
             break
         spoilt = worse & touched.keys() or {path for path in touched if path.startswith(_OVERLAYS)}
         if not spoilt:
-            return stopped(Code.BROKEN, "the changes would make new errors; nothing was changed")
+            return error_result(ExitCode.INTERNAL_ERROR, "the changes would make new errors; nothing was changed")
         for path in spoilt:
             shutil.copyfile(base / path, copy / path)
             del touched[path]
             trust.files[path] = trust.of(path) - 1
         restored = lint(asked)
-        assert isinstance(restored, Linted), "the files are as they were"
+        assert isinstance(restored, LintResult), "the files are as they were"
         linted = restored
     files = [Mended(path, (base / path).read_bytes(), (copy / path).read_bytes()) for path in sorted(touched)]
     changed = [file for file in files if file.old != file.new]
     return Fixed(changed, sum(touched.values()), again, tuple(sorted(trust.files)))
 
 
-def _rounds(linted: Linted, asked: Asked, copy: Path, touched: dict[str, int], trust: Trust) -> Linted | Result:
+def _rounds(
+    linted: LintResult, asked: LintRequest, copy: Path, touched: dict[str, int], trust: Trust
+) -> LintResult | Result:
     """Change the files until nothing changes any more; what a lint says then."""
     for _ in range(_ROUNDS):
         changed = dict(_round(linted, copy, trust))
@@ -139,27 +145,27 @@ def _rounds(linted: Linted, asked: Asked, copy: Path, touched: dict[str, int], t
             touched[path] = touched.get(path, 0) + count
         again = lint(asked)
         if isinstance(again, Result):
-            return stopped(Code.BROKEN, "a change would break the settings; nothing was changed")
+            return error_result(ExitCode.INTERNAL_ERROR, "a change would break the settings; nothing was changed")
         linted = again
     return linted
 
 
-def _errors(linted: Linted, copy: Path) -> Counter[tuple[str, str]]:
+def _errors(linted: LintResult, copy: Path) -> Counter[tuple[str, str]]:
     """How many errors stand in each file; in overlays, which speak of many jobs, one may not even become another."""
     errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR]
-    paths = [_path_in(copy, linted.root / finding.mark.file) for finding in errors]
+    paths = [_path_in(copy, linted.root / finding.location.file) for finding in errors]
     return Counter(
         (path, finding.rule if path.startswith(_OVERLAYS) else "") for path, finding in zip(paths, errors, strict=True)
     )
 
 
-def _round(linted: Linted, copy: Path, trust: Trust) -> Iterator[tuple[str, int]]:
+def _round(linted: LintResult, copy: Path, trust: Trust) -> Iterator[tuple[str, int]]:
     """Change every file that can be, once: its path, and how many findings that mends."""
-    wanted: dict[str, list[tuple[Edit, ...]]] = {}
+    wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
     for finding in linted.findings:
         if finding.fix:
             # The changes of one fix stand in one file.
-            path = _path_in(copy, linted.root / finding.fix.edits[0].mark.file)
+            path = _path_in(copy, linted.root / finding.fix.edits[0].location.file)
             if trust.of(path) >= (_SAFE if finding.fix.safe else _ALL):
                 wanted.setdefault(path, [])
                 wanted[path] += [finding.fix.edits] if finding.fix.edits not in wanted[path] else []
@@ -177,13 +183,13 @@ def _path_in(copy: Path, file: Path) -> str:
     return Path(os.path.relpath(file.resolve(), copy)).as_posix()
 
 
-def _changed(content: bytes, file: str, fixes: Sequence[tuple[Edit, ...]]) -> tuple[bytes, int]:
+def _changed(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
     """The text with all fixes made, or if they are in each other's way, with as many as can be."""
     try:
         return edited(content, file, [edit for fix in fixes for edit in fix]), len(fixes)
     except RefusedError:
         pass
-    made: list[Edit] = []
+    made: list[TextEdit] = []
     new, count = content, 0
     for fix in fixes:
         try:

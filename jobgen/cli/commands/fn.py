@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.render import matcher, texts_of
 from jobgen.gitops.krm import (
     FunctionError,
@@ -21,11 +21,11 @@ from jobgen.gitops.krm import (
     task_of,
     without_orchestration,
 )
-from jobgen.model.data import Data, Finding, Identity, Mark, Severity
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Data, Finding, Identity, Location, Severity
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.environment import Station, unused
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner, unused
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.run import Run
@@ -53,7 +53,7 @@ class _Work(NamedTuple):
     given: ResourceList
     task: Task
     folder: Path
-    shelf: Catalogue
+    project: ProjectConfig
 
 
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
@@ -63,34 +63,34 @@ def run(folder: Path, mode: str, stdin: bytes) -> Result:
         task = task_of(given.config, mode)
         done = _done(given, task, folder.resolve())
     except FunctionError as wrong:
-        return stopped(Code.USAGE, str(wrong))
+        return error_result(ExitCode.USAGE, str(wrong))
     out = given.text(done.items, results(done.findings, done.files))
     failed = any(finding.severity is Severity.ERROR for finding in done.findings)
     if done.nothing:
-        return stopped(Code.NOTHING, "there is no job to generate")
+        return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
     # kustomize shows nobody the results, so they are told here, too.
     said = text.render(done.findings)
-    summary = f"jobgen: {text.summary(done.findings)} in {counted(len(given.items), 'item')}\n" if said else ""
-    return Result(Code.ERRORS if failed else Code.FINE, out, said + summary)
+    summary = f"jobgen: {text.summary(done.findings)} in {pluralize(len(given.items), 'item')}\n" if said else ""
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, said + summary)
 
 
 def _done(given: ResourceList, task: Task, folder: Path) -> _Done:
     root = layout.find_root(folder)
     if root is None and task.mode != "validate":
         raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
-    shelf = config.load(root or folder)
-    if shelf.findings:
-        return _Done(given.items, list(config.load(shelf.root, marked=True).findings))
-    return _DO[task.mode](_Work(given, task._replace(env=_environment(shelf, task)), folder, shelf))
+    project = config.load(root or folder)
+    if project.findings:
+        return _Done(given.items, list(config.load(project.root, marked=True).findings))
+    return _DO[task.mode](_Work(given, task._replace(env=_environment(project, task)), folder, project))
 
 
-def _environment(shelf: Catalogue, task: Task) -> str:
+def _environment(project: ProjectConfig, task: Task) -> str:
     """The environment to work in; who only judges needs none."""
-    known = sorted(shelf.overlays)
+    known = sorted(project.overlays)
     if task.env and task.env not in known:
-        hint = nearest(task.env, known)
+        hint = did_you_mean(task.env, known)
         raise FunctionError(f"there is no environment `{task.env}`{hint} (known: {', '.join(known) or 'none'})")
-    default = shelf.environments()
+    default = project.environments()
     if task.env or len(default) == 1:
         return task.env or default[0]
     if task.mode == "validate":
@@ -101,7 +101,7 @@ def _environment(shelf: Catalogue, task: Task) -> str:
 def _generate(work: _Work) -> _Done:
     """The jobs of the repository behind the items; one that is among them already is replaced in its place."""
     task = work.task
-    walk = Run(work.shelf, [task.env], matcher(task.jobs))
+    walk = Run(work.project, [task.env], matcher(task.jobs))
     made: dict[Identity, Data] = {one.identity: one.body for one in texts_of(walk, "yaml")}
     if walk.failed:
         return _Done(work.given.items, walk.findings)
@@ -129,16 +129,16 @@ def _renewed(item: Data, made: Data) -> Data:
 
 def _transform(work: _Work) -> _Done:
     """The environment's overlays laid over every item; specs become the objects of their jobs."""
-    station, tracer = Station(work.shelf, work.task.env), Tracer(work.shelf)
-    findings = station.composition_findings(tracer)
+    runner, tracer = EnvironmentRunner(work.project, work.task.env), Tracer(work.project)
+    findings = runner.overlay_findings(tracer)
     items: list[Data] = []
     for item, entry in _entries(work, {}):
         made = item
         for job in jobs_in([entry] if entry else [], findings):
-            patches = station.patches_for(job)
+            patches = runner.patches_for(job)
             if patches is not None:
-                rendered = station.make(job, patches, unused())
-                findings += [] if rendered else tracer.findings(job, station.name)
+                rendered = runner.build_object(job, patches, unused())
+                findings += [] if rendered else tracer.findings(job, runner.name)
                 made = _under_its_name(item, rendered.object) if rendered else item
         items.append(made)
     failed = any(finding.severity is Severity.ERROR for finding in findings)
@@ -161,33 +161,35 @@ def _under_its_name(item: Data, made: Data) -> Data:
 
 def _validate(work: _Work) -> _Done:
     """The items as they came, and all that is wrong with them."""
-    policies = load_policies(work.shelf.root)
-    station = Station(work.shelf, work.task.env, policies.policies)
-    tracer = Tracer(work.shelf)
-    findings = [*policies.findings, *station.composition_findings(tracer)]
+    policies = load_policies(work.project.root)
+    runner = EnvironmentRunner(work.project, work.task.env, policies.policies)
+    tracer = Tracer(work.project)
+    findings = [*policies.findings, *runner.overlay_findings(tracer)]
     comments: list[Suppression] = []
     files: dict[str, int] = {}
     for _, entry in _entries(work, files):
         for job in jobs_in([entry] if entry else [], findings, comments):
-            findings += _judged(job, station, tracer)
-    told = filter(None, map(work.shelf.severities.of, findings))
+            findings += _judged(job, runner, tracer)
+    told = filter(None, map(work.project.severities.of, findings))
     # Deployments and the like are in every kustomization, and none of our business.
     ours = [finding for finding in told if finding.rule != "missing-schema"]
-    kept, _, _ = silence(ours, comments, work.shelf.mandatory, "")
-    return _Done(work.given.items, sorted(set(kept), key=lambda found: (found.mark, found.rule, found.message)), files)
+    kept, _, _ = silence(ours, comments, work.project.mandatory, "")
+    return _Done(
+        work.given.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
+    )
 
 
-def _judged(job: Job, station: Station, tracer: Tracer) -> list[Finding]:
+def _judged(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Finding]:
     """What is wrong with an item: as it is, or for a spec, with what the environment makes of it."""
-    env = station.name if is_spec(job.document.data) else ""
+    env = runner.name if is_spec(job.document.data) else ""
     if is_spec(job.document.data):
-        patches = station.patches_for(job)
-        if patches is None or station.make(job, patches, unused()) is None:
+        patches = runner.patches_for(job)
+        if patches is None or runner.build_object(job, patches, unused()) is None:
             return [] if patches is None else tracer.findings(job, env)
-    return tracer.findings(job, env, station.judge)
+    return tracer.findings(job, env, runner.checker)
 
 
-def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.Entry | None]]:
+def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.FileEntry | None]]:
     """Every item with the text to read it from: its own file if that still says the same, else the item printed."""
     for item in work.given.items:
         if is_local(item):
@@ -198,7 +200,7 @@ def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.
         if content:
             files[path] = index
         name = path if content else str(identity_of(item))
-        yield item, layout.Entry(name, content=content or to_yaml(item).encode())
+        yield item, layout.FileEntry(name, content=content or to_yaml(item).encode())
 
 
 def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
@@ -206,18 +208,18 @@ def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
     full = os.path.realpath(folder / path)
     if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
         return b""
-    file = layout.read(layout.Entry(path, full))
+    file = layout.read(layout.FileEntry(path, full))
     documents = read(file.content, path).documents
     if index >= len(documents) or documents[index].data != without_orchestration(item):
         return b""
-    starts = [_line(document.mark) for document in documents]
+    starts = [_line(document.location) for document in documents]
     end = starts[index + 1] if index + 1 < len(starts) else len(file.content)
     lines = file.content.splitlines(keepends=True)
     return b"".join(line if starts[index] <= number < end else b"\n" for number, line in enumerate(lines))
 
 
-def _line(mark: Mark) -> int:
-    return mark.line - 1
+def _line(location: Location) -> int:
+    return location.line - 1
 
 
 _DO: dict[str, Callable[[_Work], _Done]] = {"generate": _generate, "transform": _transform, "validate": _validate}

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.environments import environments
 from jobgen.gitops.argocd import GENERATE_PATHS, SETTINGS, application_set, config_map, generate_paths
 from jobgen.gitops.flux import kustomization
 from jobgen.gitops.known import known
 from jobgen.gitops.place import Place
-from jobgen.model.data import Data, Severity, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Severity, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import git
 from jobgen.report import text
 from jobgen.yamlio.write import to_yaml
 
-_DURATION = pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
+_DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
 _CONFIG_MAP = """\
 A part of argocd-cm. Lay it over what is there: `kubectl apply --server-side -f FILE`.
 health: without a check, Argo CD takes a job for done as soon as it exists.
@@ -51,44 +51,44 @@ Annotations for the jobs themselves, from a patch in an overlay:
 
 def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, revision: str) -> Result:
     """Settings, an ApplicationSet and annotations for Argo CD: all, or one part."""
-    shelf = config.load(root)
-    chosen = _chosen(shelf, envs)
+    project = config.load(root)
+    chosen = _chosen(project, envs)
     if isinstance(chosen, Result):
         return chosen
     place = Place(repository, revision, _prefix(root))
     if only == "paths":
-        found = (_commented(f"For {_named(env)}.\n", _paths(shelf, place, env)) for env in chosen)
-        return Result(Code.FINE, "---\n".join(found))
+        found = (_commented(f"For {_named(env)}.\n", _paths(project, place, env)) for env in chosen)
+        return Result(ExitCode.OK, "---\n".join(found))
     parts = [part for part in SETTINGS if only in (None, part)]
     documents: list[str] = []
     if parts:
-        documents.append(_commented(_CONFIG_MAP, config_map(known(shelf.kinds), parts)))
+        documents.append(_commented(_CONFIG_MAP, config_map(known(project.kinds), parts)))
     if only in (None, "appset"):
         documents.append(_commented(_APPLICATION_SET, application_set(place, chosen)))
-    told = "" if only else _comment(_PATHS + "".join(_told(shelf, place, env) for env in chosen))
-    return Result(Code.FINE, "---\n".join(documents) + told)
+    told = "" if only else _comment(_PATHS + "".join(_told(project, place, env) for env in chosen))
+    return Result(ExitCode.OK, "---\n".join(documents) + told)
 
 
 def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
     """A Kustomization for every environment."""
     if wait and not _DURATION.fullmatch(wait):
-        return stopped(Code.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
-    shelf = config.load(root)
-    chosen = _chosen(shelf, envs)
+        return error_result(ExitCode.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
+    project = config.load(root)
+    chosen = _chosen(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    kinds, place = known(shelf.kinds), Place("", "", _prefix(root))
+    kinds, place = known(project.kinds), Place("", "", _prefix(root))
     documents = [
         _commented(_FLUX.format(whose=_named(env)), kustomization(kinds, place, env, source, wait)) for env in chosen
     ]
-    return Result(Code.FINE, "---\n".join(documents))
+    return Result(ExitCode.OK, "---\n".join(documents))
 
 
-def _chosen(shelf: Catalogue, envs: Sequence[str]) -> list[str] | Result:
+def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
     """The environments, if nothing is wrong with the kinds and overlays."""
-    chosen = environments(shelf, envs)
-    if not isinstance(chosen, Result) and any(finding.severity is Severity.ERROR for finding in shelf.findings):
-        return stopped(Code.ERRORS, "nothing was printed", text.render(shelf.findings))
+    chosen = environments(project, envs)
+    if not isinstance(chosen, Result) and any(finding.severity is Severity.ERROR for finding in project.findings):
+        return error_result(ExitCode.ERRORS, "nothing was printed", text.render(project.findings))
     return chosen
 
 
@@ -98,22 +98,22 @@ def _prefix(root: Path) -> tuple[str, ...]:
     return root.resolve().relative_to(top.resolve()).parts if top else ()
 
 
-def _paths(shelf: Catalogue, place: Place, env: str) -> Data:
-    return generate_paths(place, _lineage(shelf, env, ()))
+def _paths(project: ProjectConfig, place: Place, env: str) -> Data:
+    return generate_paths(place, _lineage(project, env, ()))
 
 
-def _told(shelf: Catalogue, place: Place, env: str) -> str:
-    annotations = _paths(shelf, place, env)["metadata"]["annotations"]
+def _told(project: ProjectConfig, place: Place, env: str) -> str:
+    annotations = _paths(project, place, env)["metadata"]["annotations"]
     return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
 
 
-def _lineage(shelf: Catalogue, env: str, below: tuple[str, ...]) -> tuple[str, ...]:
+def _lineage(project: ProjectConfig, env: str, below: tuple[str, ...]) -> tuple[str, ...]:
     """An overlay and those it extends, by name."""
-    if env not in shelf.overlays or env in below:
+    if env not in project.overlays or env in below:
         return below
-    for spec in shelf.overlays[env].specs:
+    for spec in project.overlays[env].specs:
         for parent in spec.get("extends", ()):
-            below = _lineage(shelf, str(bare(parent)), (*below, env))
+            below = _lineage(project, str(value_of(parent)), (*below, env))
     return tuple(sorted({*below, env}))
 
 

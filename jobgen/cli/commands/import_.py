@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.write_files import place
 from jobgen.convert.importing import Imported, relaid
 from jobgen.convert.importing.collecting import Refused, Taken, collected
 from jobgen.convert.importing.factoring import factored, overlay_text, platform_overlay
 from jobgen.model.data import Data, Problem
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.repo import layout
 from jobgen.repo.atomic import leads_out
@@ -36,37 +36,39 @@ def import_manifests(
     """Specs of all manifests at some paths: to standard output, or one file for each job under a folder."""
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
-        return stopped(Code.USAGE, f"there is no `{missing[0]}`")
+        return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
     if output and leads_out(directory / output, layout.find_root(directory.resolve()) or directory):
-        return stopped(Code.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder")
+        return error_result(
+            ExitCode.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder"
+        )
     root = layout.find_root((directory / output if output else directory).resolve())
-    shelf = config.load(root or directory.resolve())
-    found = list(collected(_entries(directory, paths, stdin), shelf.kinds))
+    project = config.load(root or directory.resolve())
+    found = list(collected(_entries(directory, paths, stdin), project.kinds))
     taken = list(_once(each for each in found if isinstance(each, Taken)))
     refused = [each for each in found if isinstance(each, Refused)]
     said = "".join(_said(each) for each in found)
     if not taken:
-        return stopped(Code.NOTHING, "there is nothing to import", said)
-    files, documents = _files([each.spec for each in taken], shelf, factor=factor)
-    code = Code.ERRORS if refused else Code.FINE
-    total = f"{counted(len(taken), 'object')} imported{f', {len(refused)} not' if refused else ''}\n"
+        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", said)
+    files, documents = _files([each.spec for each in taken], project, factor=factor)
+    code = ExitCode.ERRORS if refused else ExitCode.OK
+    total = f"{pluralize(len(taken), 'object')} imported{f', {len(refused)} not' if refused else ''}\n"
     if output is None:
-        said += "".join(_NEEDS.format(name=name) for name in _strange(taken, shelf))
+        said += "".join(_NEEDS.format(name=name) for name in _strange(taken, project))
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
         return Result(code, "---\n".join([*overlays, *documents]), said + total)
     home = root or (directory / output).resolve().parent
     problem = place({_target(home, directory / output, path): each for path, each in files.items()}, home, force=force)
     if problem:
-        return stopped(Code.ERRORS, problem, said)
+        return error_result(ExitCode.ERRORS, problem, said)
     return Result(code, err=said + total)
 
 
-def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.Entry]:
+def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
     for path in paths:
         if path == "-":
-            yield layout.Entry("-", content=stdin or b"")
+            yield layout.FileEntry("-", content=stdin or b"")
         else:
-            yield from layout.loose(directory, path)
+            yield from layout.find_manifests(directory, path)
 
 
 def _once(taken: Iterable[Taken]) -> Iterator[Taken]:
@@ -81,22 +83,22 @@ def _once(taken: Iterable[Taken]) -> Iterator[Taken]:
 
 def _said(each: Taken | Refused) -> str:
     """What people should know of one manifest."""
-    where = f"{each.mark.file}:{each.mark.line}"
+    where = f"{each.location.file}:{each.location.line}"
     if isinstance(each, Refused):
         shown = [*each.details[:_MOST_SHOWN], *(["…"] if len(each.details) > _MOST_SHOWN else [])]
-        lines = [f"{each.mark}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
+        lines = [f"{each.location}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
     else:
         dropped = each.spec.dropped
-        lines = [f"{mark}: {note}" for mark, note in each.notes]
+        lines = [f"{location}: {note}" for location, note in each.notes]
         lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in dropped)}"] if dropped else []
         lines += (
-            f"{each.mark.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
+            f"{each.location.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
             for remark in each.spec.lost
         )
     return "".join(f"{text.visible(line)}\n" for line in lines)
 
 
-def _files(specs: Sequence[Imported], shelf: Catalogue, *, factor: bool) -> tuple[dict[str, str], list[str]]:
+def _files(specs: Sequence[Imported], project: ProjectConfig, *, factor: bool) -> tuple[dict[str, str], list[str]]:
     """The files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`; and the texts of the jobs."""
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
     texts = {id(spec): spec.text for spec in specs}
@@ -105,16 +107,16 @@ def _files(specs: Sequence[Imported], shelf: Catalogue, *, factor: bool) -> tupl
         jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
         if factor and len(jobs) > 1:
             name = "imported" if len(platforms) == 1 else f"imported-{platform}"
-            overlay, thinner = factored(name, platform, jobs, shelf.kinds)
+            overlay, thinner = factored(name, platform, jobs, project.kinds)
             files[f"overlays/{name}/overlay.yaml"] = overlay_text(overlay)
             texts.update(
                 (id(job), relaid(job.text, document))
                 for job, document in zip(jobs, thinner, strict=True)
                 if document != job.document
             )
-        elif platform not in _platforms(shelf) and (shelf.overlays or set(platforms) != {DEFAULT_PLATFORM}):
+        elif platform not in _platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
             # Where there is any overlay, Kubeflow's jobs need one too; those that are there already go with them.
-            there = _names(shelf) if platform == DEFAULT_PLATFORM and not shelf.overlays else []
+            there = _names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
             overlay = platform_overlay(platform, platform, [*there, *(job.name for job in jobs)])
             files[f"overlays/{platform}/overlay.yaml"] = overlay_text(overlay)
     for spec in specs:
@@ -124,20 +126,20 @@ def _files(specs: Sequence[Imported], shelf: Catalogue, *, factor: bool) -> tupl
     return files, list(texts.values())
 
 
-def _names(shelf: Catalogue) -> list[str]:
+def _names(project: ProjectConfig) -> list[str]:
     """The jobs that a repository has already."""
-    return [job.document.name for job in jobs_in(layout.jobs(shelf.root), [])]
+    return [job.document.name for job in jobs_in(layout.jobs(project.root), [])]
 
 
-def _platforms(shelf: Catalogue) -> set[str]:
+def _platforms(project: ProjectConfig) -> set[str]:
     """The platforms that the environments of a repository run on."""
     problems: list[Problem] = []
-    return {shelf.environment(name, problems).cluster.platform for name in shelf.overlays}
+    return {project.environment(name, problems).cluster.platform for name in project.overlays}
 
 
-def _strange(taken: Sequence[Taken], shelf: Catalogue) -> list[str]:
+def _strange(taken: Sequence[Taken], project: ProjectConfig) -> list[str]:
     """Platforms of jobs for which there is no environment."""
-    known = {DEFAULT_PLATFORM, *_platforms(shelf)}
+    known = {DEFAULT_PLATFORM, *_platforms(project)}
     return sorted({each.spec.kind.platform for each in taken if each.spec.is_spec} - known)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobgen import __version__
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.schema import editor_files
 from jobgen.repo.atomic import replace_file
 from jobgen.repo.layout import shipped
@@ -36,18 +36,20 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
     """Write the files of a new repository; if any of them exists and is different, nothing is written."""
     chosen = list(dict.fromkeys(frameworks or ["pytorch"]))
     if {"jax", "mxnet"} <= set(chosen):
-        return stopped(Code.USAGE, "no training-operator has both `jax` and `mxnet`; choose one of them")
+        return error_result(ExitCode.USAGE, "no training-operator has both `jax` and `mxnet`; choose one of them")
     wanted = _files(chosen, ci)
     try:
         in_the_way = list(_in_the_way(folder, wanted, force=force))
         if in_the_way:
             advice = "move them" if force else "move them, or overwrite them with --force"
-            return stopped(Code.ERRORS, f"nothing was written; {advice}", "".join(in_the_way))
+            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(in_the_way))
         written = [path for path, content in wanted.items() if _put(folder, path, content)]
     except OSError as error:
-        return stopped(Code.ERRORS, f"{error.filename}: {error.strerror}")
+        return error_result(ExitCode.ERRORS, f"{error.filename}: {error.strerror}")
     said = "".join(f"{path} written\n" for path in written)
-    return Result(Code.FINE, err=f"{said}{counted(len(written), 'file')}; next: `jobgen lint`, `pre-commit install`\n")
+    return Result(
+        ExitCode.OK, err=f"{said}{pluralize(len(written), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
+    )
 
 
 def _files(frameworks: Sequence[str], ci: str) -> dict[str, bytes]:

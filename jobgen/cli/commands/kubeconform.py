@@ -41,10 +41,10 @@ def disagreements(root: Path, objects: Iterable[Opinion], findings: Sequence[Fin
     for finding in findings:
         if finding.severity is Severity.ERROR and finding.category in ("yaml", "schema"):
             # Files that stand for themselves may hold objects of one name, and no environment puts them together.
-            refused.setdefault((finding.env or finding.mark.file, finding.object), set()).add(finding.rule)
+            refused.setdefault((finding.env or finding.location.file, finding.object), set()).add(finding.rule)
     told: list[Finding] = []
     for made, verdict in _verdicts(root, list(objects)):
-        ours = refused.get((made.env or made.mark.file, made.identity), set())
+        ours = refused.get((made.env or made.location.file, made.identity), set())
         theirs = verdict["status"] == "statusInvalid"
         if verdict["status"] == "statusError":
             told.append(_finding(made, "kubeconform-failed", f"kubeconform could not check it: {_said(verdict)}"))
@@ -59,7 +59,7 @@ def disagreements(root: Path, objects: Iterable[Opinion], findings: Sequence[Fin
 
 
 def _finding(made: Rendered, rule: str, message: str) -> Finding:
-    return Finding(rule, "meta", Severity.WARNING, message, made.mark, object=made.identity, env=made.env)
+    return Finding(rule, "meta", Severity.WARNING, message, made.location, object=made.identity, env=made.env)
 
 
 def _said(verdict: dict[str, Any]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.cli.commands import Code, Result, counted, lint_cache, stopped
-from jobgen.cli.commands.scope import Asked, Linted
+from jobgen.cli.commands import ExitCode, Result, error_result, lint_cache, pluralize
+from jobgen.cli.commands.scope import LintRequest, LintResult
 from jobgen.model.data import Finding, Severity
 from jobgen.repo import layout
 from jobgen.report import Report, RuleText, Suppressed, formats, totals
@@ -52,23 +52,23 @@ def lint_paths(
 ) -> Result:
     """Judge a whole repository, or the manifests at some paths; `fix` is `safe` or `unsafe` where faults are mended."""
     if wrong := _misuse(directory, paths, today):
-        return stopped(Code.USAGE, wrong)
-    asked = Asked(directory, paths, envs, stdin, second_opinion, today)
-    mended = _fixed(asked, fix, diff=diff) if fix or diff else Result(Code.FINE)
-    if diff or mended.code is not Code.FINE:
+        return error_result(ExitCode.USAGE, wrong)
+    asked = LintRequest(directory, paths, envs, stdin, second_opinion, today)
+    mended = _fixed(asked, fix, diff=diff) if fix or diff else Result(ExitCode.OK)
+    if diff or mended.code is not ExitCode.OK:
         return mended
     linted = _linted(asked)
     if isinstance(linted, Result):
         return linted
     if not linted.objects and not linted.findings and not linted.silenced:
-        return stopped(Code.NOTHING, "there is nothing to lint here")
+        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to lint here")
     if write_baseline:
         return _write_baseline(directory / (known or BASELINE), linted)
     if since:
         linted = _since(asked, since, linted)
         if isinstance(linted, Result):
             return linted
-    told = _unknown(asked, known, linted, mend=bool(fix)) if known else (linted.findings, [])
+    told = _unknown(asked, known, linted, fix_steps=bool(fix)) if known else (linted.findings, [])
     if isinstance(told, Result):
         return told
     report = _report(linted, *told, directory)._replace(show_suppressed=show_suppressed)
@@ -96,7 +96,7 @@ def _misuse(directory: Path, paths: Sequence[str], today: str) -> str:
     return ""
 
 
-def _linted(asked: Asked) -> Linted | Result:
+def _linted(asked: LintRequest) -> LintResult | Result:
     """What is said of the files as they are: remembered if nothing has changed, else found out and remembered."""
     state = lint_cache.state_of(asked)
     known = lint_cache.recalled(state)
@@ -105,12 +105,12 @@ def _linted(asked: Asked) -> Linted | Result:
     from jobgen.cli.commands.lint_run import lint
 
     linted = lint(asked, state.scope, state.layers) if state else lint(asked)
-    if isinstance(linted, Linted):
+    if isinstance(linted, LintResult):
         lint_cache.keep(state, linted)
     return linted
 
 
-def _since(asked: Asked, revision: str, linted: Linted) -> Linted | Result:
+def _since(asked: LintRequest, revision: str, linted: LintResult) -> LintResult | Result:
     """What is new since a revision."""
     from jobgen.cli.commands.since import new_since
     from jobgen.repo.git import GitError
@@ -118,22 +118,24 @@ def _since(asked: Asked, revision: str, linted: Linted) -> Linted | Result:
     try:
         return new_since(asked, revision, linted)
     except GitError as fault:
-        return stopped(Code.USAGE, str(fault))
+        return error_result(ExitCode.USAGE, str(fault))
 
 
-def _write_baseline(path: Path, linted: Linted) -> Result:
+def _write_baseline(path: Path, linted: LintResult) -> Result:
     from jobgen.cli.commands.baseline import write_baseline
 
     return write_baseline(path, linted)
 
 
-def _unknown(asked: Asked, file: str, linted: Linted, *, mend: bool) -> tuple[list[Finding], list[Suppressed]] | Result:
-    from jobgen.cli.commands.baseline import unknown
+def _unknown(
+    asked: LintRequest, file: str, linted: LintResult, *, fix_steps: bool
+) -> tuple[list[Finding], list[Suppressed]] | Result:
+    from jobgen.cli.commands.baseline import apply_baseline
 
-    return unknown(asked, file, linted, mend=mend)
+    return apply_baseline(asked, file, linted, fix_steps=fix_steps)
 
 
-def _fixed(asked: Asked, fix: str, *, diff: bool) -> Result:
+def _fixed(asked: LintRequest, fix: str, *, diff: bool) -> Result:
     """Mend what can be mended, or show what that would change."""
     from jobgen.cli.commands.fix import as_diff, fixed
 
@@ -141,12 +143,12 @@ def _fixed(asked: Asked, fix: str, *, diff: bool) -> Result:
     if isinstance(mended, Result):
         return mended
     if diff:
-        code = Code.ERRORS if mended.files else Code.FINE
+        code = ExitCode.ERRORS if mended.files else ExitCode.OK
         return Result(code, as_diff(mended.files), _mended(mended, "could be"))
-    return Result(Code.FINE, err=_put(asked, mended))
+    return Result(ExitCode.OK, err=_put(asked, mended))
 
 
-def _report(linted: Linted, findings: Sequence[Finding], old: Sequence[Suppressed], directory: Path) -> Report:
+def _report(linted: LintResult, findings: Sequence[Finding], old: Sequence[Suppressed], directory: Path) -> Report:
     silenced = [Suppressed(each.finding, each.suppression.reason) for each in linted.silenced]
     return Report(
         findings,
@@ -172,7 +174,7 @@ def _explained(report: Report, root: Path) -> Report:
     return report._replace(rules={**report.rules, **texts})
 
 
-def _put(asked: Asked, mended: Fixed) -> str:
+def _put(asked: LintRequest, mended: Fixed) -> str:
     """Put mended files in their place, and say how many there are."""
     from jobgen.cli.commands.fix import put_in_place
 
@@ -183,7 +185,7 @@ def _put(asked: Asked, mended: Fixed) -> str:
 
 def _mended(mended: Fixed, words: str) -> str:
     words = "was" if (words, mended.findings) == ("were", 1) else words
-    said = f"{counted(mended.findings, 'fault')} {words} mended in {counted(len(mended.files), 'file')}\n"
+    said = f"{pluralize(mended.findings, 'fault')} {words} mended in {pluralize(len(mended.files), 'file')}\n"
     return said + "".join(
         f"{path} was not mended in full: it would show more errors than before\n" for path in mended.left
     )
@@ -194,5 +196,5 @@ def _told(report: Report, format_: str, terminal: Terminal, said: str, *, statis
     out = formats.render(format_, report, width=terminal.width, colour=terminal.colour)
     counts = totals.statistics(report) if statistics else ""
     unchecked = any(finding.rule in _UNCHECKED for finding in report.findings)
-    code = Code.BROKEN if unchecked else Code.ERRORS if failed else Code.FINE
+    code = ExitCode.INTERNAL_ERROR if unchecked else ExitCode.ERRORS if failed else ExitCode.OK
     return Result(code, out, f"{said}{counts}{totals.closing(report)}\n", report)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import cache
-from jobgen.cli.commands.scope import Asked, Linted, Scope, scope_of
-from jobgen.pipeline.file_stat import is_young, layers_of, stamp_of
+from jobgen.cli.commands.scope import LintRequest, LintResult, Scope, resolve_files
+from jobgen.pipeline.file_stat import file_stat, is_racy, layers_of
 from jobgen.pipeline.finding_codec import finding_of, plain_finding
 from jobgen.repo import layout
 
@@ -30,14 +30,14 @@ class State(NamedTuple):
     layers: bytes
 
 
-def state_of(asked: Asked) -> State | None:
+def state_of(asked: LintRequest) -> State | None:
     """What a lint depends on just now; None if that is more than files, or nothing is to be remembered."""
-    if not cache.is_on() or asked.stdin is not None or asked.second_opinion:
+    if not cache.is_enabled() or asked.stdin is not None or asked.second_opinion:
         return None
     moment = time.time_ns()
-    scope = scope_of(asked)
+    scope = resolve_files(asked)
     entries = [*scope.jobs, *(scope.loose or ())]
-    stamps = [stamp_of(entry.full) if entry.finding is None else None for entry in entries]
+    stamps = [file_stat(entry.full) if entry.finding is None else None for entry in entries]
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(entries):
         return None
@@ -47,19 +47,19 @@ def state_of(asked: Asked) -> State | None:
     digest.update(marshal.dumps([entry[:2] for entry in entries], 2))
     digest.update(marshal.dumps(known, 2))
     where = (str(asked.directory.resolve()), str(scope.root or ""), str(asked.directory))
-    key = cache.key_of("lint", *where, str(len(asked.paths)), *asked.paths, *asked.envs, asked.today)
-    return State(key, digest.digest(), moment, not any(is_young(stamp, moment) for stamp in known), scope, layers)
+    key = cache.make_key("lint", *where, str(len(asked.paths)), *asked.paths, *asked.envs, asked.today)
+    return State(key, digest.digest(), moment, not any(is_racy(stamp, moment) for stamp in known), scope, layers)
 
 
-def recalled(state: State | None) -> Linted | None:
+def recalled(state: State | None) -> LintResult | None:
     """What was said of the same files before."""
-    kept = cache.recall(state.key) if state and state.settled else None
+    kept = cache.get(state.key) if state and state.settled else None
     if state is None or kept is None:
         return None
     digest, findings, counts, environments, rules, root, mandatory = marshal.loads(kept)  # noqa: S302 -- our own words
     if digest != state.digest:
         return None
-    return Linted(
+    return LintResult(
         findings=[finding_of(each) for each in findings],
         silenced=[],
         files=counts[0],
@@ -74,7 +74,7 @@ def recalled(state: State | None) -> Linted | None:
     )
 
 
-def keep(state: State | None, linted: Linted) -> None:
+def keep(state: State | None, linted: LintResult) -> None:
     """Keep what was said of files as they were before anybody looked at them."""
     if state is None or not state.settled or not linted.lasting:
         return
@@ -85,4 +85,4 @@ def keep(state: State | None, linted: Linted) -> None:
     except ValueError:
         # A finding whose fix is more than plain data.
         return
-    cache.keep(state.key, content)
+    cache.put(state.key, content)

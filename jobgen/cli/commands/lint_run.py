@@ -6,38 +6,38 @@ from collections.abc import Sequence
 
 from jobgen.check.builtin_rules import TWO_SIDED
 from jobgen.check.rule_docs import names
-from jobgen.cli.commands import Code, Result, kubeconform, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, kubeconform
 from jobgen.cli.commands.environments import environments
-from jobgen.cli.commands.scope import Asked, Linted, Scope, asked_about, scope_of
+from jobgen.cli.commands.scope import LintRequest, LintResult, Scope, asked_about, resolve_files
 from jobgen.model.data import Data, Finding
 from jobgen.pipeline import config
-from jobgen.pipeline.environment import Station
+from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import note_comments
 from jobgen.pipeline.run import Run, nothing
 from jobgen.repo import git, layout
 from jobgen.report.suppress import Silenced, Suppression, idle, silence
 
 
-def lint(asked: Asked, scope: Scope | None = None, layers: bytes = b"") -> Linted | Result:
+def lint(asked: LintRequest, scope: Scope | None = None, layers: bytes = b"") -> LintResult | Result:
     """Judge a whole repository, or the manifests at some paths.
 
     `scope` if the files have been looked for already; `layers` is what names the layers, if anything is remembered.
     """
     if asked.second_opinion and not kubeconform.installed():
-        return stopped(Code.USAGE, kubeconform.MISSING)
-    scope = scope or scope_of(asked)
+        return error_result(ExitCode.USAGE, kubeconform.MISSING)
+    scope = scope or resolve_files(asked)
     runs = _runs(asked, scope, layers)
     if isinstance(runs, Result):
         return runs
     try:
         objects = sum(_walked(run, second_opinion=asked.second_opinion) for run in runs)
     except kubeconform.FailedError as fault:
-        return stopped(Code.BROKEN, f"kubeconform could not be run: {fault}")
+        return error_result(ExitCode.INTERNAL_ERROR, f"kubeconform could not be run: {fault}")
     comments = _comments(runs)
     today = asked.today or (git.commit_date(asked.directory) if comments else "")
     findings, silenced = _heard(runs, comments, today)
     heard = set(asked_about((each.finding for each in silenced), asked))
-    return Linted(
+    return LintResult(
         asked_about(findings, asked),
         [each for each in silenced if each.finding in heard],
         sum(run.files for run in runs),
@@ -46,24 +46,24 @@ def lint(asked: Asked, scope: Scope | None = None, layers: bytes = b"") -> Linte
         _rules(runs),
         scope.root or asked.directory,
         comments,
-        runs[0].shelf.mandatory,
+        runs[0].project.mandatory,
         today,
         lasting=not comments and all(run.lasting for run in runs),
     )
 
 
-def _runs(asked: Asked, scope: Scope, layers: bytes) -> list[Run] | Result:
+def _runs(asked: LintRequest, scope: Scope, layers: bytes) -> list[Run] | Result:
     keep = _as_it_is if asked.second_opinion else nothing
     runs: list[Run] = []
     if scope.whole and scope.root is not None:
-        shelf = config.load(scope.root, today=asked.today)
-        chosen = environments(shelf, asked.envs)
+        project = config.load(scope.root, today=asked.today)
+        chosen = environments(project, asked.envs)
         if isinstance(chosen, Result):
             return chosen
-        runs.append(Run(shelf, chosen, finish=keep, judged=True, layers=layers, jobs=scope.jobs))
+        runs.append(Run(project, chosen, finish=keep, judged=True, layers=layers, jobs=scope.jobs))
     if scope.loose is not None:
-        shelf = config.load(scope.root or asked.directory, today=asked.today)
-        runs.append(Run(shelf, [""], finish=keep, judged=True, layers=layers, entries=scope.loose))
+        project = config.load(scope.root or asked.directory, today=asked.today)
+        runs.append(Run(project, [""], finish=keep, judged=True, layers=layers, entries=scope.loose))
     return runs
 
 
@@ -72,7 +72,7 @@ def _comments(runs: Sequence[Run]) -> list[Suppression]:
     comments = [comment for run in runs for comment in run.comments]
     for run in runs:
         if run.entries is None:
-            for file in layout.layers(run.shelf.root):
+            for file in layout.layers(run.project.root):
                 note_comments(file, comments, run.findings)
     return comments
 
@@ -82,28 +82,28 @@ def _heard(runs: Sequence[Run], comments: Sequence[Suppression], today: str) -> 
     findings = [finding for run in runs for finding in run.findings]
     if not comments:
         return findings, []
-    shelf = runs[0].shelf
-    kept, silenced, faults = silence(findings, comments, shelf.mandatory, today)
+    project = runs[0].project
+    kept, silenced, faults = silence(findings, comments, project.mandatory, today)
     # Of an environment that was not looked at nobody can say that a comment is of no use there.
-    whole = all(run.entries is not None or set(run.environments) >= set(shelf.environments()) for run in runs)
-    spared = shelf.mandatory | TWO_SIDED
+    whole = all(run.entries is not None or set(run.environments) >= set(project.environments()) for run in runs)
+    spared = project.mandatory | TWO_SIDED
     judged = [*faults, *idle(comments, silenced, sorted(_rules(runs)), spared, today, whole=whole)]
-    kept += filter(None, map(shelf.severities.of, judged))
-    return sorted(kept, key=lambda found: (found.mark, found.rule, found.message, found.env)), silenced
+    kept += filter(None, map(project.severities.of, judged))
+    return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), silenced
 
 
 def _rules(runs: Sequence[Run]) -> frozenset[str]:
     """Every rule and policy that was applied."""
-    return names().union(*(run.policies for run in runs)) - runs[0].shelf.severities.off
+    return names().union(*(run.policies for run in runs)) - runs[0].project.severities.off
 
 
 def _walked(run: Run, *, second_opinion: bool) -> int:
     """The number of objects that were judged, by kubeconform too if it was asked for."""
     if not second_opinion:
         return sum(1 for _ in run)
-    judges = {name: Station(run.shelf, name).judge for name in run.environments}
-    objects = [(made, judges[made.env].schema_of(judges[made.env].manifest(made.object))) for made in run]
-    run.findings += kubeconform.disagreements(run.shelf.root, objects, run.findings)
+    checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
+    objects = [(made, checkers[made.env].schema_of(checkers[made.env].manifest(made.object))) for made in run]
+    run.findings += kubeconform.disagreements(run.project.root, objects, run.findings)
     return len(objects)
 
 

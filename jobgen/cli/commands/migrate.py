@@ -8,16 +8,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.write_files import place
 from jobgen.convert.importing import Imported, imported
 from jobgen.convert.importing.inverting import spec_name
 from jobgen.convert.migrate import Migrated, migrated, served
 from jobgen.convert.migrate.rewriting import line_of, rewritten
 from jobgen.model.data import Data, Finding
-from jobgen.model.suggest import nearest
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
@@ -52,30 +52,36 @@ def migrate_jobs(
 ) -> Result:
     """Jobs by name or by file, said for another kind or platform."""
     root = layout.find_root(directory.resolve())
-    shelf = config.load(root or directory.resolve())
-    platforms = sorted({kind.platform for kind in shelf.kinds if kind.frameworks})
-    names = sorted({kind.name for kind in shelf.kinds if kind.frameworks})
-    if not any(_is_meant(kind, target) for kind in shelf.kinds):
+    project = config.load(root or directory.resolve())
+    platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
+    names = sorted({kind.name for kind in project.kinds if kind.frameworks})
+    if not any(_is_meant(kind, target) for kind in project.kinds):
         known = ", ".join([*platforms, *names])
-        return stopped(Code.USAGE, f"there is no kind or platform `{target}`{nearest(target, names)} (known: {known})")
-    unknown = [env for env in envs if env not in shelf.overlays]
+        return error_result(
+            ExitCode.USAGE, f"there is no kind or platform `{target}`{did_you_mean(target, names)} (known: {known})"
+        )
+    unknown = [env for env in envs if env not in project.overlays]
     if unknown:
-        return stopped(Code.USAGE, f"there is no environment `{unknown[0]}`{nearest(unknown[0], list(shelf.overlays))}")
+        return error_result(
+            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
+        )
     findings: list[Finding] = []
     jobs = list(_jobs(directory, root, wanted, findings))
     faults = text.render(findings)
     if not jobs:
-        return stopped(Code.NOTHING, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", faults)
-    told = [_told(job, shelf, target, envs) for job in jobs]
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", faults
+        )
+    told = [_told(job, project, target, envs) for job in jobs]
     done = [each for each in told if each.text]
     said = faults + "".join(each.said for each in told)
-    code = Code.FINE if len(done) == len(told) and not findings else Code.ERRORS
+    code = ExitCode.OK if len(done) == len(told) and not findings else ExitCode.ERRORS
     if output is None:
         return Result(code, "---\n".join(each.text for each in done), said)
     problem = place(_files(directory / output, done), root or directory, force=force)
     if problem:
-        return stopped(Code.ERRORS, problem, said)
-    return Result(code, err=f"{said}{counted(len(done), 'job')} written\n")
+        return error_result(ExitCode.ERRORS, problem, said)
+    return Result(code, err=f"{said}{pluralize(len(done), 'job')} written\n")
 
 
 def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
@@ -83,7 +89,7 @@ def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: l
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
     for path in paths:
-        yield from jobs_in(layout.loose(directory, path), findings)
+        yield from jobs_in(layout.find_manifests(directory, path), findings)
     if root is not None and patterns:
         for job in jobs_in(layout.jobs(root), []):
             if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
@@ -99,15 +105,15 @@ def _is_meant(kind: Kind, target: str) -> bool:
     return target == kind.platform or named
 
 
-def _told(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Told:
-    origin = _origin(job, shelf, target, envs)
-    where = f"{job.file.path}:{job.place().line}"
+def _told(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> _Told:
+    origin = _origin(job, project, target, envs)
+    where = f"{job.file.path}:{job.start().line}"
     if isinstance(origin, str):
         return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(origin)}\n")
-    kind = _target(origin, shelf, target)
+    kind = _target(origin, project, target)
     if isinstance(kind, str):
         return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(kind)}\n")
-    done = migrated(origin.document, origin.kind, kind, origin.framework, shelf.kinds)
+    done = migrated(origin.document, origin.kind, kind, origin.framework, project.kinds)
     said = _account(origin, done, kind)
     if done.problems:
         why = "".join(f"{where}: not migrated: {text.visible(problem)}\n" for problem in done.problems)
@@ -117,53 +123,53 @@ def _told(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Told
     return _Told(job.document.name, rewritten(job.file, job.position, done.document), said)
 
 
-def _origin(job: Job, shelf: Catalogue, target: str, envs: Sequence[str]) -> _Origin | str:
+def _origin(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> _Origin | str:
     """What a job is today, or why nobody can tell."""
     data = job.document.data
     if job.document.sweep:
         return f"`{job.document.sweep}` is a sweep, of which this is one member; migrate it without its `matrix`"
     if not is_spec(data):
-        kind = next((kind for kind in shelf.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
+        kind = next((kind for kind in project.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
         if kind is None or not kind.frameworks:
             return f"`{data['apiVersion']}` `{data['kind']}` is no job that jobgen knows"
-        spec = imported(data, kind, shelf.kinds)
+        spec = imported(data, kind, project.kinds)
         if not isinstance(spec, Imported):
             return "no spec renders to exactly this object; `jobgen import` shows why"
         return _Origin(job, spec.document, kind, str(spec.document["spec"]["framework"]), is_spec=False)
-    found = list(_homes(job, shelf, envs or shelf.environments()))
+    found = list(_homes(job, project, envs or project.environments()))
     if not found and not envs:
         found = [
             _Origin(job, data, kind, str(data["spec"]["framework"]), is_spec=True)
-            for kind in sorted(shelf.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM)
+            for kind in sorted(project.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM)
             if data["spec"].get("framework") in kind.frameworks
         ]
     other = [each for each in found if not _is_meant(each.kind, target)] or found
     return other[0] if other else "no environment takes it, so nobody knows what it is today; name one with `-e`"
 
 
-def _homes(job: Job, shelf: Catalogue, envs: Sequence[str]) -> Iterator[_Origin]:
+def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_Origin]:
     """What a spec is in each environment that takes it."""
     for env in envs:
-        expander = Expander(shelf.environment(env, []), list(shelf.kinds))
+        expander = Expander(project.environment(env, []), list(project.kinds))
         facets = expander.facets(job.document)
         if not expander.environment.takes(facets):
             continue
         platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
-        for kind in shelf.kinds:
+        for kind in project.kinds:
             if kind.platform == platform and kind.name == facets.kind:
                 yield _Origin(job, job.document.data, kind, facets.framework, is_spec=True)
 
 
-def _target(origin: _Origin, shelf: Catalogue, target: str) -> Kind | str:
+def _target(origin: _Origin, project: ProjectConfig, target: str) -> Kind | str:
     """The kind that a job shall be, or why it cannot."""
-    meant = [kind for kind in shelf.kinds if _is_meant(kind, target)]
+    meant = [kind for kind in project.kinds if _is_meant(kind, target)]
     able = [kind for kind in meant if served(origin.framework, kind)]
     other = [kind for kind in able if kind is not origin.kind]
     if other:
         return other[0]
     if able:
         return f"it is a {origin.kind.name} of `{origin.kind.platform}` already"
-    serving = {kind.platform for kind in shelf.kinds if served(origin.framework, kind)}
+    serving = {kind.platform for kind in project.kinds if served(origin.framework, kind)}
     elsewhere = sorted(serving - {origin.kind.platform})
     hint = f"; it can go to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
     return f"`{target}` has nothing for `{origin.framework}`{hint}"
@@ -172,13 +178,13 @@ def _target(origin: _Origin, shelf: Catalogue, target: str) -> Kind | str:
 def _account(origin: _Origin, done: Migrated, kind: Kind) -> str:
     """The lines of the account, each at the line it speaks of, and the check of what runs."""
     job = origin.job
-    where = f"{job.file.path}:{job.place().line}"
+    where = f"{job.file.path}:{job.start().line}"
     way = f"{origin.kind.name} ({origin.kind.platform}) to {kind.name} ({kind.platform})"
     if origin.is_spec and kind.platform != origin.kind.platform:
         way += f"; it needs an overlay with `cluster: {{platform: {kind.platform}}}`"
     lines = [f"{where}: `{job.document.name}`: {way}"]
     lines += (
-        f"{job.file.path}:{line_of(job, entry.field) if origin.is_spec else job.place().line}: {entry}"
+        f"{job.file.path}:{line_of(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
         for entry in done.entries
     )
     lines += (f"{where}: {each}" for each in done.unequal)

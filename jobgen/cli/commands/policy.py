@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from jobgen.check.policy import Facts, Guard, Policies
-from jobgen.cli.commands import Code, Result, counted, stopped
-from jobgen.model.data import Data, Finding, Severity, bare, plain
-from jobgen.model.lazy_re import pattern
+from jobgen.check.policy import Facts, Policies, PolicyEvaluator
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
+from jobgen.model.data import Data, Finding, Severity, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.load_policies import PolicyFiles, load_policies
-from jobgen.pipeline.locate import place
+from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import jobs_in
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.report import text
 
-_EXPECT = pattern(r"# expect: *(.+)")
+_EXPECT = lazy_pattern(r"# expect: *(.+)")
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
 
 
@@ -28,19 +28,21 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
     """Judge every case by the policies of its folder, and compare with what its lines expect."""
     book = load_policies(root)
     if any(finding.severity is Severity.ERROR for finding in book.findings):
-        return stopped(Code.BROKEN, "the policies have faults, so nothing was tested", text.render(book.findings))
-    entries = list(layout.policy_tests(root) if folder is None else layout.loose(directory, folder))
-    if not entries:
-        return stopped(
-            Code.NOTHING, "there are no cases: put manifests with `# expect: <policy>` under policies/tests/"
+        return error_result(
+            ExitCode.INTERNAL_ERROR, "the policies have faults, so nothing was tested", text.render(book.findings)
         )
-    shelf = config.load(root)
-    cases = [_case(entry, book, shelf) for entry in entries]
+    entries = list(layout.policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
+    if not entries:
+        return error_result(
+            ExitCode.NOTHING_TO_DO, "there are no cases: put manifests with `# expect: <policy>` under policies/tests/"
+        )
+    project = config.load(root)
+    cases = [_case(entry, book, project) for entry in entries]
     said = "".join(_shown(case) for case in cases)
     failed = sum(1 for case in cases if case.wrong)
-    summary = f"{counted(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
+    summary = f"{pluralize(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
     told = _untested(book, root, entries) if folder is None else ""
-    return Result(Code.ERRORS if failed else Code.FINE, said, told + summary)
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, said, told + summary)
 
 
 class _Case(NamedTuple):
@@ -50,16 +52,16 @@ class _Case(NamedTuple):
     wrong: list[str]
 
 
-def _case(entry: layout.Entry, book: PolicyFiles, shelf: Catalogue) -> _Case:
+def _case(entry: layout.FileEntry, book: PolicyFiles, project: ProjectConfig) -> _Case:
     findings: list[Finding] = []
     file = layout.read(entry)
     expected = Counter(_expected(file.content.decode("utf-8", "replace")))
     found: dict[tuple[int, str], str] = {}
     count: Counter[tuple[int, str]] = Counter()
-    for line, rule, message in _found(entry, _of_folder(entry, book), shelf, findings):
+    for line, rule, message in _found(entry, _of_folder(entry, book), project, findings):
         found[line, rule] = message
         count[line, rule] += 1
-    wrong = [f"{finding.mark}: {finding.message}" for finding in findings]
+    wrong = [f"{finding.location}: {finding.message}" for finding in findings]
     for line, rule in sorted(expected.keys() | count.keys()):
         if expected[line, rule] > count[line, rule]:
             wrong.append(f"line {line}: `{rule}` is expected, and not found")
@@ -74,7 +76,7 @@ def _expected(content: str) -> Iterator[tuple[int, str]]:
         yield from ((number, rule.strip()) for rule in match[1].split(",")) if match else ()
 
 
-def _of_folder(entry: layout.Entry, book: PolicyFiles) -> Policies:
+def _of_folder(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
     """The policies that a case is about: those of the name of its folder, or of the file of that name."""
     folder = PurePosixPath(entry.path).parent.name
     wanted = tuple(
@@ -86,30 +88,30 @@ def _of_folder(entry: layout.Entry, book: PolicyFiles) -> Policies:
 
 
 def _found(
-    entry: layout.Entry, policies: Policies, shelf: Catalogue, findings: list[Finding]
+    entry: layout.FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
 ) -> Iterator[tuple[int, str, str]]:
     """What the policies say of the jobs of a file; its params and namespaces are on the shelf for them."""
-    tracer = Tracer(shelf)
+    tracer = Tracer(project)
     beside: list[Data] = []
     jobs: list[Job] = []
     names = {policy.name for policy, _ in policies.policies}
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
     for job in jobs_in([entry], findings):
         traced = tracer.trace(job, "")
-        for found in (place(problem, entry.path, job.mark) for problem in traced.problems):
+        for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
             # Rendering holds a spec against some policies itself.
             if found.rule in names:
-                yield found.mark.line, found.rule, found.message
+                yield found.location.line, found.rule, found.message
             else:
                 findings.append(found)
-        if (bare(job.document.data.get("apiVersion")), bare(job.document.data.get("kind"))) in kinds:
-            beside.append(plain(job.document.data))
+        if (value_of(job.document.data.get("apiVersion")), value_of(job.document.data.get("kind"))) in kinds:
+            beside.append(untraced(job.document.data))
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
-    guard = Guard(policies._replace(shelf=policies.shelf.plus(beside)), Facts())
+    evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(beside)), Facts())
     for job in jobs:
-        for finding in tracer.findings(job, "", lambda made: list(guard.problems(made))):
-            yield finding.mark.line, finding.rule, finding.message
+        for finding in tracer.findings(job, "", lambda made: list(evaluator.problems(made))):
+            yield finding.location.line, finding.rule, finding.message
 
 
 def _shown(case: _Case) -> str:
@@ -118,7 +120,7 @@ def _shown(case: _Case) -> str:
     return f"{case.path}: FAILED\n" + "".join(f"  {text.visible(line)}\n" for line in case.wrong)
 
 
-def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.Entry]) -> str:
+def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
     """The repository's own policies that have no cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
     own = {file.path for file in layout.own_policies(root)}
@@ -143,7 +145,7 @@ def list_policies(root: Path) -> Result:
         for policy, bindings in book.policies.policies
     ]
     if not rows:
-        return stopped(Code.NOTHING, "there are no policies", told)
+        return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", told)
     width = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ("  ".join(f"{cell:<{size}}" for cell, size in zip(row, [*width, 0], strict=True)) for row in rows)
-    return Result(Code.FINE, "".join(f"{line}\n" for line in lines), told)
+    return Result(ExitCode.OK, "".join(f"{line}\n" for line in lines), told)

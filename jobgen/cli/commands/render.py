@@ -9,14 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.tree import Tree, check_tree, write_tree
 from jobgen.cli.commands.tree_metadata import Place, companions, origins, place_of
-from jobgen.model.data import Finding, Identity, Mark, Related, Severity
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Finding, Identity, Location, Related, Severity
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import WHOLE
 from jobgen.repo import layout, rendered_tree
@@ -36,7 +36,7 @@ class Text(NamedTuple):
     path: str
     body: str
     identity: Identity
-    mark: Mark
+    location: Location
     place: Place
 
 
@@ -55,32 +55,32 @@ def render(
 ) -> Result:
     """Render the jobs that are wanted; nothing is printed or written if there are errors."""
     if check and folder is None:
-        return stopped(Code.USAGE, "--check compares a tree; name it with -o")
-    shelf = config.load(root, today=today)
-    chosen = environments(shelf, envs)
+        return error_result(ExitCode.USAGE, "--check compares a tree; name it with -o")
+    project = config.load(root, today=today)
+    chosen = environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
     if folder is not None and any(layout.is_source(root, folder / env) for env in chosen):
-        return stopped(Code.USAGE, f"`{folder}` holds what jobgen reads; write the tree elsewhere")
+        return error_result(ExitCode.USAGE, f"`{folder}` holds what jobgen reads; write the tree elsewhere")
     if folder is not None and leads_out(folder, root):
-        return stopped(
-            Code.USAGE, f"`{folder}` leads out of the repository by a symbolic link; write the tree elsewhere"
+        return error_result(
+            ExitCode.USAGE, f"`{folder}` leads out of the repository by a symbolic link; write the tree elsewhere"
         )
-    run = Run(shelf, chosen, matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
+    run = Run(project, chosen, matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
     texts = texts_of(run, format_)
     run.findings += _clashes(texts) if folder else ()
     said = text.render(run.findings)
     if run.failed:
-        return stopped(Code.ERRORS, f"{text.summary(run.findings)}; nothing was rendered", said)
+        return error_result(ExitCode.ERRORS, f"{text.summary(run.findings)}; nothing was rendered", said)
     lacking = "" if allow_empty and not texts and not jobs else _lacking(run, jobs, texts)
     if lacking:
-        return stopped(Code.NOTHING, lacking, said)
+        return error_result(ExitCode.NOTHING_TO_DO, lacking, said)
     if folder is None:
-        return Result(Code.FINE, stream(texts, format_), said)
+        return Result(ExitCode.OK, stream(texts, format_), said)
     wanted = {env: {one.path: one.body for one in texts if one.env == env} for env in chosen}
-    abandoned = {} if jobs or envs else _abandoned(folder, shelf)
+    abandoned = {} if jobs or envs else _abandoned(folder, project)
     places = {env: {one.path: one.place for one in texts if one.env == env} for env in chosen}
-    beside = Beside(companions, origins(shelf, places))
+    beside = Beside(companions, origins(project, places))
     tree = Tree(folder, {**abandoned, **wanted}, bool(jobs), beside, allow_empty, allow_mass_delete)
     done = check_tree(tree) if check else write_tree(tree)
     return done._replace(err=said + done.err)
@@ -98,8 +98,8 @@ def texts_of(run: Run, format_: str) -> list[Text]:
         namespace = made.identity.namespace or "default"
         path = f"{namespace}/{made.identity.kind.lower()}-{made.identity.name}.{format_}"
         # A member of a sweep is made from the whole of its document.
-        place = place_of(made.mark, made.position, max(made.item, WHOLE))
-        texts.append(Text(made.env, path, made.object, made.identity, made.mark, place))
+        place = place_of(made.location, made.position, max(made.item, WHOLE))
+        texts.append(Text(made.env, path, made.object, made.identity, made.location, place))
     if not all(map(run.wanted, run.names)):
         # What an overlay deletes may be in jobs that were not asked for.
         run.findings[:] = [found for found in run.findings if not _is_of_others(found)]
@@ -108,7 +108,7 @@ def texts_of(run: Run, format_: str) -> list[Text]:
 
 
 def _is_of_others(finding: Finding) -> bool:
-    return finding.rule == "deletes-nothing" and finding.mark.file.startswith("overlays/")
+    return finding.rule == "deletes-nothing" and finding.location.file.startswith("overlays/")
 
 
 def _clashes(texts: Sequence[Text]) -> Iterator[Finding]:
@@ -117,17 +117,17 @@ def _clashes(texts: Sequence[Text]) -> Iterator[Finding]:
         name = one.path.rpartition("/")[2]
         if len(name.encode()) > _LONGEST_FILE_NAME:
             message = f"`{name[:40]}…` is {len(name.encode())} bytes long, too long for the name of a file"
-            yield Finding("file-name-too-long", "spec", Severity.ERROR, message, one.mark, one.identity, one.env)
-    for first, second in pairwise(sorted(texts, key=lambda one: (one.env, one.path.casefold(), one.mark))):
+            yield Finding("file-name-too-long", "spec", Severity.ERROR, message, one.location, one.identity, one.env)
+    for first, second in pairwise(sorted(texts, key=lambda one: (one.env, one.path.casefold(), one.location))):
         if (first.env, first.path.casefold()) == (second.env, second.path.casefold()):
             message = f"`{second.path}` is the file of two objects; rename one of them"
-            related = (Related(first.mark, f"`{first.path}` is made here"),)
+            related = (Related(first.location, f"`{first.path}` is made here"),)
             yield Finding(
                 "shared-file-name",
                 "fleet",
                 Severity.ERROR,
                 message,
-                second.mark,
+                second.location,
                 second.identity,
                 second.env,
                 "",
@@ -139,7 +139,7 @@ def _lacking(run: Run, jobs: Sequence[str], texts: Sequence[Text]) -> str:
     """What was asked for and is not there."""
     for pattern in jobs:
         if not any(fnmatchcase(name, pattern) for name in run.names):
-            return f"there is no job `{pattern}`{nearest(pattern, sorted(run.names))}"
+            return f"there is no job `{pattern}`{did_you_mean(pattern, sorted(run.names))}"
     if texts:
         return ""
     if not run.names:
@@ -156,6 +156,6 @@ def stream(texts: Sequence[Text], format_: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _abandoned(folder: Path, shelf: Catalogue) -> dict[str, dict[str, str]]:
+def _abandoned(folder: Path, project: ProjectConfig) -> dict[str, dict[str, str]]:
     """When everything is rendered, environments that have no overlay any more have no files left."""
-    return {env: {} for env in rendered_tree.environments(folder) if env not in shelf.overlays}
+    return {env: {} for env in rendered_tree.environments(folder) if env not in project.overlays}

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.check.schema.build import from_crd, schemas_of
-from jobgen.cli.commands import Code, Result, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.write_files import put
-from jobgen.model.data import Finding, bare, plain
-from jobgen.model.lazy_re import pattern
-from jobgen.model.suggest import nearest
+from jobgen.model.data import Finding, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import layout
 from jobgen.report import text
 from jobgen.yamlio.read import read
 
 LOCK = "schemas.lock.json"
-_NAME = pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
+_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 _PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
 _DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
 
@@ -31,24 +31,24 @@ def build(root: Path, *, check: bool) -> Result:
     try:
         source = resources.files("kubernetes_validate").joinpath(_DEFINITIONS).read_bytes()
     except ModuleNotFoundError:
-        return stopped(
-            Code.USAGE, f"the types of Kubernetes come from the package {_PACKAGE}: `pip install {_PACKAGE}`"
+        return error_result(
+            ExitCode.USAGE, f"the types of Kubernetes come from the package {_PACKAGE}: `pip install {_PACKAGE}`"
         )
     findings: list[Finding] = []
     wanted = _built(root, json.loads(source)["$defs"], findings)
     if findings:
         # Whatever is left out would be missed by nobody, until its schema is.
-        return stopped(Code.ERRORS, "nothing was built", text.render(findings))
+        return error_result(ExitCode.ERRORS, "nothing was built", text.render(findings))
     wanted[LOCK] = _lock(source, wanted)
     folder = root / "schemas"
     stale = [name for name, text in sorted(wanted.items()) if not _is_current(folder / name, text)]
     if check:
         listed = "".join(f"schemas/{name}: out of date\n" for name in stale)
-        return stopped(Code.ERRORS, "run `jobgen schema build`", listed) if stale else Result(Code.FINE)
+        return error_result(ExitCode.ERRORS, "run `jobgen schema build`", listed) if stale else Result(ExitCode.OK)
     problem = put({folder / name: wanted[name] for name in stale}, root)
     if problem:
-        return stopped(Code.ERRORS, problem)
-    return Result(Code.FINE, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
+        return error_result(ExitCode.ERRORS, problem)
+    return Result(ExitCode.OK, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
 
 
 def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
@@ -62,7 +62,7 @@ def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> d
     return {
         name: json.dumps(schema, indent=1, sort_keys=True) + "\n"
         for document in described
-        for name, schema in schemas_of(plain(document), shared, kubernetes)
+        for name, schema in schemas_of(untraced(document), shared, kubernetes)
     }
 
 
@@ -87,31 +87,31 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     wanted: dict[str, str] = {}
     said = ""
     for path in paths:
-        for document in config.read_source(layout.read(layout.Entry(path.name, str(path))), findings).documents:
+        for document in config.read_source(layout.read(layout.FileEntry(path.name, str(path))), findings).documents:
             if document.data.get("kind") != "CustomResourceDefinition":
-                said += (
-                    f"{document.mark}: `{document.data.get('kind')}` is not a CustomResourceDefinition; passed over\n"
-                )
+                said += f"{document.location}: `{document.data.get('kind')}` is not a CustomResourceDefinition; passed over\n"
                 continue
             try:
                 schemas = dict(from_crd(document.data))
             except (KeyError, TypeError, AttributeError):
-                return stopped(
-                    Code.ERRORS, f"{document.mark}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
+                return error_result(
+                    ExitCode.ERRORS, f"{document.location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
                 )
             wanted |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
     if findings or not wanted:
         told = text.render(findings) + said
-        return stopped(Code.ERRORS if findings else Code.NOTHING, "there is no schema to import", told)
+        return error_result(
+            ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO, "there is no schema to import", told
+        )
     strange = [name for name in wanted if not _NAME.fullmatch(name)]
     if strange:
-        return stopped(Code.ERRORS, f"`{strange[0]}` cannot be the name of a schema; nothing was written")
+        return error_result(ExitCode.ERRORS, f"`{strange[0]}` cannot be the name of a schema; nothing was written")
     problem = put({root / "schemas" / name: body for name, body in wanted.items()}, root)
     if problem:
-        return stopped(Code.ERRORS, problem, said)
+        return error_result(ExitCode.ERRORS, problem, said)
     for name, body in wanted.items():
         said += f"schemas/{name} written\n" + "".join(_unevaluated(name, json.loads(body)))
-    return Result(Code.FINE, err=said)
+    return Result(ExitCode.OK, err=said)
 
 
 def _unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
@@ -149,32 +149,38 @@ def write_editor_files(root: Path) -> Result:
     stale = {name: body.decode() for name, body in files.items() if not _is_current(root / name, body.decode())}
     problem = put({root / name: body for name, body in stale.items()}, root)
     if problem:
-        return stopped(Code.ERRORS, problem)
+        return error_result(ExitCode.ERRORS, problem)
     said = "".join(f"{name} written\n" for name in stale if name != _SETTINGS)
     if has_settings:
         told = f"{said}{Path(_SETTINGS).name} exists; it should hold what is printed here\n"
-        return Result(Code.FINE, shown.decode(), told)
+        return Result(ExitCode.OK, shown.decode(), told)
     modeline = "# yaml-language-server: $schema=../schemas/jobgen.dev/trainingjob_v1.json"
-    return Result(Code.FINE, err=f"{said}{_SETTINGS} written; for other editors, begin a job with\n{modeline}\n")
+    return Result(ExitCode.OK, err=f"{said}{_SETTINGS} written; for other editors, begin a job with\n{modeline}\n")
 
 
-def list_kinds(shelf: Catalogue) -> Result:
+def list_kinds(project: ProjectConfig) -> Result:
     """Every kind that is known, with its platform."""
-    rows = sorted((str(bare(kind.api_version)), kind.name, kind.platform) for kind in shelf.kinds)
+    rows = sorted((str(value_of(kind.api_version)), kind.name, kind.platform) for kind in project.kinds)
     width = [max(len(row[column]) for row in rows) for column in range(2)]
-    return Result(Code.FINE, "".join(f"{api:<{width[0]}}  {kind:<{width[1]}}  {where}\n" for api, kind, where in rows))
+    return Result(
+        ExitCode.OK, "".join(f"{api:<{width[0]}}  {kind:<{width[1]}}  {where}\n" for api, kind, where in rows)
+    )
 
 
-def print_schema(shelf: Catalogue, name: str) -> Result:
+def print_schema(project: ProjectConfig, name: str) -> Result:
     """The schema of a kind, as the API server sees it."""
-    known = {kind.name: kind for kind in shelf.kinds}
+    known = {kind.name: kind for kind in project.kinds}
     kind = next((kind for word, kind in known.items() if word.lower() == name.lower()), None)
     if kind is None:
-        return stopped(Code.NOTHING, f"there is no kind `{name}`{nearest(name, list(known))}")
-    group, version = str(bare(kind.api_version)).split("/")
-    schema = layout.schema(shelf.root, f"{group}/{kind.name.lower()}_{version}.json")
+        return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{did_you_mean(name, list(known))}")
+    group, version = str(value_of(kind.api_version)).split("/")
+    schema = layout.schema(project.root, f"{group}/{kind.name.lower()}_{version}.json")
     if schema is None:
-        return stopped(Code.NOTHING, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`")
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`"
+        )
     if schema.file.finding:
-        return stopped(Code.BROKEN, f"the schema `{schema.file.path}` cannot be used: {schema.file.finding.message}")
-    return Result(Code.FINE, schema.file.content.decode("utf-8", "surrogateescape"))
+        return error_result(
+            ExitCode.INTERNAL_ERROR, f"the schema `{schema.file.path}` cannot be used: {schema.file.finding.message}"
+        )
+    return Result(ExitCode.OK, schema.file.content.decode("utf-8", "surrogateescape"))

@@ -16,7 +16,7 @@ STDIN = "<stdin>"
 _OURS = ("jobs", "overlays", "policies", "schemas", layout.SETTINGS)
 
 
-class Asked(NamedTuple):
+class LintRequest(NamedTuple):
     """What is to be linted: a folder, paths in it, environments, standard input; and whether kubeconform is asked."""
 
     directory: Path
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     today: str = ""
 
 
-class Linted(NamedTuple):
+class LintResult(NamedTuple):
     """What a lint found, and how much it looked at."""
 
     findings: list[Finding]
@@ -50,11 +50,11 @@ class Scope(NamedTuple):
 
     root: Path | None
     whole: bool
-    jobs: list[layout.Entry]
-    loose: list[layout.Entry] | None
+    jobs: list[layout.FileEntry]
+    loose: list[layout.FileEntry] | None
 
 
-def scope_of(asked: Asked) -> Scope:
+def resolve_files(asked: LintRequest) -> Scope:
     """The files that are meant."""
     root = layout.find_root(asked.directory.resolve())
     ours, loose = _sorted(asked.directory, root, asked.paths)
@@ -66,14 +66,14 @@ def scope_of(asked: Asked) -> Scope:
     return Scope(root, whole, jobs, list(entries))
 
 
-def asked_about(findings: Iterable[Finding], asked: Asked) -> list[Finding]:
+def asked_about(findings: Iterable[Finding], asked: LintRequest) -> list[Finding]:
     """The findings about the paths that were asked about; overlays and kinds are about every job."""
     ours, loose = _sorted(asked.directory, layout.find_root(asked.directory.resolve()), asked.paths)
     if not ours:
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*ours, *loose)}
     wanted = named | ({STDIN} if asked.stdin is not None else set())
-    return [finding for finding in findings if _is_about(finding.mark.file, wanted)]
+    return [finding for finding in findings if _is_about(finding.location.file, wanted)]
 
 
 def _is_about(file: str, wanted: set[str]) -> bool:
@@ -101,8 +101,8 @@ def _sorted(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[l
     return ours, loose
 
 
-def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.Entry]:
+def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
     for path in paths:
-        yield from layout.loose(directory, path)
+        yield from layout.find_manifests(directory, path)
     if stdin is not None:
-        yield layout.Entry(STDIN, content=stdin)
+        yield layout.FileEntry(STDIN, content=stdin)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from jobgen.cli.commands import Result
 from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import Asked, Linted, asked_about
+from jobgen.cli.commands.scope import LintRequest, LintResult, asked_about
 from jobgen.model.data import Finding
 from jobgen.repo import git
 from jobgen.report.suppress import silence
 
 
-def new_since(asked: Asked, revision: str, now: Linted) -> Linted:
+def new_since(asked: LintRequest, revision: str, now: LintResult) -> LintResult:
     """The findings that were not there at a revision, and those about the change itself."""
     if asked.stdin is not None:
         raise git.GitError("standard input has no revisions; leave out `-` or `--since`")
@@ -39,12 +39,12 @@ def new_since(asked: Asked, revision: str, now: Linted) -> Linted:
     findings = _less(now.findings, before.findings) if was_there and not isinstance(before, Result) else now.findings
     kept, silenced, _ = silence(changes, now.comments, now.mandatory, now.today or today)
     return now._replace(
-        findings=sorted([*findings, *kept], key=lambda found: (found.mark, found.rule, found.message, found.env)),
+        findings=sorted([*findings, *kept], key=lambda found: (found.location, found.rule, found.message, found.env)),
         silenced=[*now.silenced, *silenced],
     )
 
 
-def _changes(then: Path, asked: Asked, days: tuple[str, str]) -> list[Finding]:
+def _changes(then: Path, asked: LintRequest, days: tuple[str, str]) -> list[Finding]:
     """What the change does to jobs that run."""
     # Two sides are rendered and compared; whoever asks for no revision need not wait for that.
     from jobgen.diff.change_rules import findings_between
@@ -66,4 +66,4 @@ def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Findin
 
 
 def _said(finding: Finding) -> tuple[object, ...]:
-    return (finding.rule, finding.severity, finding.message, finding.mark.file, finding.object, finding.env)
+    return (finding.rule, finding.severity, finding.message, finding.location.file, finding.object, finding.env)

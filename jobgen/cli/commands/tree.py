@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import __version__
-from jobgen.cli.commands import Code, Result, counted, stopped
+from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.repo import rendered_tree
 from jobgen.repo.lock import is_object
 from jobgen.repo.rendered_tree import Beside, Drift, UnfinishedError
@@ -46,17 +46,17 @@ def write_tree(tree: Tree) -> Result:
             tree.folder, tree.wanted, partial=tree.partial, beside=tree.beside, refused=refused
         )
     except UnfinishedError as unfinished:
-        return stopped(Code.ERRORS, f"{unfinished}; the next run will finish the tree")
+        return error_result(ExitCode.ERRORS, f"{unfinished}; the next run will finish the tree")
     except OSError as error:
-        return stopped(Code.ERRORS, f"{error.filename or tree.folder}: {error.strerror}; nothing was written")
+        return error_result(ExitCode.ERRORS, f"{error.filename or tree.folder}: {error.strerror}; nothing was written")
     in_the_way = list(_foreign(tree.folder, drifts)) or list(_losses(tree, drifts))
     if in_the_way:
-        return stopped(Code.ERRORS, "nothing was written", "".join(in_the_way))
+        return error_result(ExitCode.ERRORS, "nothing was written", "".join(in_the_way))
     total = tree.objects
     written = sum(is_object(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
     removed = sum(is_object(path) for drift in drifts.values() for path in drift.stale)
-    said = f"{counted(total, 'object')}: {written} written, {total - written} unchanged, {removed} removed\n"
-    return Result(Code.FINE, err=said)
+    said = f"{pluralize(total, 'object')}: {written} written, {total - written} unchanged, {removed} removed\n"
+    return Result(ExitCode.OK, err=said)
 
 
 def check_tree(tree: Tree) -> Result:
@@ -68,12 +68,14 @@ def check_tree(tree: Tree) -> Result:
         }
         lines = [*_foreign(tree.folder, drifts), *_differences(tree, drifts)]
     except OSError as error:
-        return stopped(Code.ERRORS, f"{error.filename or tree.folder}: {error.strerror}")
+        return error_result(ExitCode.ERRORS, f"{error.filename or tree.folder}: {error.strerror}")
     if lines:
-        return stopped(Code.ERRORS, f"the tree is not up to date; run `jobgen render -o {tree.folder}`", "".join(lines))
+        return error_result(
+            ExitCode.ERRORS, f"the tree is not up to date; run `jobgen render -o {tree.folder}`", "".join(lines)
+        )
     tools = sorted({drift.tool for drift in drifts.values() if drift.tool})
     said = f"the tree was written by jobgen {', '.join(tools)}; {__version__} makes the same of it\n" if tools else ""
-    return Result(Code.FINE, err=f"{said}{counted(tree.objects, 'object')}, all up to date\n")
+    return Result(ExitCode.OK, err=f"{said}{pluralize(tree.objects, 'object')}, all up to date\n")
 
 
 def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
@@ -82,7 +84,7 @@ def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
         gone = sum(map(is_object, drift.stale))
         where = text.visible(str(tree.folder / env))
         if gone and not drift.left and not tree.allow_empty:
-            yield f"{where}: all {counted(gone, 'file')} would be deleted; --allow-empty says that this is meant\n"
+            yield f"{where}: all {pluralize(gone, 'file')} would be deleted; --allow-empty says that this is meant\n"
         elif drift.left and gone > max(_A_FEW, drift.standing / 2) and not tree.allow_mass_delete:
             what = f"{gone} of {drift.standing} files would be deleted"
             yield f"{where}: {what}; --allow-mass-delete says that this is meant\n"
@@ -112,4 +114,4 @@ def _lines(full: Path, wanted: str) -> Iterator[str]:
     lines = list(unified_diff(there, wanted.splitlines(), n=0, lineterm=""))[2:]
     yield from (f"    {text.visible(line)}\n" for line in lines[:_SHOWN_LINES])
     if len(lines) > _SHOWN_LINES:
-        yield f"    … {counted(len(lines) - _SHOWN_LINES, 'more line')}\n"
+        yield f"    … {pluralize(len(lines) - _SHOWN_LINES, 'more line')}\n"

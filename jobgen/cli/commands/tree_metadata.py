@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobgen import __version__
-from jobgen.model.data import Data, Mark, bare, plain
+from jobgen.model.data import Data, Location, untraced, value_of
 from jobgen.pipeline import config
-from jobgen.pipeline.config import Catalogue
-from jobgen.pipeline.parallel import spread
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.parallel import parallel_map
 from jobgen.render.build import is_spec, items_of
 from jobgen.repo import layout
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest
@@ -39,21 +39,21 @@ def companions(env: str, objects: Sequence[str]) -> dict[str, str]:
     return {ATTRIBUTES: _ATTRIBUTES, KUSTOMIZATION: to_yaml(kustomization)}
 
 
-def origins(shelf: Catalogue, made: Mapping[str, Mapping[str, Place]]) -> dict[str, Origin]:
+def origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]) -> dict[str, Origin]:
     """By environment, what its files were made from; `made` says which job each file is of.
 
     Jobs and layers count as what they say: a comment, another order of keys, or another file changes nothing.
     """
     files = {place[0] for places in made.values() for place in places.values()}
-    entries = [entry for entry in layout.jobs(shelf.root) if entry.path in files]
+    entries = [entry for entry in layout.jobs(project.root) if entry.path in files]
     found: dict[Place, str] = {}
-    for part in spread(entries, lambda share: [_digests(share)]):
+    for part in parallel_map(entries, lambda share: [_digests(share)]):
         found |= part
-    own = _own_kinds(shelf)
+    own = _own_kinds(project)
     return {
         env: Origin(
             __version__,
-            _digest([[plain(list(shelf.overlays[name].specs)) for name in lineage(shelf, env)], own]),
+            _digest([[untraced(list(project.overlays[name].specs)) for name in lineage(project, env)], own]),
             {path: found[place] for path, place in places.items() if place in found},
         )
         for env, places in made.items()
@@ -61,24 +61,26 @@ def origins(shelf: Catalogue, made: Mapping[str, Mapping[str, Place]]) -> dict[s
     }
 
 
-def lineage(shelf: Catalogue, env: str) -> tuple[str, ...]:
+def lineage(project: ProjectConfig, env: str) -> tuple[str, ...]:
     """An overlay and all that it extends, by name."""
     known: list[str] = []
     pending = [env]
     while pending:
         name = pending.pop()
-        if name in shelf.overlays and name not in known:
+        if name in project.overlays and name not in known:
             known.append(name)
-            pending += [str(bare(parent)) for spec in shelf.overlays[name].specs for parent in spec.get("extends", ())]
+            pending += [
+                str(value_of(parent)) for spec in project.overlays[name].specs for parent in spec.get("extends", ())
+            ]
     return tuple(sorted(known))
 
 
-def place_of(mark: Mark, position: int, item: int) -> Place:
+def place_of(location: Location, position: int, item: int) -> Place:
     """The place of a rendered object's job."""
-    return mark.file, position, item
+    return location.file, position, item
 
 
-def _digests(entries: Iterable[layout.Entry]) -> dict[Place, str]:
+def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
     return {
         (entry.path, position, item): _digest(data)
         for entry in entries
@@ -92,11 +94,11 @@ def _items(data: Data) -> Iterable[tuple[int, Data]]:
     return [(-1, data)] if is_spec(data) else enumerate(items_of(data))
 
 
-def _own_kinds(shelf: Catalogue) -> list[Data]:
+def _own_kinds(project: ProjectConfig) -> list[Data]:
     """The kind descriptions of a repository; those that travel with jobgen are its version's."""
-    if layout.shipped("schemas").parent == shelf.root:
+    if layout.shipped("schemas").parent == project.root:
         return []
-    return [document for file in layout.own_kinds(shelf.root) for document in config.checked(file, "kind", [])]
+    return [document for file in layout.own_kinds(project.root) for document in config.checked(file, "kind", [])]
 
 
 def _digest(data: Data) -> str:

@@ -9,20 +9,20 @@ from jobgen.convert.importing import Imported, commented, imported, kept
 from jobgen.convert.importing.exported import template_text
 from jobgen.convert.importing.patching import doubles
 from jobgen.convert.importing.remarks import remarks_in
-from jobgen.model.data import Data, Finding, Items, Mark, bare, mark_of
+from jobgen.model.data import Data, Finding, Location, TracedList, location_of, value_of
 from jobgen.model.path import dotted
 from jobgen.pipeline import config
-from jobgen.render.build import is_spec, items_of, raw_faults
+from jobgen.render.build import is_spec, items_of, manifest_errors
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
-from jobgen.yamlio.read import Document, read
+from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import inline
 
 
 class Refused(NamedTuple):
     """What cannot be imported: where it stands, and why."""
 
-    mark: Mark
+    location: Location
     reason: str
     details: tuple[str, ...] = ()
 
@@ -30,36 +30,38 @@ class Refused(NamedTuple):
 class Taken(NamedTuple):
     """A spec and where its manifest stands."""
 
-    mark: Mark
+    location: Location
     spec: Imported
-    notes: tuple[tuple[Mark, str], ...] = ()
+    notes: tuple[tuple[Location, str], ...] = ()
 
 
-def collected(entries: Iterable[layout.Entry], kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
+def collected(entries: Iterable[layout.FileEntry], kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
     """Everything in some files, imported or refused, in its order."""
     for entry in entries:
         file = layout.read(entry)
         findings: list[Finding] = []
         documents = config.read_source(file, findings).documents
-        yield from (Refused(finding.mark, finding.message) for finding in findings)
+        yield from (Refused(finding.location, finding.message) for finding in findings)
         for position, document in enumerate(documents):
             yield from _objects(file, position, document, kinds)
 
 
-def _objects(file: layout.File, position: int, document: Document, kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
+def _objects(
+    file: layout.File, position: int, document: YamlDocument, kinds: Sequence[Kind]
+) -> Iterator[Taken | Refused]:
     marked = read(file.content, file.path, marked=True).documents[position].data
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
-    whole = _bounds(lines, document.mark.line)
-    items, marks = items_of(document.data), items_of(marked)
+    whole = _bounds(lines, document.location.line)
+    items, locations = items_of(document.data), items_of(marked)
     single = len(items) == 1 and items[0] is document.data
     places = marked.get("items") if not single else None
-    for number, (item, traced) in enumerate(zip(items, marks, strict=True)):
-        mark, bounds = document.mark, whole
-        if isinstance(places, Items) and number < len(places.places):
-            mark = places.places[number]
+    for number, (item, traced) in enumerate(zip(items, locations, strict=True)):
+        location, bounds = document.location, whole
+        if isinstance(places, TracedList) and number < len(places.places):
+            location = places.places[number]
             following = places.places[number + 1].line - 1 if number + 1 < len(places.places) else whole[1]
-            bounds = (mark.line, following)
-        yield _one(item, traced, mark, kinds, lines, bounds)
+            bounds = (location.line, following)
+        yield _one(item, traced, location, kinds, lines, bounds)
 
 
 def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
@@ -70,31 +72,35 @@ def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
 
 
 def _one(
-    item: Data, marked: Data, mark: Mark, kinds: Sequence[Kind], lines: list[str], bounds: tuple[int, int]
+    item: Data, marked: Data, location: Location, kinds: Sequence[Kind], lines: list[str], bounds: tuple[int, int]
 ) -> Taken | Refused:
     if isinstance(item, dict) and is_spec(item):
-        return Refused(mark, f"`{item.get('kind')}` is jobgen's own already")
+        return Refused(location, f"`{item.get('kind')}` is jobgen's own already")
     kind = _kind(item, kinds)
     if not isinstance(kind, Kind):
-        return Refused(mark_of(marked) or mark, kind)
-    faults = raw_faults(marked)
+        return Refused(location_of(marked) or location, kind)
+    faults = manifest_errors(marked)
     if faults:
-        return Refused(mark_of(faults[0].node) or mark, faults[0].message)
-    if not any(map(bare, _named(marked)[:2])):
-        return Refused(mark, "the object has no name")
+        return Refused(location_of(faults[0].node) or location, faults[0].message)
+    if not any(map(value_of, _named(marked)[:2])):
+        return Refused(location, "the object has no name")
     if not kind.frameworks:
-        return Taken(mark, kept(item, kind), ((mark, f"`{kind.name}` is no job; it stays the manifest that it is"),))
-    notes = tuple((mark_of(node) or mark, _TEMPLATE.format(bare(node))) for node in template_text(_named(marked)))
+        return Taken(
+            location, kept(item, kind), ((location, f"`{kind.name}` is no job; it stays the manifest that it is"),)
+        )
+    notes = tuple(
+        (location_of(node) or location, _TEMPLATE.format(value_of(node))) for node in template_text(_named(marked))
+    )
     spec = imported(item, kind, kinds)
     if not isinstance(spec, Imported):
         for node, name in doubles(marked):
-            said = f"`{bare(node)}` stands twice in `{name}`, which no spec can say; delete one of them"
-            return Refused(mark_of(node) or mark, said)
+            said = f"`{value_of(node)}` stands twice in `{name}`, which no spec can say; delete one of them"
+            return Refused(location_of(node) or location, said)
         details = [
             f"`{dotted(path)}`: {inline(wanted)} would become {inline(made)}" for path, wanted, made in spec.differences
         ]
-        return Refused(mark, _unproven(spec.problems), tuple(details))
-    return Taken(mark, commented(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
+        return Refused(location, _unproven(spec.problems), tuple(details))
+    return Taken(location, commented(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
 
 
 _TEMPLATE = "`{}` is text for a template, which jobgen hands on as it is"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jobgen.model.data import Data, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step, dotted
 from jobgen.render.by_kind import TOTAL
 from jobgen.render.runs import JOB, SOURCE
@@ -66,9 +66,9 @@ def _is_template_time(key: str, path: tuple[Step, ...], dropped: list[str]) -> b
     return found
 
 
-_PLACEHOLDER = pattern(r"\{\{|\$\{?\w|\{%|<%")
+_PLACEHOLDER = lazy_pattern(r"\{\{|\$\{?\w|\{%|<%")
 
 
 def template_text(nodes: Iterable[Data]) -> Iterator[Data]:
     """Scalars that some other generator is to fill in."""
-    return (node for node in nodes if isinstance(bare(node), str) and _PLACEHOLDER.search(bare(node)))
+    return (node for node in nodes if isinstance(value_of(node), str) and _PLACEHOLDER.search(value_of(node)))

@@ -6,10 +6,10 @@ import copy
 from collections.abc import Iterator
 
 from jobgen.convert.importing.podwords import fits
-from jobgen.model.data import Data, plain
+from jobgen.model.data import Data, untraced
 from jobgen.model.path import Step
-from jobgen.render.set_path import put
-from jobgen.spec.kinds import Field, Kind
+from jobgen.render.set_path import set_path
+from jobgen.spec.kinds import FieldMapping, Kind
 
 _MISSING = object()
 _FRAMEWORKS = ("mxnet", "mpi", "paddle", "tensorflow", "pytorch", "xgboost", "jax")
@@ -45,14 +45,14 @@ def field_words(manifest: dict[str, Data], kind: Kind, framework: str) -> tuple[
     return spec, left
 
 
-def _fields(kind: Kind, framework: str) -> Iterator[tuple[str, Field]]:
+def _fields(kind: Kind, framework: str) -> Iterator[tuple[str, FieldMapping]]:
     """The fields that this framework has: the deepest places first, and of two names for one place the shorter."""
     others = set(_FRAMEWORKS) - {framework}
     mine = [(path, field) for path, field in kind.fields.items() if path.split(".")[0] not in others]
     return iter(sorted(mine, key=lambda pair: (-len(pair[1].at), len(pair[0]))))
 
 
-def _said(value: Data, field: Field) -> Data:
+def _said(value: Data, field: FieldMapping) -> Data:
     """A value as we spell it, if rendering it gives that value again."""
     if field.values is not None:
         return next((ours for ours, theirs in field.values.items() if theirs == value), _MISSING)
@@ -69,13 +69,13 @@ def _say(spec: dict[str, Data], path: tuple[str, ...], value: Data) -> bool:
         nested = {step: nested}
     if not fits(path[0], nested):
         return False
-    put(spec, path, value)
+    set_path(spec, path, value)
     return True
 
 
 def settle_defaults(spec: dict[str, Data], defaults: Data) -> None:
     """Leave out what the kind says anyway, and unsay what it says and the manifest does not."""
-    for key, value in plain(defaults).items():
+    for key, value in untraced(defaults).items():
         if key == "restartPolicy":
             continue
         if isinstance(value, dict):

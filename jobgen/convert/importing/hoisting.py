@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.model.data import Data
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 
 Fields = dict[str, Data]
 # Maps that merge key by key, so that a part of them can be said of the job.
@@ -103,7 +103,11 @@ def short_resources(resources: Data, gpu_resource: str) -> Data:
 
 def _alike(sides: dict[str, Fields], key: str) -> bool:
     one, other = (sides.get(side, {}).get(key) for side in ("limits", "requests"))
-    return other is not None and type(one) is type(other) and canonical(str(one)) == canonical(str(other))
+    return (
+        other is not None
+        and type(one) is type(other)
+        and canonical_quantity(str(one)) == canonical_quantity(str(other))
+    )
 
 
 def _word(key: str, gpu_resource: str) -> str:

@@ -11,14 +11,14 @@ from jobgen.convert.importing.patching import patch_between
 from jobgen.convert.importing.podwords import fits, words_of
 from jobgen.convert.importing.proving import Bench, rendered
 from jobgen.convert.importing.sameness import differences, same
-from jobgen.model.data import API_VERSION, Data, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import API_VERSION, Data, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
 
-_NAME = pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
-_NAMESPACE = pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
-_NOT_IN_NAMES = pattern(r"[^a-z0-9.-]+")
+_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
+_NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
 _ORDER = """
     framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
     resources volumes shm restartPolicy nodeSelector tolerations affinity serviceAccount imagePullSecrets
@@ -99,7 +99,7 @@ def spec_name(name: str) -> str:
 
 def _roles(manifest: dict[str, Data], kind: Kind, framework: str, job: str, *, inverted: bool) -> dict[str, Fields]:
     """The fields of every role that the kind knows; what is odd about a role is left out and patched in later."""
-    container = job if bare(kind.container) == "{job}" else str(bare(kind.container))
+    container = job if value_of(kind.container) == "{job}" else str(value_of(kind.container))
     roles: dict[str, Fields] = {}
     for name, replica in _replicas(manifest, kind, framework):
         words = words_of(replica.get("template"), container) if inverted else None
@@ -122,7 +122,7 @@ def _replicas(manifest: dict[str, Data], kind: Kind, framework: str) -> Iterator
         return
     node = _at(manifest, kind.replicas_at)
     for name in kind.frameworks[framework].roles:
-        spelling = bare(kind.roles[name].spelling)
+        spelling = value_of(kind.roles[name].spelling)
         if kind.shape == "map":
             found = [node[spelling]] if isinstance(node, dict) and spelling in node else []
         else:
@@ -135,7 +135,7 @@ def _replicas(manifest: dict[str, Data], kind: Kind, framework: str) -> Iterator
 def _one(manifest: dict[str, Data], kind: Kind) -> dict[str, Data]:
     """A kind without templates as if it had one."""
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
-    container: dict[str, Data] = {"name": str(bare(kind.container))}
+    container: dict[str, Data] = {"name": str(value_of(kind.container))}
     for field, path in kind.template.container.items():
         value = _at(manifest, path)
         if value is not None:
@@ -150,7 +150,7 @@ def _settled(roles: dict[str, Fields], kind: Kind, framework: str) -> dict[str, 
     default = kind.frameworks[framework].defaults.get("restartPolicy")
     settled: dict[str, Fields] = {}
     for name, fields in roles.items():
-        said = {"replicas": bare(kind.roles[name].replicas), "restartPolicy": bare(default)}
+        said = {"replicas": value_of(kind.roles[name].replicas), "restartPolicy": value_of(default)}
         settled[name] = {
             key: value for key, value in fields.items() if key not in said or typed(value) != typed(said[key])
         }

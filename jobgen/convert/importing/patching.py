@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.convert.importing.sameness import same
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 from jobgen.spec.merge import LIST_KEYS, merge
 
 _REPLACE = {"$patch": "replace"}
@@ -78,7 +78,7 @@ def doubles(tree: Data, name: str = "") -> Iterator[tuple[Data, str]]:
         seen: set[tuple[str, ...]] = set()
         for item in tree:
             if keys and isinstance(item, dict) and keys[0] in item:
-                found = _identity({key: bare(item[key]) for key in keys if key in item}, keys)
+                found = _identity({key: value_of(item[key]) for key in keys if key in item}, keys)
                 if found in seen:
                     yield item[keys[0]], name
                 seen.add(found)

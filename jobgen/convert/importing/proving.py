@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data, Problem
 from jobgen.pipeline import config
-from jobgen.render.build import make
-from jobgen.render.expand import Document, Expander
+from jobgen.render.build import build_object
+from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Cluster, Environment
@@ -37,7 +37,7 @@ def rendered(document: dict[str, Data], bench: Bench, *, alone: bool = True) -> 
         return None, [fault.message for fault in faults]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
-    made = make(Document(document, ""), bench.expander, [], problems, deletions)
+    made = build_object(JobDocument(document, ""), bench.expander, [], problems, deletions)
     hit = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
     missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hit]
     dead = [each for each in missed if alone or each.fault]

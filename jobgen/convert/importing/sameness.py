@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.model.data import Data
 from jobgen.model.path import Named, Step
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 
 _AMOUNTS = frozenset(("limits", "requests"))
 # Kubernetes tells their items apart by these keys, and their order says nothing to it.
@@ -37,7 +37,7 @@ def _sorted(items: list[Data], by: str | None) -> list[Data]:
 
 def _amount(value: Data) -> Data:
     plain_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return (canonical(str(value)) or value) if plain_number else (type(value).__name__, value)
+    return (canonical_quantity(str(value)) or value) if plain_number else (type(value).__name__, value)
 
 
 def differences(

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 from jobgen.model.path import Step
-from jobgen.model.quantity import canonical
+from jobgen.model.quantity import canonical_quantity
 from jobgen.spec.kinds import Kind
 
 
@@ -57,7 +57,7 @@ def _replicas(made: dict[str, Data], kind: Kind) -> Iterator[tuple[bool, int, di
         return
     found = _at(made, kind.replicas_at)
     for name, role in kind.roles.items():
-        spelling = bare(role.spelling)
+        spelling = value_of(role.spelling)
         if isinstance(found, dict):
             replica = found.get(spelling)
         else:
@@ -92,7 +92,7 @@ def _resources(resources: Data) -> str:
     if not isinstance(resources, dict):
         return _shown(resources)
     sides = {
-        side: {name: canonical(str(value)) or value for name, value in amounts.items()}
+        side: {name: canonical_quantity(str(value)) or value for name, value in amounts.items()}
         for side, amounts in resources.items()
         if isinstance(amounts, dict)
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.convert.importing import relaid
 from jobgen.convert.migrate.draft import Path
-from jobgen.model.data import Data, Edit, Key, Leaf, mark_of, plain
+from jobgen.model.data import Data, TextEdit, TracedKey, TracedScalar, location_of, untraced
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
 from jobgen.yamlio.edit import RefusedError, edited
@@ -17,7 +17,7 @@ def rewritten(file: layout.File, position: int, after: dict[str, Data]) -> str:
     """One document of a file, changed into another."""
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     documents = read(file.content, file.path, marked=True).documents
-    first, last = _bounds(lines, documents[position].mark.line)
+    first, last = _bounds(lines, documents[position].location.line)
     own = ("\n".join(lines[first - 1 : last]) + "\n").encode()
     [marked] = [document.data for document in read(own, file.path, marked=True).documents]
     try:
@@ -38,20 +38,20 @@ def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
     return first, last
 
 
-def _edits(marked: Data, after: Data) -> Iterator[Edit]:
+def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
     """The changes that make one map another."""
-    anchor: Key | None = None
+    anchor: TracedKey | None = None
     for key, value in marked.items():
         if key not in after:
-            yield Edit("remove", key.mark)
+            yield TextEdit("remove", key.location)
             continue
         anchor = key
-        if plain(value) == after[key] and type(plain(value)) is type(after[key]):
+        if untraced(value) == after[key] and type(untraced(value)) is type(after[key]):
             continue
         if isinstance(value, dict) and value and isinstance(after[key], dict) and after[key]:
             yield from _edits(value, after[key])
-        elif isinstance(value, Leaf) and not isinstance(after[key], (dict, list)):
-            yield Edit("set", value.mark, after[key])
+        elif isinstance(value, TracedScalar) and not isinstance(after[key], (dict, list)):
+            yield TextEdit("set", value.location, after[key])
         else:
             raise RefusedError("a list or a map is another one now")
     added = [(key, value) for key, value in after.items() if key not in marked]
@@ -60,17 +60,17 @@ def _edits(marked: Data, after: Data) -> Iterator[Edit]:
     # Each is put right behind the same entry, so the last one comes first.
     for key, value in reversed(added):
         assert anchor is not None, "checked above"
-        yield Edit("add", anchor.mark, value, key)
+        yield TextEdit("add", anchor.location, value, key)
 
 
 def line_of(job: Job, field: Path) -> int:
     """The line on which a field of a spec is said, or the nearest thing above it."""
     node: Data = job.marked().data["spec"]
-    line = job.place().line
+    line = job.start().line
     for step in field:
         key = next((key for key in node if key == step), None) if isinstance(node, dict) else None
-        mark = mark_of(key) if key is not None else None
-        if key is None or mark is None:
+        location = location_of(key) if key is not None else None
+        if key is None or location is None:
             break
-        line, node = mark.line, node[key]
+        line, node = location.line, node[key]
     return line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.convert.migrate.draft import Draft, pop, put, say_of_all
 from jobgen.convert.migrate.tables import EXIT_CODES, ROLES
-from jobgen.model.data import Data, bare, plain
+from jobgen.model.data import Data, untraced, value_of
 
 
 def roles(draft: Draft) -> None:
@@ -164,7 +164,7 @@ def _default_restarts(draft: Draft) -> None:
 
 def _default(draft: Draft, kind: Data, name: str) -> str:
     framework = kind.frameworks.get(draft.framework) or next(iter(kind.frameworks.values()))
-    written = plain(framework.defaults).get("restartPolicy", "")
+    written = untraced(framework.defaults).get("restartPolicy", "")
     role = kind.roles.get(name)
     return str(written or (role.restart_default if role else "") or kind.restart_default)
 
@@ -180,7 +180,7 @@ def totals(draft: Draft) -> None:
         for name in draft.target.frameworks[draft.framework].roles
         if name in own or draft.target.roles[name].required
     ]
-    counts = [(own.get(name) or {}).get("replicas", bare(draft.target.roles[name].replicas)) for name in names]
+    counts = [(own.get(name) or {}).get("replicas", value_of(draft.target.roles[name].replicas)) for name in names]
     total = sum(count for count in counts if isinstance(count, int))
     if total != declared:
         draft.spec["replicas"] = total

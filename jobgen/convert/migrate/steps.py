@@ -8,8 +8,8 @@ from jobgen.convert.migrate.draft import Draft, Path, at, leaves, pop, put
 from jobgen.convert.migrate.parts import parts
 from jobgen.convert.migrate.roles import alike, nodes, restarts, roles, totals
 from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED
-from jobgen.model.data import Data, bare, plain
-from jobgen.spec.kinds import Field, Kind
+from jobgen.model.data import Data, untraced, value_of
+from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import JOB_FIELDS
 
 
@@ -82,10 +82,10 @@ def _fields(fields: dict[str, Data], kind: Kind, path: Path = ()) -> Iterator[tu
             yield here, value
 
 
-def _place(path: Path, kind: Kind) -> Field | None:
+def _place(path: Path, kind: Kind) -> FieldMapping | None:
     """The place that a kind has for a field: its own, or one in the block that holds it."""
     own, holder = kind.fields.get(".".join(path)), kind.fields.get(".".join(path[:-1]))
-    return own or (Field((*holder.at, path[-1])) if holder else None)
+    return own or (FieldMapping((*holder.at, path[-1])) if holder else None)
 
 
 def _is_sort(value: Data, as_type: str, path: Path) -> bool:
@@ -102,7 +102,7 @@ def runtime(draft: Draft) -> None:
         draft.say(("image",), "check", "it came from the runtime; write it in the job")
     if draft.target.shape != "one" or at(draft.spec, path) is not None:
         return
-    if ".".join(path) in draft.target.fields and not plain(draft.target.frameworks[draft.framework].defaults):
+    if ".".join(path) in draft.target.fields and not untraced(draft.target.frameworks[draft.framework].defaults):
         nearest = NEAREST_RUNTIME.get(draft.framework, "")
         put(draft.spec, path, nearest)
         why = f"no runtime for plain {draft.framework} is shipped; `{nearest}` is the nearest: name your own"
@@ -122,7 +122,7 @@ def environment(draft: Draft) -> None:
     """Variables that belong to the other operator."""
     refused: tuple[str, ...] = ()
     named = draft.target.demands.runtimes.get(str(at(draft.spec, (draft.framework, "runtime")) or ""))
-    default = at(plain(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
+    default = at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
     known = named or draft.target.demands.runtimes.get(str(default or ""))
     if known:
         refused = draft.target.demands.reserved.get(known.policy, ())
@@ -154,7 +154,7 @@ def meanings(draft: Draft) -> None:
 
 def main_container(draft: Draft) -> None:
     """Templates that speak of the main container call it as the other kind does."""
-    old, new = str(bare(draft.source.container)), str(bare(draft.target.container))
+    old, new = str(value_of(draft.source.container)), str(value_of(draft.target.container))
     for path, holder in list(draft.holders()):
         named = holder.get("containerName")
         if named is not None and draft.target.demands.container and named != new:

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobgen.diff.causes import Cause, causes
-from jobgen.diff.changes import Difference, Total
-from jobgen.diff.impact import Consequence
+from jobgen.diff.changes import ChangeSet, Total
+from jobgen.diff.impact import Impact
 from jobgen.k8s.compare import Path
 from jobgen.k8s.resources import Footprint, cpus, memory
 from jobgen.model.data import Identity
 from jobgen.model.path import dotted, pointer
 from jobgen.pipeline.environment import Rendered
-from jobgen.pipeline.parallel import spread
+from jobgen.pipeline.parallel import parallel_map
 from jobgen.report.strictjson import dumps, listing
 
 
-def render(difference: Difference) -> str:
+def render(difference: ChangeSet) -> str:
     """Every object that changes with every field, and all totals."""
     # Each object is walked again for the lines of its fields, and that is most of the work.
-    entries = spread(difference.happened, lambda share: _objects(difference, share))
+    entries = parallel_map(difference.happened, lambda share: _objects(difference, share))
     jobs, gpus = difference.stopped()
     summary = {
         **{word: difference.count(word) for word in ("added", "removed", "changed")},
@@ -39,11 +39,11 @@ def render(difference: Difference) -> str:
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 
 
-def _objects(difference: Difference, share: Sequence[Consequence]) -> list[dict[str, Any]]:
+def _objects(difference: ChangeSet, share: Sequence[Impact]) -> list[dict[str, Any]]:
     return [_object(difference, one) for one in share]
 
 
-def _object(difference: Difference, one: Consequence) -> dict[str, Any]:
+def _object(difference: ChangeSet, one: Impact) -> dict[str, Any]:
     paths = [field.change.path for field in one.fields]
     now = causes(difference.new, one.new, paths) if one.new and paths else {}
     then = causes(difference.old, one.old, paths) if one.old and paths else {}
@@ -55,8 +55,8 @@ def _object(difference: Difference, one: Consequence) -> dict[str, Any]:
         "env": one.made.env,
         "object": _identity(one.new),
         "was": _identity(one.old),
-        "file": one.made.mark.file,
-        "line": one.made.mark.line,
+        "file": one.made.location.file,
+        "line": one.made.location.line,
         "before": _footprint(one.before),
         "after": _footprint(one.after),
         "fields": [
@@ -91,8 +91,8 @@ def _identity(made: Rendered | None) -> dict[str, str] | None:
 def _cause(found: dict[Path, Cause], path: Path) -> dict[str, Any] | None:
     if path not in found:
         return None
-    mark, layer = found[path]
-    return {"file": mark.file, "line": mark.line, "column": mark.column, "layer": layer or "jobgen"}
+    location, layer = found[path]
+    return {"file": location.file, "line": location.line, "column": location.column, "layer": layer or "jobgen"}
 
 
 def _footprint(size: Footprint) -> dict[str, Any]:

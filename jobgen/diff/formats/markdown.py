@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.diff.changes import Difference
+from jobgen.diff.changes import ChangeSet
 from jobgen.diff.formats.stories import Line, Story, places, stories
 from jobgen.diff.formats.sums import Row, headline, rows, sizes, warning
-from jobgen.diff.impact import Consequence
+from jobgen.diff.impact import Impact
 from jobgen.diff.operator_behavior import MEANING
 from jobgen.report.markdown import inline
 
@@ -23,7 +23,7 @@ _FOR_NAMES = 30_000
 """Room that is kept for names, each about so long, where not everything can be told."""
 
 
-def render(difference: Difference) -> str:
+def render(difference: ChangeSet) -> str:
     """The whole comment: as many stories as fit, then names, then a number."""
     top = "".join(_top(difference))
     room = LONGEST - len(top) - _MORE
@@ -31,7 +31,7 @@ def render(difference: Difference) -> str:
     return f"{top}{told}{''.join(_named(rest, room - len(told)))}"
 
 
-def _told(difference: Difference, room: int) -> tuple[str, list[Consequence]]:
+def _told(difference: ChangeSet, room: int) -> tuple[str, list[Impact]]:
     """The stories for which there is room, and what they leave untold."""
     blocks: list[str] = []
     known: set[int] = set()
@@ -45,7 +45,7 @@ def _told(difference: Difference, room: int) -> tuple[str, list[Consequence]]:
     return "".join(blocks), [one for one in difference.happened if id(one) not in known]
 
 
-def _named(rest: list[Consequence], room: int) -> Iterator[str]:
+def _named(rest: list[Impact], room: int) -> Iterator[str]:
     """The names of what there was no room to tell; whoever wants to know more asks for all of it."""
     if not rest:
         return
@@ -61,7 +61,7 @@ def _named(rest: list[Consequence], room: int) -> Iterator[str]:
     yield "\n</details>\n"
 
 
-def _top(difference: Difference) -> Iterator[str]:
+def _top(difference: ChangeSet) -> Iterator[str]:
     yield f"### jobgen diff: {headline(difference)}\n\n"
     yield f"{inline(difference.old.name)} → {inline(difference.new.name)}\n\n"
     if warning(difference):

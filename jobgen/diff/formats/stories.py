@@ -8,8 +8,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from jobgen.diff.causes import Cause, causes
-from jobgen.diff.changes import Difference
-from jobgen.diff.impact import Consequence, Field
+from jobgen.diff.changes import ChangeSet
+from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.operator_behavior import Verdict
 from jobgen.k8s.compare import Path
 from jobgen.k8s.resources import Footprint, plus
@@ -38,12 +38,12 @@ class Line(NamedTuple):
 class Story(NamedTuple):
     """Objects to which the same happens, and what; `hidden` counts fields that are not shown."""
 
-    members: tuple[Consequence, ...]
+    members: tuple[Impact, ...]
     lines: tuple[Line, ...]
     hidden: int
 
     @property
-    def first(self) -> Consequence:
+    def first(self) -> Impact:
         """The one that stands for all."""
         return self.members[0]
 
@@ -54,7 +54,7 @@ class Story(NamedTuple):
         return before, reduce(plus, (one.after for one in self.members))
 
 
-def stories(difference: Difference) -> Iterator[Story]:
+def stories(difference: ChangeSet) -> Iterator[Story]:
     """One story after the other; lines are looked up when a story is asked for, since few of many are read."""
     for members in _alike(difference):
         folded = _folded(members[0].fields)
@@ -62,17 +62,17 @@ def stories(difference: Difference) -> Iterator[Story]:
         yield Story(members, tuple(_lines(difference, members[0], shown)), len(folded) - len(shown))
 
 
-def _alike(difference: Difference) -> list[tuple[Consequence, ...]]:
-    groups: dict[Hashable, list[Consequence]] = {}
+def _alike(difference: ChangeSet) -> list[tuple[Impact, ...]]:
+    groups: dict[Hashable, list[Impact]] = {}
     for one in difference.happened:
         fields = tuple((field.change.path, _text(field.change.old), _text(field.change.new)) for field in one.fields)
         groups.setdefault((one.happening, one.verdict, fields), []).append(one)
     return [tuple(group) for group in groups.values()]
 
 
-def _folded(fields: tuple[Field, ...]) -> list[tuple[Field, ...]]:
+def _folded(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...]]:
     """Fields that changed alike in several roles, together: their paths differ in the third step alone."""
-    groups: dict[Hashable, list[Field]] = {}
+    groups: dict[Hashable, list[FieldImpact]] = {}
     for field in fields:
         path, _, old, new = field.change
         key = (path[:2], path[3:] if len(path) > 3 else path, _text(old), _text(new))
@@ -80,7 +80,7 @@ def _folded(fields: tuple[Field, ...]) -> list[tuple[Field, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _lines(difference: Difference, one: Consequence, shown: list[tuple[Field, ...]]) -> Iterator[Line]:
+def _lines(difference: ChangeSet, one: Impact, shown: list[tuple[FieldImpact, ...]]) -> Iterator[Line]:
     paths = [fields[0].change.path for fields in shown]
     now = causes(difference.new, one.new, paths) if one.new and paths else {}
     then = causes(difference.old, one.old, paths) if one.old and paths else {}
@@ -99,7 +99,7 @@ def _lines(difference: Difference, one: Consequence, shown: list[tuple[Field, ..
 
 def _place(found: dict[Path, Cause], path: Path) -> str:
     """Where a value was written, or nothing."""
-    return f"{found[path].mark.file}:{found[path].mark.line}" if path in found else ""
+    return f"{found[path].location.file}:{found[path].location.line}" if path in found else ""
 
 
 def _contrast(old: Data, new: Data) -> tuple[str, str]:
@@ -123,21 +123,21 @@ def _text(value: Data) -> str:
 
 def places(story: Story) -> list[str]:
     """The objects of a story, each with the environments where it happens; and its file, where no field has one."""
-    found: dict[str, list[Consequence]] = {}
+    found: dict[str, list[Impact]] = {}
     for one in story.members:
         found.setdefault(_title(one), []).append(one)
     return [f"{title}{_environments(ones)}{_file(ones[0])}" for title, ones in found.items()]
 
 
-def _title(one: Consequence) -> str:
+def _title(one: Impact) -> str:
     """An object by name; of one that takes the place of another, both."""
     return f"{one.old.identity} → {one.new.identity}" if one.moved and one.old and one.new else str(one.made.identity)
 
 
-def _environments(ones: list[Consequence]) -> str:
+def _environments(ones: list[Impact]) -> str:
     named = [one.made.env for one in ones if one.made.env]
     return f" in {', '.join(named)}" if named else ""
 
 
-def _file(one: Consequence) -> str:
-    return "" if one.fields else f" ({one.made.mark.file}:{one.made.mark.line})"
+def _file(one: Impact) -> str:
+    return "" if one.fields else f" ({one.made.location.file}:{one.made.location.line})"

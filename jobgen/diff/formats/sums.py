@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from jobgen.diff.changes import Difference, Total
+from jobgen.diff.changes import ChangeSet, Total
 from jobgen.k8s.resources import Footprint, cpus, memory
 
 _MEASURES: tuple[tuple[str, Callable[[int], str]], ...] = (("GPUs", str), ("CPU", cpus), ("memory", memory))
@@ -21,13 +21,13 @@ class Row(NamedTuple):
     memory: str
 
 
-def headline(difference: Difference) -> str:
+def headline(difference: ChangeSet) -> str:
     """How many objects are added, removed, changed and as they were."""
     counts = [f"{difference.count(word)} {word}" for word in ("added", "removed", "changed")]
     return f"{', '.join(counts)}, {difference.unchanged} unchanged"
 
 
-def warning(difference: Difference) -> str:
+def warning(difference: ChangeSet) -> str:
     """What is stopped, or nothing."""
     jobs, gpus = difference.stopped()
     if not jobs:
@@ -36,7 +36,7 @@ def warning(difference: Difference) -> str:
     return f"this stops {_counted(jobs, 'job')}{held}"
 
 
-def rows(difference: Difference) -> Iterator[Row]:
+def rows(difference: ChangeSet) -> Iterator[Row]:
     """The totals that change, by environment, namespace, team and queue."""
     for total in difference.totals:
         if total.before != total.after:

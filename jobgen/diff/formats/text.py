@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from jobgen.diff.changes import Difference
+from jobgen.diff.changes import ChangeSet
 from jobgen.diff.formats.stories import Line, Story, places, stories
 from jobgen.diff.formats.sums import headline, rows, sizes, warning
 from jobgen.report.text import visible
@@ -14,7 +14,7 @@ _STORIES = 100
 _NAMES = 10
 
 
-def render(difference: Difference) -> str:
+def render(difference: ChangeSet) -> str:
     """Everything that people can read; a number stands for the rest."""
     told = list(islice(stories(difference), _STORIES))
     lines = [line for story in told for line in _story(story)]
@@ -51,7 +51,7 @@ def _field(line: Line) -> Iterator[str]:
     yield f"        {line.verdict.effect.value}; {where}{moved}".rstrip("; ")
 
 
-def _table(difference: Difference) -> Iterator[str]:
+def _table(difference: ChangeSet) -> Iterator[str]:
     found = list(rows(difference))
     if not found:
         return

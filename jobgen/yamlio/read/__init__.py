@@ -6,33 +6,33 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Mark, Severity, bare
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Finding, Location, Severity, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.yamlio.read.alike import read_alike
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import shown
 
-_SEPARATOR = pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
-_CONTENT = pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
+_SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+_CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
 # What Go counts as space; Python counts a few control characters more.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
-_LINE_OF_SPACE = pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
+_LINE_OF_SPACE = lazy_pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
-class Document(NamedTuple):
+class YamlDocument(NamedTuple):
     """One document of a file: its data and where it begins."""
 
     data: Data
-    mark: Mark
+    location: Location
 
 
 class Source(NamedTuple):
     """A file that has been read: its documents, and what is wrong with its text."""
 
     file: str
-    documents: tuple[Document, ...]
+    documents: tuple[YamlDocument, ...]
     findings: tuple[Finding, ...] = ()
 
 
@@ -42,18 +42,18 @@ def read(content: bytes, file: str, *, marked: bool = False, alike: bool = False
     With `alike`, documents may share the parts in which they are the same.
     """
     findings: list[Finding] = []
-    documents: list[Document] = []
-    for data, mark in _documents(_decoded(content, file, findings), file, findings, marked=marked, alike=alike):
+    documents: list[YamlDocument] = []
+    for data, location in _documents(_decoded(content, file, findings), file, findings, marked=marked, alike=alike):
         if len(findings) > MAX_FAULTS:
-            findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].mark)]
+            findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].location)]
             break
-        if bare(data) is None:
+        if value_of(data) is None:
             continue
         if isinstance(data, dict):
-            documents.append(Document(data, mark))
+            documents.append(YamlDocument(data, location))
         else:
-            found = "a list" if isinstance(data, list) else shown(_json_word(bare(data)))
-            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", mark))
+            found = "a list" if isinstance(data, list) else shown(_json_word(value_of(data)))
+            findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
     return Source(file, tuple(documents), tuple(findings))
 
 
@@ -65,17 +65,17 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
     """The text without its byte order mark; kubectl alone also takes UTF-16, and mends what is not UTF-8."""
     if len(content) > MAX_BYTES:
         message = f"`{len(content)}` bytes are too many for a manifest; the limit is {MAX_BYTES}"
-        findings.append(_error("file-too-large", message, Mark(file)))
+        findings.append(_error("file-too-large", message, Location(file)))
         return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Mark(file)))
+        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Location(file)))
         return ""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8")
-        place = Mark(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        place = Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
         message = f"byte `0x{content[error.start]:02x}` is not UTF-8; save the file as UTF-8 text"
         findings.append(_error("invalid-encoding", message, place))
         return ""
@@ -83,7 +83,7 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
 
 def _documents(
     text: str, file: str, findings: list[Finding], *, marked: bool, alike: bool
-) -> Iterator[tuple[Data, Mark]]:
+) -> Iterator[tuple[Data, Location]]:
     """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
     line, column = 1, 0
     # As far as kubectl looks to tell JSON from YAML.
@@ -102,7 +102,7 @@ def _documents(
 class _Stream(NamedTuple):
     """The JSON at the beginning of a text, and where YAML goes on, if it does."""
 
-    documents: list[tuple[Data, Mark]]
+    documents: list[tuple[Data, Location]]
     rest: int | None = None
 
 
@@ -111,11 +111,11 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
     from jobgen.yamlio.read.json_text import NotJsonError, Stream
 
     stream = Stream(text, file, marked=marked)
-    documents: list[tuple[Data, Mark]] = []
+    documents: list[tuple[Data, Location]] = []
     try:
         for value in stream:
             findings += value.findings
-            documents.append((value.data, value.mark))
+            documents.append((value.data, value.location))
     except NotJsonError as error:
         rest = _LINE_OF_SPACE.match(text, stream.at)
         assert rest is not None
@@ -125,7 +125,7 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
             return _Stream(documents, rest.end())
         found = text[error.at :].partition("\n")[0]
         message = f"not JSON at {shown(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
-        findings.append(_error("yaml-syntax", message, stream.mark(error.at, error.at)))
+        findings.append(_error("yaml-syntax", message, stream.location(error.at, error.at)))
     return _Stream(documents)
 
 
@@ -151,7 +151,7 @@ def _chunks(text: str, line: int, column: int, file: str, findings: list[Finding
         line += chunk.count("\n")
         opened = not chunk and not opened
         if problem := _separator_problem(match[0][3:], opens=opened):
-            findings.append(_error("invalid-separator", problem, Mark(file, line, 4 if chunk else column + 4)))
+            findings.append(_error("invalid-separator", problem, Location(file, line, 4 if chunk else column + 4)))
         line, column = line + 1, 0
         start = match.end()
     rest = text[start:]
@@ -187,14 +187,14 @@ def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool
     return data
 
 
-def _beginning(chunk: _Chunk, file: str) -> Mark:
+def _beginning(chunk: _Chunk, file: str) -> Location:
     """Where the document begins, behind comments and space."""
     match = _CONTENT.match(chunk.text)
     assert match is not None
     lines = match[0].count("\n")
     column = match.end() - (match[0].rfind("\n") + 1) + (0 if lines else chunk.column)
-    return Mark(file, chunk.line + lines, column + 1)
+    return Location(file, chunk.line + lines, column + 1)
 
 
-def _error(rule: str, message: str, mark: Mark) -> Finding:
-    return Finding(rule, "yaml", Severity.ERROR, message, mark)
+def _error(rule: str, message: str, location: Location) -> Finding:
+    return Finding(rule, "yaml", Severity.ERROR, message, location)

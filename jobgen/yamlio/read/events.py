@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from yaml._yaml import CParser
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import shown
 
 SYNTAX = "yaml-syntax"
@@ -31,20 +31,20 @@ StreamEndEvent = yaml.StreamEndEvent
 
 # Characters that stand in for what libyaml would trip over. No text has them; one that does is not respelt.
 _COLON, _QUOTE, _MARK = "\U0010fffd", "\U0010fffc", "\U0010fffb"
-_STAND_INS = pattern(f"[{_COLON}{_QUOTE}{_MARK}]")
-_ESCAPE = pattern(r"\\.", re.DOTALL)
+_STAND_INS = lazy_pattern(f"[{_COLON}{_QUOTE}{_MARK}]")
+_ESCAPE = lazy_pattern(r"\\.", re.DOTALL)
 # What Go takes and libyaml does not, by libyaml's complaint: a colon before a bracket, `\'` and the rest of its string.
 _RESPELT = {
-    "found unexpected ':'": pattern(":"),
-    "found unknown escape character": pattern(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
+    "found unexpected ':'": lazy_pattern(":"),
+    "found unknown escape character": lazy_pattern(r"\\'(?:[^\\\"]|\\.)*", re.DOTALL),
 }
 # How many characters may be parsed again and again for the sake of such spellings.
 _PATIENCE = 2_000_000
 
-_TAG = pattern(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
-_DIRECTIVE = pattern(r"^%\S+", re.MULTILINE)
-_SLASH_ESCAPE = pattern(r"(?<!\\)(?:\\\\)*\\/")
-_ODD_BREAK = pattern("[\r\x85\u2028\u2029]")
+_TAG = lazy_pattern(r"(?:&[-\w]+\s+)?(!(?:<[^>]*>|[-\w;/?:@&=+$.!~*'()%]*),)")
+_DIRECTIVE = lazy_pattern(r"^%\S+", re.MULTILINE)
+_SLASH_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\)*\\/")
+_ODD_BREAK = lazy_pattern("[\r\x85\u2028\u2029]")
 _NO_DOCUMENT = "did not find expected <document start>"
 _BEGINNINGS = ("while scanning a simple key", "while scanning a quoted scalar")
 
@@ -94,8 +94,8 @@ class Text:
 
     def _respell(self, error: yaml.YAMLError) -> bool:
         """Whether the text that libyaml trips over is fine for Go, and now has a spelling that suits both."""
-        problem, mark = getattr(error, "problem", ""), getattr(error, "problem_mark", None)
-        part = _RESPELT[problem].match(self.spelling, mark.index) if mark and problem in _RESPELT else None
+        problem, location = getattr(error, "problem", ""), getattr(error, "problem_mark", None)
+        part = _RESPELT[problem].match(self.spelling, location.index) if location and problem in _RESPELT else None
         if part is None or _STAND_INS.search(self.text) or self._parses * len(self.text) > _PATIENCE:
             return False
         respelt = _ESCAPE.sub(_without_quote, part[0]) if part[0] != ":" else _COLON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
+from jobgen.model.data import Data, Finding, Location, Related, Severity, TracedKey, TracedList, TracedScalar
 from jobgen.model.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.nodes import Open, Scalar, Unfit, first_unfit, wants_key
@@ -92,38 +92,38 @@ class _Builder:
         try:
             following = next(events)
         except libyaml.NotYamlError as error:
-            mark = self.span(error.at, error.at)
+            location = self.span(error.at, error.at)
         else:
             if isinstance(following, libyaml.StreamEndEvent):
                 return
-            mark = self.mark(following)
+            location = self.location(following)
         message = "Kubernetes reads nothing behind the end of a document; put a line `---` between two"
-        self.findings.append(self.finding("second-document", mark, message))
+        self.findings.append(self.finding("second-document", location, message))
 
-    def mark(self, event: Any) -> Mark:
+    def location(self, event: Any) -> Location:
         start, end = event.start_mark, event.end_mark
         if not self.source.places_hold:
             return self.span(start.index, end.index)
-        return Mark(self.file, start.line + self.offset, start.column + 1, end.line + self.offset, end.column + 1)
+        return Location(self.file, start.line + self.offset, start.column + 1, end.line + self.offset, end.column + 1)
 
-    def span(self, start: int, end: int) -> Mark:
+    def span(self, start: int, end: int) -> Location:
         line, column = self.source.place(start)
         end_line, end_column = self.source.place(end)
-        return Mark(self.file, line + self.offset, column + 1, end_line + self.offset, end_column + 1)
+        return Location(self.file, line + self.offset, column + 1, end_line + self.offset, end_column + 1)
 
-    def finding(self, rule: str, mark: Mark, message: str) -> Finding:
-        return Finding(rule, "yaml", Severity.ERROR, message, mark)
+    def finding(self, rule: str, location: Location, message: str) -> Finding:
+        return Finding(rule, "yaml", Severity.ERROR, message, location)
 
     def template_aside(self, fault: Finding) -> Finding:
         """What ends the reading, told of the template text on its line if there is any."""
-        return blaming_template(fault, *self.source.line(fault.mark.line - self.offset))
+        return blaming_template(fault, *self.source.line(fault.location.line - self.offset))
 
     def refuse(self, rule: str, event: Any, message: str) -> _RefusedError:
-        return _RefusedError(self.finding(rule, self.mark(event), message))
+        return _RefusedError(self.finding(rule, self.location(event), message))
 
     def unfit(self, rule: str, event: Any, message: str) -> Unfit:
         self.has_unfit = True
-        return Unfit(self.finding(rule, self.mark(event), message))
+        return Unfit(self.finding(rule, self.location(event), message))
 
     def scalar(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
         """A scalar and the one node that it counts for."""
@@ -150,7 +150,7 @@ class _Builder:
                 value = self.unfit("non-finite-number", event, message)
             else:
                 value = through_json(value)
-        return Leaf(value, self.mark(written)) if self.marked else value
+        return TracedScalar(value, self.location(written)) if self.marked else value
 
     def check(self, event: Any, parent: Open | None) -> None:
         rule, reason = self.source.refusal(event, in_flow=parent is not None and parent.flow)
@@ -180,7 +180,7 @@ class _Builder:
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
         message = f"{shown(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
-        self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.mark(event), message))
+        self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.location(event), message))
 
     def alias(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
         """The anchored value again, counted as often as it is repeated: that is what a bomb is made of."""
@@ -228,7 +228,7 @@ class _Builder:
     def close(self, done: Open) -> tuple[Data, int]:
         items: Data = done.items
         if self.marked and done.kind == "list":
-            items = Items(items, self.mark(done.event))
+            items = TracedList(items, self.location(done.event))
             items.places = done.places
         # An anchor of the same name further in may have taken the name over.
         if done.event.anchor and self.anchors[done.event.anchor] is done:
@@ -241,7 +241,7 @@ class _Builder:
         if parent.kind == "list":
             parent.items.append(value)
             if self.marked:
-                parent.places.append(self.mark(event))
+                parent.places.append(self.location(event))
         elif parent.key_event is None:
             parent.key, parent.key_event = value, event
         else:
@@ -264,14 +264,14 @@ class _Builder:
             return
         if text in parent.seen:
             message = f"{shown(text)} is set twice in one mapping; Kubernetes would keep only this one"
-            related = (Related(self.mark(parent.seen[text]), "first set here"),)
-            mark = self.mark(key_event)
+            related = (Related(self.location(parent.seen[text]), "first set here"),)
+            location = self.location(key_event)
             if len(self.findings) >= MAX_FAULTS:
                 raise self.refuse("too-many-faults", key_event, TOO_MANY_FAULTS)
-            self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, mark, related=related))
+            self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)
-        parent.items[Key.at(text, self.mark(key_event)) if self.marked else text] = value
+        parent.items[TracedKey.at(text, self.location(key_event)) if self.marked else text] = value
 
     def merge(self, parent: Open, value: Data, key_event: Any, *, is_alias: bool) -> None:
         """`<<`: Go lays the mapping down where the key stands, so it beats the keys above it."""

@@ -7,11 +7,11 @@ each other.
 from __future__ import annotations
 
 from jobgen.model.data import Data
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.lines import NotSureError, Row, build, row_of
 
 # The line above a script: what stands before its mark is a line like any other.
-_HEADER = pattern(r"((?: *- )? *(?:[A-Za-z_][A-Za-z0-9_./!-]{0,200}: +)?)\|(-?)\Z")
+_HEADER = lazy_pattern(r"((?: *- )? *(?:[A-Za-z_][A-Za-z0-9_./!-]{0,200}: +)?)\|(-?)\Z")
 _OF_A_TEXT = Row(0, -1, "", None, False)
 _NOTHING: frozenset[int] = frozenset()
 

@@ -8,13 +8,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Finding, Items, Key, Leaf, Mark, Related, Severity
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, Finding, Location, Related, Severity, TracedKey, TracedList, TracedScalar
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.yamlio.read.scalars import shown, through_json
 
-_SPACE = pattern(r"[ \t\r\n]*")
-_TOKEN = pattern(
+_SPACE = lazy_pattern(r"[ \t\r\n]*")
+_TOKEN = lazy_pattern(
     r"""[ \t\r\n]*(?:([\[\]{},:])
     |("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
     |(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
@@ -22,8 +22,8 @@ _TOKEN = pattern(
     re.VERBOSE,
 )
 _WORDS = {"true": True, "false": False, "null": None}
-_SURROGATE = pattern("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = pattern(r"\\u[dD][89a-fA-F]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -32,7 +32,7 @@ class Value(NamedTuple):
 
     data: Data
     findings: list[Finding]
-    mark: Mark
+    location: Location
 
 
 class NotJsonError(Exception):
@@ -61,7 +61,7 @@ class Stream:
         while (start := _skip_space(self.text, self.at)) < len(self.text):
             data, findings, end = self.quickly(start) or _Reader(self, start).read()
             self.at = end
-            yield Value(data, findings, self.mark(start, end))
+            yield Value(data, findings, self.location(start, end))
 
     def quickly(self, start: int) -> tuple[Data, list[Finding], int] | None:
         """A value that needs no places and has nothing remarkable in it."""
@@ -74,11 +74,11 @@ class Stream:
         shallow = self.text.count("[", start, end) + self.text.count("{", start, end) <= MAX_DEPTH
         return (data, [], end) if shallow and not _ESCAPED_SURROGATE.search(self.text, start, end) else None
 
-    def mark(self, start: int, end: int) -> Mark:
+    def location(self, start: int, end: int) -> Location:
         """The place of a part of the text."""
         first, last = (bisect_right(self.line_starts, at) for at in (start, end))
         begins, ends = self.line_starts[first - 1], self.line_starts[last - 1]
-        return Mark(self.file, first, start - begins + 1, last, end - ends + 1)
+        return Location(self.file, first, start - begins + 1, last, end - ends + 1)
 
 
 def _skip_space(text: str, at: int) -> int:
@@ -119,7 +119,7 @@ class _Reader:
 
     def __init__(self, stream: Stream, start: int) -> None:
         self.text = stream.text
-        self.mark = stream.mark
+        self.location = stream.location
         self.marked = stream.marked
         self.at = start
         self.depth = 0
@@ -159,23 +159,23 @@ class _Reader:
 
     def mapping(self) -> Data:
         items: dict[str, Any] = {}
-        seen: dict[str, Mark] = {}
+        seen: dict[str, Location] = {}
         token = self.token()
         while token[1] != "}":
             if not token[2]:
                 raise NotJsonError(_skip_space(self.text, token.start()))
-            key, mark = _string(token[2]), self.mark(token.start(2), token.end(2))
+            key, location = _string(token[2]), self.location(token.start(2), token.end(2))
             self.expect(":")
             if key in seen:
-                self.duplicate(key, mark, seen[key])
+                self.duplicate(key, location, seen[key])
                 del items[key]
-            seen[key] = mark
-            items[Key.at(key, mark) if self.marked else key] = self.value(self.token())
+            seen[key] = location
+            items[TracedKey.at(key, location) if self.marked else key] = self.value(self.token())
             token = self.after_item("}")
         return items
 
     def sequence(self) -> Data:
-        items: list[Any] = Items([], self.mark(self.at - 1, self.at)) if self.marked else []
+        items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.marked else []
         token = self.token()
         if token[1] != "]":
             self.item(token, items)
@@ -184,8 +184,8 @@ class _Reader:
         return items
 
     def item(self, token: re.Match[str], items: list[Any]) -> None:
-        if isinstance(items, Items):
-            items.places.append(self.mark(*token.span(token.lastindex or 0)))
+        if isinstance(items, TracedList):
+            items.places.append(self.location(*token.span(token.lastindex or 0)))
         items.append(self.value(token))
 
     def after_item(self, end: str) -> re.Match[str]:
@@ -222,16 +222,16 @@ class _Reader:
             return None
 
     def leaf(self, value: Any, token: re.Match[str], group: int) -> Data:
-        return Leaf(value, self.mark(token.start(group), token.end(group))) if self.marked else value
+        return TracedScalar(value, self.location(token.start(group), token.end(group))) if self.marked else value
 
     def error(self, rule: str, at: int, message: str) -> None:
         self.usable = False
-        self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.mark(at, at + 1)))
+        self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
 
-    def duplicate(self, key: str, mark: Mark, first: Mark) -> None:
+    def duplicate(self, key: str, location: Location, first: Location) -> None:
         message = f"{shown(key)} is set twice in one mapping; Kubernetes would keep only this one"
         related = (Related(first, "first set here"),)
-        self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, mark, related=related))
+        self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
 
 
 def _string(token: str) -> str:

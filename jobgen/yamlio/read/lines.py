@@ -10,20 +10,20 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Data
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.yamlio.read.scalars import resolve, through_json
 
 # Only the shape of a line is matched at once; what stands behind a key is judged on its own, and remembered.
-_LINE = pattern(r"( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))\Z")
-_REST = pattern(
+_LINE = lazy_pattern(r"( *)(- +)?(?:([A-Za-z_][A-Za-z0-9_./!-]{0,200}):(?: +([^\n]*))?|([^\n]*))\Z")
+_REST = lazy_pattern(
     r"""(\[[^\n#]{0,1000}\]|\{[^\n#]{0,1000}\})\ *(?:\ \#.*)?\Z
     |("[^"\\]*"|'[^']*')\ *(?:\ \#.*)?\Z
     |((?:[A-Za-z0-9_./~^+=$();\\]|[-<](?=[^\s<]))(?:[^:\#\ ]|:(?=[^\ ])|(?<=[^\ ])\#|\ ++(?=[^\ \#]))*+)
     \ *(?:\ \#.*)?\Z""",
     re.VERBOSE,
 )
-_FLOW = pattern(
+_FLOW = lazy_pattern(
     r"""\ *(?:
     ("[^"\\]*"|'[^']*')
     |([A-Za-z0-9_./+=$^~();\\-](?:[^,\[\]{}:\#&*|>'"%@`?\ ]|\ (?=[^\ ,\[\]{}:\#])|:(?=[^\ ,\[\]{}]))*)
@@ -35,8 +35,8 @@ _FLOW = pattern(
 _ITEM = (
     r"""(?:(?:[A-Za-z0-9_./+=$^~]|-(?=[A-Za-z0-9_./-]))[A-Za-z0-9_./+=$^~-]*(?::[A-Za-z0-9_./+=$^~-]+)*|"[\w ./=-]*")"""
 )
-_FLAT_LIST = pattern(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
-_FLAT_MAP = pattern(
+_FLAT_LIST = lazy_pattern(rf"\[ *{_ITEM}(?: *, *{_ITEM})* *\]\Z", re.ASCII)
+_FLAT_MAP = lazy_pattern(
     rf"\{{ *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM}(?: *, *[A-Za-z_][A-Za-z0-9_./!-]*: +{_ITEM})* *\}}\Z", re.ASCII
 )
 _DOUBTFUL_KEYS = frozenset(
@@ -225,14 +225,14 @@ def _flat_map(text: str) -> dict[str, Any]:
 def _flow_node(tokens: list[tuple[str, str, str]], at: int) -> tuple[Any, int]:
     if at >= len(tokens) or len(tokens) > _FLOW_LIMIT:
         raise NotSureError
-    quoted, word, mark = tokens[at]
+    quoted, word, location = tokens[at]
     if quoted or word:
         if word.endswith(":") or (word[:1] == "-" and len(word) == 1):
             raise NotSureError
         return _scalar(quoted or word.rstrip(" ")), at + 1
-    if mark == "[":
+    if location == "[":
         return _flow_list(tokens, at + 1)
-    if mark == "{":
+    if location == "{":
         return _flow_map(tokens, at + 1)
     raise NotSureError
 
@@ -270,9 +270,9 @@ def _flow_map(tokens: list[tuple[str, str, str]], at: int) -> tuple[dict[str, An
 
 def _flow_next(tokens: list[tuple[str, str, str]], at: int, end: str) -> int:
     """Past a comma; or, past the end, the position with its sign turned."""
-    mark = tokens[at][2] if at < len(tokens) else ""
-    if mark == end:
+    location = tokens[at][2] if at < len(tokens) else ""
+    if location == end:
         return -(at + 1)
-    if mark != ",":
+    if location != ",":
         raise NotSureError
     return at + 1

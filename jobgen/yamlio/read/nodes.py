@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Finding, Leaf, Mark
+from jobgen.model.data import Data, Finding, Location, TracedScalar
 
 
 class Open:
@@ -21,7 +21,7 @@ class Open:
         self.key_event: Any = None
         self.nodes = 1
         self.seen: dict[str, Any] = {}
-        self.places: list[Mark] = []
+        self.places: list[Location] = []
 
 
 class Unfit:
@@ -45,7 +45,7 @@ def first_unfit(root: Data) -> Unfit | None:
     nodes, seen = [root], set()
     while nodes:
         node = nodes.pop()
-        node = node.value if type(node) is Leaf else node
+        node = node.value if type(node) is TracedScalar else node
         if isinstance(node, Unfit):
             return node
         # An alias brings the same collection again.

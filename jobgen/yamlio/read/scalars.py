@@ -7,7 +7,7 @@ import struct
 from math import frexp
 from typing import TYPE_CHECKING, Any
 
-from jobgen.model.lazy_re import pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -20,19 +20,19 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys([".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"], float("inf")),
     **dict.fromkeys(["-.inf", "-.Inf", "-.INF"], float("-inf")),
 }
-_INTEGER = pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
-_FLOAT = pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_INTEGER = lazy_pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
+_FLOAT = lazy_pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 # Go looks behind `0b` once more, and there it takes a sign.
-_LATE_SIGN = pattern(r"0b([-+][01]+)\Z")
-_DOT_FLOAT = pattern(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?\Z")
-_TIMESTAMP = pattern(
+_LATE_SIGN = lazy_pattern(r"0b([-+][01]+)\Z")
+_DOT_FLOAT = lazy_pattern(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?\Z")
+_TIMESTAMP = lazy_pattern(
     r"""([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:
     [Tt]([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?(?:Z|[-+]([0-9]{2}):([0-9]{2}))
     |\ +([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:[.,][0-9]+)?)?\Z""",
     re.VERBOSE,
 )
-_BASE64 = pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
-_NOT_UTF8 = pattern("[\udc80-\udcff]")
+_BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z")
+_NOT_UTF8 = lazy_pattern("[\udc80-\udcff]")
 _NUMBER_STARTS = frozenset("0123456789+-.")
 _INT64 = range(-(2**63), 2**63)
 _UINT64_END = 2**64

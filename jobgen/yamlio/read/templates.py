@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Finding, Mark
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Finding, Location
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import shown
 
 # What these faults have in common: a template does not get past them.
 _FAULTS = frozenset(("yaml-syntax", "invalid-key"))
-_TEMPLATE = pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
+_TEMPLATE = lazy_pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
 # A line may be as long as a file.
 _LOOKED_AT = 1000
 # Outside quotes and comments, for what stands in them does not break YAML; quotes inside a template are its own.
-_PASSED_OVER = pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
+_PASSED_OVER = lazy_pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
 
 
 def blaming_template(fault: Finding, line: str, first_column: int = 0) -> Finding:
@@ -24,9 +24,9 @@ def blaming_template(fault: Finding, line: str, first_column: int = 0) -> Findin
         return fault
     start, end = found
     message = f"this is template text ({shown(line[start:end])}); render it first, or quote it"
-    file, line_number = fault.mark[:2]
-    mark = Mark(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
-    return fault._replace(rule="template-text", message=message, mark=mark)
+    file, line_number = fault.location[:2]
+    location = Location(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
+    return fault._replace(rule="template-text", message=message, location=location)
 
 
 def _template(line: str) -> tuple[int, int] | None:

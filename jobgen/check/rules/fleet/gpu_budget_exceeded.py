@@ -2,33 +2,33 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, Row, rule
+from jobgen.check.rules import WARNING, Fact, Violation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
 _TOLD = 5
 
 
-def gather(manifest: Manifest) -> Iterator[Row]:
+def collect(manifest: Manifest) -> Iterator[Fact]:
     """The GPUs that a job takes from its namespace's budget, and from its team's."""
     budgets = manifest.cluster.budgets
     if not budgets or is_suspended(manifest):
         return
-    whose = {"namespaces": manifest.namespace, "teams": text(manifest.labels.get("team"))}
+    whose = {"namespaces": manifest.namespace, "teams": as_text(manifest.labels.get("team"))}
     for group, name in whose.items():
         if name in budgets.get(group, ()) and manifest.gpus:
-            yield Row(((group, name), manifest.gpus, manifest.name), ("metadata", "name"))
+            yield Fact(((group, name), manifest.gpus, manifest.name), ("metadata", "name"))
 
 
-@rule("fleet", WARNING, gather=gather)
-def gpu_budget_exceeded(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", WARNING, collect=collect)
+def gpu_budget_exceeded(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """Jobs of a namespace or a team that together take more GPUs than it may hold.
 
     The overlay says under `cluster.budgets` what namespaces, and teams by the label `team`, may hold. Beyond it some
     jobs wait, or others starve. Suspend or shrink some of the jobs, or raise the budget.
     """
-    by_budget: dict[tuple[str, str], list[Row]] = {}
+    by_budget: dict[tuple[str, str], list[Fact]] = {}
     for row in rows:
         by_budget.setdefault(row.fact[0], []).append(row)
     for (group, name), jobs in by_budget.items():
@@ -40,4 +40,4 @@ def gpu_budget_exceeded(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
             related = tuple((row, f"takes {row.fact[1]} more") for row in others[:_TOLD])
             share = f"; this one takes {largest.fact[1]}" if others else ""
             whose = f"{group.removesuffix('s')} `{name}`"
-            yield Fault(largest, f"the jobs of {whose} take {total} GPUs, and may take {most}{share}", related)
+            yield Violation(largest, f"the jobs of {whose} take {total} GPUs, and may take {most}{share}", related)

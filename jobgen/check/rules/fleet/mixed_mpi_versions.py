@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, Row, rule
-from jobgen.k8s.objects import Manifest, text
+from jobgen.check.rules import ERROR, Fact, Violation, rule
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
 
-def gather(manifest: Manifest) -> Iterator[Row]:
+def collect(manifest: Manifest) -> Iterator[Fact]:
     """The version of an MPIJob."""
-    version = text(manifest.object.get("apiVersion"))
+    version = as_text(manifest.object.get("apiVersion"))
     if version in ("kubeflow.org/v1", "kubeflow.org/v2beta1"):
-        yield Row(version, ("apiVersion",))
+        yield Fact(version, ("apiVersion",))
 
 
-@rule("fleet", ERROR, kinds=("MPIJob",), gather=gather)
-def mixed_mpi_versions(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", ERROR, kinds=("MPIJob",), collect=collect)
+def mixed_mpi_versions(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """MPIJobs of `kubeflow.org/v1` and of `kubeflow.org/v2beta1` in one environment.
 
     Both operators, training-operator and mpi-operator, call their CRD `mpijobs.kubeflow.org`, and a cluster has it
@@ -29,10 +29,10 @@ def mixed_mpi_versions(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
     for row in rows:
         if row.fact != kept:
             message = f"a cluster serves MPIJob in `{row.fact}` or in `{kept}`, not in both; use `{kept}`"
-            yield Fault(row, message, ((other, "the other version"),))
+            yield Violation(row, message, ((other, "the other version"),))
 
 
-def _usual(rows: list[Row]) -> str:
+def _usual(rows: list[Fact]) -> str:
     """The version that most jobs have; of equals, the first."""
     versions = [row.fact for row in rows]
     return str(max(versions, key=versions.count))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.data import Data
 
 
 @rule("job", ERROR)
-def never_admitted(manifest: Manifest) -> Iterator[Fault]:
+def never_admitted(manifest: Manifest) -> Iterator[Violation]:
     """A job that wants more GPUs than its queue can ever give.
 
     It waits in the queue for ever, without an error. Ask for fewer GPUs, take a larger queue, or correct what the
@@ -19,7 +19,7 @@ def never_admitted(manifest: Manifest) -> Iterator[Fault]:
     if not queues or not is_admitted_by_kueue(manifest):
         return
     queue: Data = queue_of(manifest)
-    most = queues.get(text(queue), {}).get("gpus")
+    most = queues.get(as_text(queue), {}).get("gpus")
     if most is not None and manifest.gpus > most:
-        message = f"the job wants {manifest.gpus} GPUs, and `{text(queue)}` never has more than {most}"
-        yield Fault(queue, f"{message}: it waits for ever")
+        message = f"the job wants {manifest.gpus} GPUs, and `{as_text(queue)}` never has more than {most}"
+        yield Violation(queue, f"{message}: it waits for ever")

@@ -2,29 +2,29 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, Row, rule
-from jobgen.k8s.objects import Manifest, text
+from jobgen.check.rules import ERROR, Fact, Violation, rule
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
 
-def gather(manifest: Manifest) -> Iterator[Row]:
+def collect(manifest: Manifest) -> Iterator[Fact]:
     """What the pods of a job are called: by its namespace and name, and its roles."""
     kind = manifest.kind
     if kind is not None and kind.name_suffix and kind.shape != "one":
-        group = text(manifest.object.get("apiVersion")).partition("/")[0]
+        group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
         roles = tuple(role.spelling.lower() for role in manifest.roles)
-        yield Row(((manifest.namespace, manifest.name), (group, kind.name), roles), ("metadata", "name"))
+        yield Fact(((manifest.namespace, manifest.name), (group, kind.name), roles), ("metadata", "name"))
 
 
-@rule("fleet", ERROR, gather=gather)
-def pod_name_collision(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", ERROR, collect=collect)
+def pod_name_collision(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """Two jobs of different kinds and one name, whose pods would have the same names.
 
     Pods and services are called `<job>-<role>-<number>`, whatever the kind: the second job finds its pods taken by the
     first, and never starts. Rename one of them.
     """
     del cluster
-    first: dict[tuple[str, str], Row] = {}
+    first: dict[tuple[str, str], Fact] = {}
     for row in rows:
         (namespace, name), kind, roles = row.fact
         other = first.setdefault((namespace, name), row)
@@ -32,4 +32,4 @@ def pod_name_collision(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
         # One kind twice is another rule's; without a name the server makes one.
         if name and shared and other.fact[1] != kind:
             message = f"pods called `{name}-{shared[0]}-0` are those of a {other.fact[1][1]} too"
-            yield Fault(row, f"{message}; rename one of the jobs", ((other, "the other job"),))
+            yield Violation(row, f"{message}; rename one of the jobs", ((other, "the other job"),))

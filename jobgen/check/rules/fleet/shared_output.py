@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.check.rules import ERROR, WARNING, Fault, Row, rule
+from jobgen.check.rules import ERROR, WARNING, Fact, Violation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.object_paths import to_field
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.k8s.output_paths import outputs
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 
 
-def gather(manifest: Manifest) -> Iterator[Row]:
+def collect(manifest: Manifest) -> Iterator[Fact]:
     """The places outside of its pods that a job writes to, each once."""
     if not manifest.roles or is_suspended(manifest):
         return
@@ -23,12 +23,12 @@ def gather(manifest: Manifest) -> Iterator[Row]:
                 if output.place not in seen:
                     seen.add(output.place)
                     way = to_field(container, number, output.field)
-                    sweep = text(manifest.labels.get(SWEEP))
-                    yield Row((output.place, output.spelling, manifest.name, sweep), (*way, *output.way))
+                    sweep = as_text(manifest.labels.get(SWEEP))
+                    yield Fact((output.place, output.spelling, manifest.name, sweep), (*way, *output.way))
 
 
-@rule("fleet", WARNING, gather=gather)
-def shared_output(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", WARNING, collect=collect)
+def shared_output(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """Two jobs of one environment that write to the same folder or bucket.
 
     They overwrite each other's checkpoints and logs, and one may go on from where the other stopped. Give each job a
@@ -36,8 +36,8 @@ def shared_output(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
     the matrix into the path.
     """
     del cluster
-    first: dict[tuple[str, ...], Row] = {}
-    sweeps: dict[tuple[Any, ...], list[Row]] = {}
+    first: dict[tuple[str, ...], Fact] = {}
+    sweeps: dict[tuple[Any, ...], list[Fact]] = {}
     for row in rows:
         place, spelling, _, sweep = row.fact
         other = first.setdefault(place, row)
@@ -45,8 +45,8 @@ def shared_output(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
             sweeps.setdefault((place, sweep), []).append(row)
         if other.job != row.job and not (sweep and sweep == other.fact[3]):
             message = f"`{other.fact[2]}` writes to `{spelling}` too; give each job a place of its own"
-            yield Fault(row, message, ((other, "written here too"),))
+            yield Violation(row, message, ((other, "written here too"),))
     for (_, sweep), (row, *others) in sweeps.items():
         if others:
             message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{row.fact[1]}`"
-            yield Fault(row, f"{message}; put a variable of the matrix into it", severity=ERROR)
+            yield Violation(row, f"{message}; put a variable of the matrix into it", severity=ERROR)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, Row, rule
-from jobgen.k8s.objects import Manifest, mapping, text
-from jobgen.model.suggest import nearest
+from jobgen.check.rules import WARNING, Fact, Violation, rule
+from jobgen.k8s.objects import Manifest, as_mapping, as_text
+from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
@@ -15,21 +15,21 @@ _SHIPPED = frozenset(
 )
 
 
-def gather(manifest: Manifest) -> Iterator[Row]:
+def collect(manifest: Manifest) -> Iterator[Fact]:
     """Runtimes by kind, namespace and name; and the runtime that a TrainJob asks for."""
     if manifest.kind_name in (_CLUSTER, _OWN):
         own = manifest.namespace if manifest.kind_name == _OWN else ""
-        yield Row((True, manifest.kind_name, own, manifest.name), ("metadata", "name"))
+        yield Fact((True, manifest.kind_name, own, manifest.name), ("metadata", "name"))
         return
-    reference = mapping(manifest.spec.get("runtimeRef"))
-    name = text(reference.get("name"))
+    reference = as_mapping(manifest.spec.get("runtimeRef"))
+    name = as_text(reference.get("name"))
     if name:
-        kind = text(reference.get("kind")) or _CLUSTER
-        yield Row((False, kind, manifest.namespace, name), ("spec", "runtimeRef", "name"))
+        kind = as_text(reference.get("kind")) or _CLUSTER
+        yield Fact((False, kind, manifest.namespace, name), ("spec", "runtimeRef", "name"))
 
 
-@rule("fleet", WARNING, kinds=("TrainJob", _CLUSTER, _OWN), gather=gather)
-def unknown_runtime(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", WARNING, kinds=("TrainJob", _CLUSTER, _OWN), collect=collect)
+def unknown_runtime(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
 
     Trainer's webhook refuses a TrainJob whose runtime does not exist. It is looked for only in a repository that holds
@@ -46,7 +46,7 @@ def unknown_runtime(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
         other = there.get((_OWN, namespace, name)) if kind == _CLUSTER else there.get((_CLUSTER, "", name))
         if other is not None:
             message = f"`{name}` is a {other.fact[1]}; say `kind: {other.fact[1]}` in `runtimeRef`"
-            yield Fault(row, message, ((other, "the runtime"),))
+            yield Violation(row, message, ((other, "the runtime"),))
         elif kind in kinds:
-            hint = nearest(name, [other_name for _, _, other_name in there])
-            yield Fault(row, f"the repository has no {kind} `{name}`{hint}")
+            hint = did_you_mean(name, [other_name for _, _, other_name in there])
+            yield Violation(row, f"the repository has no {kind} `{name}`{hint}")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, words
-from jobgen.k8s.objects import Manifest, text
-from jobgen.model.data import Change
+from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.data import FixStep
 from jobgen.model.suggest import closest, is_same_word
 
 _KNOWN = {
@@ -25,7 +25,7 @@ _IDLE = frozenset(
 
 
 @rule("manifest", WARNING)
-def argocd_typo(manifest: Manifest) -> Iterator[Fault]:
+def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
     """A hook, delete policy or sync option that Argo CD does not know, though it looks like one that it does.
 
     Argo CD passes over words that it does not know: a job that was to be kept is pruned, a hook is an ordinary object.
@@ -40,5 +40,5 @@ def argocd_typo(manifest: Manifest) -> Iterator[Fault]:
             if meant:
                 node = annotations[key]
                 message = f"Argo CD does not know `{word}`, and passes over it; did you mean `{meant}`?"
-                mend = (Change("set", node, text(node).replace(word, meant, 1)),)
-                yield Fault(node, message, mend=mend, safe=is_same_word(word, meant))
+                fix_steps = (FixStep("set", node, as_text(node).replace(word, meant, 1)),)
+                yield Violation(node, message, fix_steps=fix_steps, safe=is_same_word(word, meant))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_WAVE
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 
 
 @rule("manifest", WARNING)
-def bad_sync_wave(manifest: Manifest) -> Iterator[Fault]:
+def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     """A sync wave of Argo CD that is not a whole number.
 
     Argo CD passes over it without a word and takes wave 0. Write a whole number as a string: `"-1"`.
@@ -16,7 +16,7 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Fault]:
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or SYNC_WAVE not in annotations:
         return
-    wave = text(annotations[SYNC_WAVE])
+    wave = as_text(annotations[SYNC_WAVE])
     digits = wave[1:] if wave[:1] in ("-", "+") else wave
     if not (digits.isascii() and digits.isdigit()):
-        yield Fault(annotations[SYNC_WAVE], f"`{wave}` is not a whole number, so Argo CD takes wave 0")
+        yield Violation(annotations[SYNC_WAVE], f"`{wave}` is not a whole number, so Argo CD takes wave 0")

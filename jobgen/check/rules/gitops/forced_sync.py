@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training, words
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
 
 
 @rule("job", WARNING)
-def forced_sync(manifest: Manifest) -> Iterator[Fault]:
+def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     """A training job that is replaced by force when Git is applied.
 
     With `Force=true` and `Replace=true` Argo CD deletes and restarts the job at each sync of its app, also when only a
@@ -24,9 +24,9 @@ def forced_sync(manifest: Manifest) -> Iterator[Fault]:
         forced = [word for word in words(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
         if len(forced) == 2:
             message = "each sync of the app deletes the running job and starts it again; take both options away"
-            yield Fault(annotations[SYNC_OPTIONS], message, severity=ERROR)
+            yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
         elif forced:
             message = f"`{forced[0]}` may stop the running job when the app is synced; take it away"
-            yield Fault(annotations[SYNC_OPTIONS], message)
-    if text(annotations.get(_FLUX)).lower() == "enabled":
-        yield Fault(annotations[_FLUX], "Flux deletes the running job if a change is refused; take it away")
+            yield Violation(annotations[SYNC_OPTIONS], message)
+    if as_text(annotations.get(_FLUX)).lower() == "enabled":
+        yield Violation(annotations[_FLUX], "Flux deletes the running job if a change is refused; take it away")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
 from jobgen.k8s.objects import Manifest
 
@@ -10,7 +10,7 @@ _APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
 
 
 @rule("manifest", ERROR)
-def generated_name(manifest: Manifest) -> Iterator[Fault]:
+def generated_name(manifest: Manifest) -> Iterator[Violation]:
     """A `generateName` in a manifest that is applied.
 
     Applying needs a name to find the object again: `kubectl apply`, Argo CD and Flux refuse an object without one.
@@ -21,4 +21,4 @@ def generated_name(manifest: Manifest) -> Iterator[Fault]:
         return
     if applier != "Argo CD" or not is_hook(manifest):
         key = next(key for key in manifest.metadata if key == "generateName")
-        yield Fault(key, f"{applier} refuses an object without a name; say `name` instead of `generateName`")
+        yield Violation(key, f"{applier} refuses an object without a name; say `name` instead of `generateName`")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, is_training, words
 from jobgen.k8s.objects import Manifest
 
@@ -10,7 +10,7 @@ _AWAITED = ("PreSync", "Sync")
 
 
 @rule("job", WARNING)
-def hook_without_health(manifest: Manifest) -> Iterator[Fault]:
+def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     """A training job as a hook of Argo CD, which cannot tell whether it has ended.
 
     Argo CD ships no health check for these kinds and takes such a hook as done at once: the sync goes on while the job
@@ -23,7 +23,7 @@ def hook_without_health(manifest: Manifest) -> Iterator[Fault]:
     awaited = [word for word in words(manifest, HOOK) if word in _AWAITED]
     if awaited:
         message = f"Argo CD has no health check for a {kind}, so `{awaited[0]}` does not wait for its end"
-        yield Fault(annotations[HOOK], message)
+        yield Violation(annotations[HOOK], message)
     if "HookSucceeded" in words(manifest, DELETE_POLICY):
         message = f"Argo CD has no health check for a {kind}: it counts as done, and is deleted, at once"
-        yield Fault(annotations[DELETE_POLICY], message)
+        yield Violation(annotations[DELETE_POLICY], message)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
+from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Role
-from jobgen.model.data import Change
+from jobgen.model.data import FixStep
 
 _INSTANCE = "app.kubernetes.io/instance"
 
 
 @rule("role", INFO)
-def instance_label_on_pods(role: Role) -> Iterator[Fault]:
+def instance_label_on_pods(role: Role) -> Iterator[Violation]:
     """The label `app.kubernetes.io/instance` on a pod template, where Argo CD applies it.
 
     Where Argo CD finds its objects by this label, as it did by default before 3.0, it takes the pods for its own and
@@ -22,4 +22,4 @@ def instance_label_on_pods(role: Role) -> Iterator[Fault]:
     for key in labels if isinstance(labels, dict) else ():
         if key == _INSTANCE:
             message = f"Argo CD may take pods with `{key}` for its own, and prune them; leave it off"
-            yield Fault(key, message, mend=(Change("remove", key),), safe=False)
+            yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

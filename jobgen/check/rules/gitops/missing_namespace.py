@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
+from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training
 from jobgen.k8s.objects import Manifest
 
@@ -14,7 +14,7 @@ _ELSEWHERE = {
 
 
 @rule("job", INFO)
-def missing_namespace(manifest: Manifest) -> Iterator[Fault]:
+def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     """A job without a namespace, in a cluster that is fed from Git.
 
     Where it runs is then decided elsewhere: by the app, or by the settings of whoever applies it. Name the namespace
@@ -23,4 +23,4 @@ def missing_namespace(manifest: Manifest) -> Iterator[Fault]:
     elsewhere = _ELSEWHERE.get(manifest.cluster.gitops)
     if elsewhere is not None and not manifest.namespace and is_training(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
-        yield Fault(name, f"no namespace is written, and {elsewhere}; name it")
+        yield Violation(name, f"no namespace is written, and {elsewhere}; name it")

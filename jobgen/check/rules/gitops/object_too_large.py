@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, words
-from jobgen.k8s.objects import Manifest, mapping, text
-from jobgen.model.data import Data, plain
+from jobgen.k8s.objects import Manifest, as_mapping, as_text
+from jobgen.model.data import Data, untraced
 
 _APPLIED = 256 * 1024
 _STORED = 1536 * 1024
@@ -15,22 +15,22 @@ _MUCH = 100_000
 
 
 @rule("manifest", WARNING)
-def object_too_large(manifest: Manifest) -> Iterator[Fault]:
+def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     """An object of more than 256 KiB, which client-side apply cannot take, or of more than 1.5 MiB.
 
     `kubectl apply` and Argo CD keep the whole object in an annotation of at most 256 KiB; etcd takes 1.5 MiB at most.
     Mount data and scripts from a volume or put them into the image; else apply on the server's side.
     """
     said = sum(len(container.wording) for role in manifest.roles for container in role.pod.containers)
-    if said < _MUCH and sum(len(text(value)) for value in _data(manifest)) < _MUCH:
+    if said < _MUCH and sum(len(as_text(value)) for value in _data(manifest)) < _MUCH:
         return
-    longest = max(_texts(manifest), key=lambda leaf: len(text(leaf)), default=None)
-    written = json.dumps(plain(manifest.object), ensure_ascii=False, separators=(",", ":"))
+    longest = max(_texts(manifest), key=lambda leaf: len(as_text(leaf)), default=None)
+    written = json.dumps(untraced(manifest.object), ensure_ascii=False, separators=(",", ":"))
     size = len(written.encode(errors="replace"))
     if size > _STORED:
-        yield Fault(longest, f"the object has {size // 1024} KiB, and etcd takes 1536 KiB at most", severity=ERROR)
+        yield Violation(longest, f"the object has {size // 1024} KiB, and etcd takes 1536 KiB at most", severity=ERROR)
     elif size > _APPLIED and not _is_applied_by_server(manifest):
-        yield Fault(longest, f"the object has {size // 1024} KiB, and client-side apply takes 256 KiB at most")
+        yield Violation(longest, f"the object has {size // 1024} KiB, and client-side apply takes 256 KiB at most")
 
 
 def _is_applied_by_server(manifest: Manifest) -> bool:
@@ -47,4 +47,4 @@ def _texts(manifest: Manifest) -> Iterator[Data]:
 
 def _data(manifest: Manifest) -> Iterator[Data]:
     for field in ("data", "binaryData", "stringData"):
-        yield from mapping(manifest.object.get(field)).values()
+        yield from as_mapping(manifest.object.get(field)).values()

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
+from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.kueue import kueue_queue
-from jobgen.k8s.objects import Pod, items
+from jobgen.k8s.objects import Pod, as_list
 
 
 @rule("pod", INFO, beyond=True, fields=("tolerations",))
-def queued_tolerations(pod: Pod) -> Iterator[Fault]:
+def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     """Tolerations of a queued job that Argo CD keeps in step with Git.
 
     Kueue adds those of the flavor when it admits the job. The list is compared as a whole, so Argo CD sees a
@@ -18,6 +18,8 @@ def queued_tolerations(pod: Pod) -> Iterator[Fault]:
     manifest = pod.role.manifest
     if manifest.cluster.gitops != "argocd" or kueue_queue(manifest) is None:
         return
-    if items(pod.spec["tolerations"]):
+    if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")
-        yield Fault(key, "Kueue adds to this list and Argo CD undoes it; move the tolerations to the ResourceFlavor")
+        yield Violation(
+            key, "Kueue adds to this list and Argo CD undoes it; move the tolerations to the ResourceFlavor"
+        )

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, items, mapping
-from jobgen.model.data import Change
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, as_list, as_mapping
+from jobgen.model.data import FixStep
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
-def runtime_patch_time(manifest: Manifest) -> Iterator[Fault]:
+def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
     """A `time` in the `runtimePatches` of a TrainJob.
 
     Trainer's webhook writes it whenever a patch changes; what Git says is overwritten, and the two differ for ever.
     Leave it out.
     """
-    for patch in items(manifest.spec.get("runtimePatches")):
-        for key in mapping(patch):
+    for patch in as_list(manifest.spec.get("runtimePatches")):
+        for key in as_mapping(patch):
             if key == "time":
                 message = "Trainer writes the time of a patch itself; leave it out"
-                yield Fault(key, message, mend=(Change("remove", key),))
+                yield Violation(key, message, fix_steps=(FixStep("remove", key),))

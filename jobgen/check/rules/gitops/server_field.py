@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Change
+from jobgen.model.data import FixStep
 
 _SERVER_FIELDS = frozenset(
     ("creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
@@ -13,7 +13,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @rule("manifest", WARNING)
-def server_field(manifest: Manifest) -> Iterator[Fault]:
+def server_field(manifest: Manifest) -> Iterator[Violation]:
     """A field that only the cluster writes, in a manifest that was exported from one.
 
     The API server drops or refuses it, and whoever compares Git with the cluster sees a difference that never goes
@@ -29,6 +29,6 @@ def server_field(manifest: Manifest) -> Iterator[Fault]:
         yield from (_written(key) for key in annotations if key == _LAST_APPLIED)
 
 
-def _written(key: str) -> Fault:
+def _written(key: str) -> Violation:
     message = f"`{key}` is written by the cluster; take it out of the manifest"
-    return Fault(key, message, mend=(Change("remove", key),))
+    return Violation(key, message, fix_steps=(FixStep("remove", key),))

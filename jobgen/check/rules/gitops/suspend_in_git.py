@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import kueue_queue, suspend_of
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Change, bare
+from jobgen.model.data import FixStep, value_of
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 
 @rule("job", WARNING)
-def suspend_in_git(manifest: Manifest) -> Iterator[Fault]:
+def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     """A queued job whose `suspend` is written in Git.
 
     Kueue sets `suspend` when it admits or stops a job. If Git says it too, Argo CD or Flux sets it back: `true` stops
@@ -21,7 +21,7 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Fault]:
     if engine is None or kueue_queue(manifest) is None:
         return
     suspend = suspend_of(manifest)
-    if bare(suspend) is not None:
-        does = "stops the job that Kueue has admitted" if bare(suspend) else "starts the job before Kueue admits it"
+    if value_of(suspend) is not None:
+        does = "stops the job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
         message = f"{engine} sets `suspend` back and {does}; leave it out"
-        yield Fault(suspend, message, mend=(Change("remove", suspend, key="suspend"),), safe=False)
+        yield Violation(suspend, message, fix_steps=(FixStep("remove", suspend, key="suspend"),), safe=False)

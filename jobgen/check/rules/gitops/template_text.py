@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Container, text
-from jobgen.model.lazy_re import pattern
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Container, as_text
+from jobgen.model.lazy_re import lazy_pattern
 
 # What Helm, Argo Workflows and their like begin with; other braces may be meant for the program.
-_TEMPLATE = pattern(
+_TEMPLATE = lazy_pattern(
     r"\{\{-?\s*(?:\.|\$\.|include |template |tpl |printf |quote |default "
     r"|(?:workflow|inputs|outputs|steps|tasks|item|pod|retries|values)\b[.}\s])[^}]*\}\}"
 )
 
 
 @rule("container", WARNING, fields=("image", "command", "args", "env"))
-def template_text(container: Container) -> Iterator[Fault]:
+def template_text(container: Container) -> Iterator[Violation]:
     """Text of a template, such as `{{ .Values.image }}`, that was never filled in.
 
     The program gets the braces as they are written. Render the template first, or say in an overlay what differs.
@@ -23,5 +23,5 @@ def template_text(container: Container) -> Iterator[Fault]:
         return
     values = (entry.get("value") for _, entry in container.variables)
     for leaf in (container.data.get("image"), *container.words, *values):
-        if "{{" in text(leaf) and (found := _TEMPLATE.search(text(leaf))):
-            yield Fault(leaf, f"`{found[0]}` was never filled in; render the template first, or use an overlay")
+        if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
+            yield Violation(leaf, f"`{found[0]}` was never filled in; render the template first, or use an overlay")

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
+from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Change, bare
-from jobgen.model.quantity import canonical
+from jobgen.model.data import FixStep, value_of
+from jobgen.model.quantity import canonical_quantity
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 
 @rule("container", INFO, fields=("resources",))
-def uncanonical_quantity(container: Container) -> Iterator[Fault]:
+def uncanonical_quantity(container: Container) -> Iterator[Violation]:
     """A quantity in another spelling than Kubernetes' own, such as `1000m`, in what Argo CD or Flux applies.
 
     Kueue and operators write objects back as Kubernetes spells them, `1000m` as `1` and `1024Mi` as `1Gi`. Git and the
@@ -22,8 +22,8 @@ def uncanonical_quantity(container: Container) -> Iterator[Fault]:
         return
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():
-            said = bare(node)
-            meant = canonical(said) if isinstance(said, str) else None
+            said = value_of(node)
+            meant = canonical_quantity(said) if isinstance(said, str) else None
             if meant is not None and meant != said:
                 message = f"`{name}` comes back as `{meant}`, and {engine} sees a difference; write it so"
-                yield Fault(node, message, mend=(Change("set", node, meant),))
+                yield Violation(node, message, fix_steps=(FixStep("set", node, meant),))

@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Container, items, text
-from jobgen.model.data import Change, Data
-from jobgen.model.lazy_re import pattern
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Container, as_list, as_text
+from jobgen.model.data import Data, FixStep
+from jobgen.model.lazy_re import lazy_pattern
 
-_VARIABLE = pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
-_SHELL = pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
+_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
+_SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
 
 @rule("container", WARNING, fields=("command", "args", "env"))
-def unexpanded_variable(container: Container) -> Iterator[Fault]:
+def unexpanded_variable(container: Container) -> Iterator[Violation]:
     """A `${NAME}` in a command without a shell, or in the value of a variable.
 
     Kubernetes puts values in for `$(NAME)` alone; the program gets the text `${NAME}` as it is written, and makes a
     folder of that name. Write `$(NAME)`, or start a shell: `sh -c`.
     """
-    if "${" not in container.wording or "${" in text(container.data.get("image")):
+    if "${" not in container.wording or "${" in as_text(container.data.get("image")):
         # In the image's name it is a template, from which something else makes the manifest.
         return
     if container.pod.role.manifest.cluster.gitops != "flux":
         for _, entry in container.variables:
             yield from _found(entry.get("value"), "in a value")
-    if not items(container.data.get("command")):
+    if not as_list(container.data.get("command")):
         # The image's own entry point may well be a shell.
         return
     for word in container.words:
-        if _SHELL.search(text(word)):
+        if _SHELL.search(as_text(word)):
             return
         yield from _found(word, "without a shell")
 
 
-def _found(leaf: Data, where: str) -> Iterator[Fault]:
-    if "${" in text(leaf) and (found := _VARIABLE.search(text(leaf))):
+def _found(leaf: Data, where: str) -> Iterator[Violation]:
+    if "${" in as_text(leaf) and (found := _VARIABLE.search(as_text(leaf))):
         name = found[1]
         message = f"Kubernetes does not put a value in for `${{{name}}}` {where}; write `$({name})`"
-        meant = _VARIABLE.sub(r"$(\1)", text(leaf))
-        yield Fault(leaf, message, mend=(Change("set", leaf, meant),), safe=False)
+        meant = _VARIABLE.sub(r"$(\1)", as_text(leaf))
+        yield Violation(leaf, message, fix_steps=(FixStep("set", leaf, meant),), safe=False)

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.images import malformed
-from jobgen.k8s.objects import Container, text
+from jobgen.k8s.objects import Container, as_text
 
 
 @rule("container", ERROR, fields=("image",))
-def malformed_image(container: Container) -> Iterator[Fault]:
+def malformed_image(container: Container) -> Iterator[Violation]:
     """A name that no image can have: the pod stays in `InvalidImageName` and never starts.
 
     The API server does not look at it, the kubelet does: registry, repository in lower case, `:tag`, `@digest`.
     A placeholder such as `${IMAGE}` is only a risk where something may fill it in before it is applied.
     """
-    image = text(container.data["image"])
+    image = as_text(container.data["image"])
     why = malformed(image) if image else ""
     # Space around it is refused earlier, with the pod.
     if not why or image != image.strip():
@@ -23,6 +23,6 @@ def malformed_image(container: Container) -> Iterator[Fault]:
     if "$" in image and gitops != "argocd":
         if gitops != "flux":
             message = f"`{image}` names no image unless something fills it in before it is applied"
-            yield Fault(container.data["image"], message, severity=WARNING)
+            yield Violation(container.data["image"], message, severity=WARNING)
         return
-    yield Fault(container.data["image"], f"no image can be called `{image}`: {why}")
+    yield Violation(container.data["image"], f"no image can be called `{image}`: {why}")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.images import ImageName, image_name
-from jobgen.k8s.objects import Manifest, text
+from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.data import Data
 
 # Roles may well take different builds of one version.
@@ -12,7 +12,7 @@ _BUILDS = frozenset(("cpu", "gpu", "cuda", "rocm", "launcher", "worker", "master
 
 
 @rule("job", WARNING)
-def mixed_image_versions(manifest: Manifest) -> Iterator[Fault]:
+def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
     """Roles of one job that run different versions of one image.
 
     Such roles talk to each other, and most frameworks fail or hang where their versions differ; usually one role was
@@ -21,15 +21,15 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Fault]:
     if len(manifest.roles) < 2:
         return
     images = [(role, main.data["image"]) for role in manifest.roles if (main := role.pod.main) and "image" in main.data]
-    if len({text(node) for _, node in images}) < 2:
+    if len({as_text(node) for _, node in images}) < 2:
         return
     first: dict[str, tuple[ImageName, Data]] = {}
     for role, node in images:
-        name = image_name(text(node))
+        name = image_name(as_text(node))
         other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, node))
         if _version(name) != _version(other) and not _builds(name, other):
             message = f"`{role.spelling}` runs `{_shown(name)}` of an image that another role runs as `{_shown(other)}`"
-            yield Fault(node, f"{message}; name the same version", ((where, "the other role's image"),))
+            yield Violation(node, f"{message}; name the same version", ((where, "the other role's image"),))
 
 
 def _version(name: ImageName) -> tuple[str, str]:

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.images import MOVING
-from jobgen.k8s.objects import Container, text
+from jobgen.k8s.objects import Container, as_text
 
 
 @rule("container", WARNING, fields=("image",))
-def moving_tag(container: Container) -> Iterator[Fault]:
+def moving_tag(container: Container) -> Iterator[Violation]:
     """An image under a tag that is moved, such as `latest`.
 
     A pod that is started again, or a worker that joins later, may get another image than its peers, and nobody can say
     afterwards what was trained. Name a version or a digest.
     """
-    image = text(container.data["image"])
+    image = as_text(container.data["image"])
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag in MOVING and "@" not in image:
-        yield Fault(
+        yield Violation(
             container.data["image"], f"the tag `{tag}` is moved from image to image; name a version or a digest"
         )

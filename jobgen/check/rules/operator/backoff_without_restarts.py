@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, whole
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, as_integer
 
 
 @rule("job", WARNING)
-def backoff_without_restarts(manifest: Manifest) -> Iterator[Fault]:
+def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     """A `backoffLimit` of a job whose pods are never started again.
 
     The operator counts restarts of pods that may be restarted; with `Never`, which is the default of most kinds, the
@@ -16,9 +16,9 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Fault]:
     assert manifest.kind is not None
     counted = manifest.kind.demands.backoff_counts
     limit = manifest.run_policy.get("backoffLimit")
-    if not counted or not (whole(limit) or 0) > 0 or not manifest.roles:
+    if not counted or not (as_integer(limit) or 0) > 0 or not manifest.roles:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
-        yield Fault(
+        yield Violation(
             limit, "no role is ever restarted, so the first failure ends the job; use `OnFailure` or `ExitCode`"
         )

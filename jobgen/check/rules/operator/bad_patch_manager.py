@@ -3,21 +3,23 @@
 from collections.abc import Iterator
 
 from jobgen.check.admission.names import is_dns_subdomain
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, items, mapping, text
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text
 from jobgen.k8s.operator_outcome import refusal
 
 
 @rule("job", ERROR, kinds=("TrainJob",))
-def bad_patch_manager(manifest: Manifest) -> Iterator[Fault]:
+def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
     """A patch of a TrainJob's runtime whose `manager` is not a domain and a path.
 
     The webhook wants to know who owns a patch, as `example.com/team`, and refuses the job otherwise.
     """
     if "runtimePatches" not in manifest.spec:
         return
-    for patch in items(manifest.spec["runtimePatches"]):
-        node = mapping(patch).get("manager")
-        domain, slash, path = text(node).partition("/")
-        if text(node) and not (slash and path and is_dns_subdomain(domain)):
-            yield Fault(node, f"`{text(node)}` must be a domain and a path, as `example.com/team`; {refusal(manifest)}")
+    for patch in as_list(manifest.spec["runtimePatches"]):
+        node = as_mapping(patch).get("manager")
+        domain, slash, path = as_text(node).partition("/")
+        if as_text(node) and not (slash and path and is_dns_subdomain(domain)):
+            yield Violation(
+                node, f"`{as_text(node)}` must be a domain and a path, as `example.com/team`; {refusal(manifest)}"
+            )

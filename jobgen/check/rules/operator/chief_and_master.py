@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operator_outcome import refusal
 
 
 @rule("job", ERROR, kinds=("TFJob",))
-def chief_and_master(manifest: Manifest) -> Iterator[Fault]:
+def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
     """A TFJob with a Chief and a Master.
 
     Both are names of one role, that which leads and decides whether the job has succeeded, so the operator refuses a
@@ -18,4 +18,4 @@ def chief_and_master(manifest: Manifest) -> Iterator[Fault]:
     if len(leaders) > 1:
         first, second = leaders[:2]
         message = f"`{first.spelling}` and `{second.spelling}` are the same role; {refusal(manifest)}"
-        yield Fault(second.key, message, related=((first.key, "the other"),))
+        yield Violation(second.key, message, related=((first.key, "the other"),))

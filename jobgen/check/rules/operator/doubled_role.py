@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, Role
 
 
 @rule("job", WARNING, kinds=("TensorFlowTrainingJob", "PyTorchTrainingJob", "XGBoostTrainingJob"))
-def doubled_role(manifest: Manifest) -> Iterator[Fault]:
+def doubled_role(manifest: Manifest) -> Iterator[Violation]:
     """A role that stands twice in the list of roles.
 
     Pods are called after the job, the role and a number, so both entries ask for pods of the same names. Make one entry
@@ -17,7 +17,7 @@ def doubled_role(manifest: Manifest) -> Iterator[Fault]:
     for role in manifest.roles:
         first = seen.setdefault(role.spelling, role)
         if first is not role:
-            yield Fault(
+            yield Violation(
                 role.key,
                 f"the role `{role.spelling}` stands here for the second time",
                 related=((first.key, "first here"),),

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operator_outcome import has_come
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",))
-def elastic_without_worker(manifest: Manifest) -> Iterator[Fault]:
+def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob with an `elasticPolicy` and without Workers.
 
     Only Workers come and go. From 1.9 on the webhook refuses such a job; before, the operator fell over it. Add a
@@ -24,4 +24,4 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Fault]:
     refused = has_come(manifest, "1.9.0")
     consequence = "the operator's webhook refuses the job" if refused else "the operator may fall over it"
     message = f"`elasticPolicy` is about `Worker`, and there is none; {consequence}"
-    yield Fault(key, message, severity=None if refused else WARNING)
+    yield Violation(key, message, severity=None if refused else WARNING)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, at, whole
-from jobgen.model.data import Change
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_integer, get_path
+from jobgen.model.data import FixStep
 
 
 @rule("job", ERROR)
-def gang_beyond_job(manifest: Manifest) -> Iterator[Fault]:
+def gang_beyond_job(manifest: Manifest) -> Iterator[Violation]:
     """A `schedulingPolicy.minAvailable` above the number of pods.
 
     A gang scheduler starts the job when so many of its pods can run at once. It has fewer, so it waits for ever. Leave
@@ -16,8 +16,8 @@ def gang_beyond_job(manifest: Manifest) -> Iterator[Fault]:
     """
     if "schedulingPolicy" not in manifest.run_policy:
         return
-    least = at(manifest.run_policy, "schedulingPolicy", "minAvailable")
-    number = whole(least)
+    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = as_integer(least)
     if number is not None and manifest.roles and number > manifest.total:
         message = f"the job has {manifest.total} pods, so {number} never run at once and it never starts"
-        yield Fault(least, message, mend=(Change("remove", least, key="minAvailable"),), safe=False)
+        yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operator_outcome import has_come
 
 
 @rule("job", ERROR)
-def kind_not_served(manifest: Manifest) -> Iterator[Fault]:
+def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     """A kind that the declared operator does not serve yet, or that another operator has in its place.
 
     The API server does not know such objects, and refuses them. JAXJob came with training-operator 1.9, PaddleJob with
@@ -20,7 +20,7 @@ def kind_not_served(manifest: Manifest) -> Iterator[Fault]:
         message = (
             f"{kind.name} came with {kind.operator} {kind.span.since}, and this cluster has {manifest.operator_version}"
         )
-        yield Fault(manifest.object["kind"], message)
+        yield Violation(manifest.object["kind"], message)
     rival = kind.demands.rival
     if not rival:
         return
@@ -28,4 +28,4 @@ def kind_not_served(manifest: Manifest) -> Iterator[Fault]:
     other = rival in cluster.operators or cluster.platform == rival
     if cluster.platform == rival or (other and not mine):
         message = f"this cluster's MPIJob is that of {rival}; this one is of {kind.operator}"
-        yield Fault(manifest.object["apiVersion"], message)
+        yield Violation(manifest.object["apiVersion"], message)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.k8s.pod_names import ROOM, longest_suffix
 
 # The server keeps so much of `generateName`, and adds five letters.
@@ -11,7 +11,7 @@ _PREFIX, _RANDOM = 58, 5
 
 
 @rule("job", ERROR)
-def long_job_name(manifest: Manifest) -> Iterator[Fault]:
+def long_job_name(manifest: Manifest) -> Iterator[Violation]:
     """A job's name that leaves no room for what the operator appends for its pods and Services.
 
     The job is accepted; then its Services, or its JobSet, are refused, because `<name>-<role>-<index>` is longer than
@@ -19,7 +19,7 @@ def long_job_name(manifest: Manifest) -> Iterator[Fault]:
     """
     assert manifest.kind is not None
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
-    name = text(given)
+    name = as_text(given)
     length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
     if length <= ROOM // 2 or not manifest.kind.demands.names:
         return
@@ -27,11 +27,11 @@ def long_job_name(manifest: Manifest) -> Iterator[Fault]:
     if length + len(suffix) > ROOM:
         word = f"`…{suffix}` follows it" if suffix else "it is also a label"
         message = f"the name has {length} characters; {word}, so there is room for {ROOM - len(suffix)}"
-        yield Fault(given, message, severity=None if _certain(manifest) else WARNING)
+        yield Violation(given, message, severity=None if _certain(manifest) else WARNING)
 
 
 def _certain(manifest: Manifest) -> bool:
     """Whether the names are known: those of another's runtime are not."""
     assert manifest.kind is not None
     runtimes = manifest.kind.demands.runtimes
-    return not runtimes or text(at(manifest.spec, "runtimeRef", "name")) in runtimes
+    return not runtimes or as_text(get_path(manifest.spec, "runtimeRef", "name")) in runtimes

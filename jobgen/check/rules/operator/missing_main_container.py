@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import Change, bare
+from jobgen.model.data import FixStep, value_of
 
 
 @rule("pod", ERROR, beyond=True, fields=("containers",))
-def missing_main_container(pod: Pod) -> Iterator[Fault]:
+def missing_main_container(pod: Pod) -> Iterator[Violation]:
     """A pod without a container of the name that the operator looks for, such as `pytorch`.
 
     The operator finds the container that trains by its name, for its port and its exit code, and refuses a job without
@@ -18,15 +18,15 @@ def missing_main_container(pod: Pod) -> Iterator[Fault]:
     kind = pod.role.manifest.kind
     if kind is None or not kind.demands.container or not pod.containers:
         return
-    wanted = bare(kind.container)
+    wanted = value_of(kind.container)
     names = [container.data.get("name") for container in pod.containers]
-    if wanted in map(bare, names) or not all(map(bare, names)):
+    if wanted in map(value_of, names) or not all(map(value_of, names)):
         # A container without any name is refused for that.
         return
     blame = names[0]
-    hint = f"rename `{bare(blame)}`" if len(names) == 1 else "rename the one that trains"
+    hint = f"rename `{value_of(blame)}`" if len(names) == 1 else "rename the one that trains"
     message = f"no container is called `{wanted}`; {refusal(pod.role.manifest)}, so {hint}"
     told = severity(pod.role.manifest)
-    mend = (Change("set", blame, wanted),) if len(names) == 1 else ()
+    fix_steps = (FixStep("set", blame, wanted),) if len(names) == 1 else ()
     # A job that is refused today cannot be meant as it is.
-    yield Fault(blame, message, severity=told, mend=mend, safe=told is None)
+    yield Violation(blame, message, severity=told, fix_steps=fix_steps, safe=told is None)

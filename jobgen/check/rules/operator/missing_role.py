@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, at
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import Data, bare
+from jobgen.model.data import Data, value_of
 
 
 @rule("job", ERROR)
-def missing_role(manifest: Manifest) -> Iterator[Fault]:
+def missing_role(manifest: Manifest) -> Iterator[Violation]:
     """A job without the role that its operator requires, or without any that can end it.
 
     Without a required role, such as the Launcher of an MPIJob, nothing is started. Without a role that decides whether
@@ -20,7 +20,7 @@ def missing_role(manifest: Manifest) -> Iterator[Fault]:
     if kind.shape not in ("map", "list") or not kind.demands.known:
         return
     present = {role.described.name for role in manifest.roles if role.described}
-    missing = [bare(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
+    missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
     if not missing and not present.isdisjoint(kind.success or present):
         return
     blame = _blame(manifest)
@@ -28,19 +28,19 @@ def missing_role(manifest: Manifest) -> Iterator[Fault]:
         return
     if missing:
         message = f"there is no `{'`, `'.join(missing)}`; {refusal(manifest)}"
-        yield Fault(blame, message, severity=severity(manifest))
+        yield Violation(blame, message, severity=severity(manifest))
     elif not manifest.roles:
-        yield Fault(blame, "the job has no roles, so nothing is started")
+        yield Violation(blame, "the job has no roles, so nothing is started")
     elif kind.demands.unknown_roles == "started":
-        words = " or ".join(f"`{bare(kind.roles[name].spelling)}`" for name in kind.success)
-        yield Fault(blame, f"there is no {words}, so the job is never done", severity=WARNING)
+        words = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
+        yield Violation(blame, f"there is no {words}, so the job is never done", severity=WARNING)
 
 
 def _blame(manifest: Manifest) -> Data:
     """The key of the roles, or what there is of an object without a spec; nothing where the schema has spoken."""
     assert manifest.kind is not None
     *steps, last = map(str, manifest.kind.replicas_at)
-    holder = at(manifest.object, *steps)
+    holder = get_path(manifest.object, *steps)
     if not isinstance(holder, dict):
         return manifest.metadata.get("name") or manifest.object.get("kind")
-    return next((key for key in holder if key == last and bare(holder[key]) is not None), None)
+    return next((key for key in holder if key == last and value_of(holder[key]) is not None), None)

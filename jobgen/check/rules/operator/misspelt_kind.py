@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Change
+from jobgen.model.data import FixStep
 
 
 @rule("job", WARNING)
-def misspelt_kind(manifest: Manifest) -> Iterator[Fault]:
+def misspelt_kind(manifest: Manifest) -> Iterator[Violation]:
     """A kind by a name that documentation uses, and no operator.
 
     TensorStack's get-started page writes `TensorFlowJob`; its reference and its examples know `TensorFlowTrainingJob`
@@ -18,4 +18,4 @@ def misspelt_kind(manifest: Manifest) -> Iterator[Fault]:
     if kind and manifest.kind_name in kind.spellings:
         node = manifest.object["kind"]
         message = f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`"
-        yield Fault(node, message, mend=(Change("set", node, kind.name),), safe=False)
+        yield Violation(node, message, fix_steps=(FixStep("set", node, kind.name),), safe=False)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, text
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_text
 
 
 @rule("job", ERROR)
-def never_completes(manifest: Manifest) -> Iterator[Fault]:
+def never_completes(manifest: Manifest) -> Iterator[Violation]:
     """A job that cannot end, because the pods that decide are started again even when they succeed.
 
     With `restartPolicy: Always` a container that has finished is started anew, so its pod never succeeds, and neither
@@ -18,6 +18,6 @@ def never_completes(manifest: Manifest) -> Iterator[Fault]:
     if not kind.demands.overwrites_restart_policy:
         return
     deciding = next((role for name in kind.success if (role := manifest.role(name))), None)
-    if deciding and text(deciding.replica.get("restartPolicy")) == "Always" and "Always" in kind.restart_policies:
+    if deciding and as_text(deciding.replica.get("restartPolicy")) == "Always" and "Always" in kind.restart_policies:
         message = f"`{deciding.spelling}` decides when the job is done, and is started again even then; use `OnFailure`"
-        yield Fault(deciding.replica["restartPolicy"], message)
+        yield Violation(deciding.replica["restartPolicy"], message)

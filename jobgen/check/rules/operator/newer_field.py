@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, at
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, get_path
 
 
 @rule("job", ERROR)
-def newer_field(manifest: Manifest) -> Iterator[Fault]:
+def newer_field(manifest: Manifest) -> Iterator[Violation]:
     """A field that came with a later version of the operator than the cluster declares.
 
     The API server drops it without a word, or refuses the object if the client asks for strictness: a job with
@@ -24,8 +24,8 @@ def newer_field(manifest: Manifest) -> Iterator[Fault]:
             continue
         told.add(field.at)
         *steps, last = map(str, field.at)
-        holder = at(manifest.object, *steps)
+        holder = get_path(manifest.object, *steps)
         key = next((key for key in holder if key == last), None) if isinstance(holder, dict) else None
         if key is not None:
             message = f"`{key}` {field.span} of {kind.operator}, and this cluster has {declared}, which drops it"
-            yield Fault(key, message)
+            yield Violation(key, message)

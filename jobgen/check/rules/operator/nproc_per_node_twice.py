@@ -2,23 +2,25 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, mapping
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_mapping
 from jobgen.k8s.operator_outcome import refusal
-from jobgen.model.data import Change, bare
+from jobgen.model.data import FixStep, value_of
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",))
-def nproc_per_node_twice(manifest: Manifest) -> Iterator[Fault]:
+def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob that says the number of processes in two places.
 
     `elasticPolicy.nProcPerNode` is the old place of `nprocPerNode`; the operator refuses a job that has both. Keep
     `nprocPerNode`.
     """
-    policy = mapping(manifest.spec.get("elasticPolicy"))
+    policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
-    if "nProcPerNode" in policy and bare(policy["nProcPerNode"]) is not None and bare(own) is not None:
+    if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
         message = f"`nprocPerNode` says it already; {refusal(manifest)}"
         old = policy["nProcPerNode"]
-        mend = (Change("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
-        yield Fault(old, message, related=((own, "here"),), mend=mend, safe=str(bare(old)) == str(bare(own)))
+        fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
+        yield Violation(
+            old, message, related=((own, "here"),), fix_steps=fix_steps, safe=str(value_of(old)) == str(value_of(own))
+        )

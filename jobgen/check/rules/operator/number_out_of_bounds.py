@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, at, whole
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_integer, get_path
 from jobgen.k8s.operator_outcome import severity
 
 
 @rule("job", ERROR)
-def number_out_of_bounds(manifest: Manifest) -> Iterator[Fault]:
+def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
     """A number that makes no sense to the operator, such as a deadline of no seconds.
 
     CRDs take any number. A job whose `activeDeadlineSeconds` or `backoffLimit` is negative fails as soon as it starts,
@@ -16,12 +16,12 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Fault]:
     """
     assert manifest.kind is not None
     for place, bounds in manifest.kind.demands.bounds.items():
-        holder = at(manifest.object, *place)
+        holder = get_path(manifest.object, *place)
         if not isinstance(holder, dict):
             continue
         for key in holder:
             bound = bounds.get(key)
-            number = whole(holder[key]) if bound is not None else None
+            number = as_integer(holder[key]) if bound is not None else None
             if bound is None or number is None:
                 continue
             if bound.least is not None and number < bound.least:
@@ -30,4 +30,4 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Fault]:
                 wanted = f"at most {bound.most}"
             else:
                 continue
-            yield Fault(holder[key], f"`{key}` is {number} and must be {wanted}", severity=severity(manifest))
+            yield Violation(holder[key], f"`{key}` is {number} and must be {wanted}", severity=severity(manifest))

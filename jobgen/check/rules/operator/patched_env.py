@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Manifest, at, items, mapping, text
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.operator_outcome import refusal
 from jobgen.model.data import Data
 
@@ -15,25 +15,25 @@ _OWN = {
 
 
 @rule("job", ERROR, kinds=("TrainJob",))
-def patched_env(manifest: Manifest) -> Iterator[Fault]:
+def patched_env(manifest: Manifest) -> Iterator[Violation]:
     """A patch of a TrainJob's runtime that sets variables of a container whose variables have their own place.
 
     The webhook refuses variables of `node`, `dataset-initializer` and `model-initializer` in a patch. Write those of
     `node` into `trainer.env`, and those of an initializer into its own `env`.
     """
     for container in _containers(manifest.spec):
-        own = _OWN.get(text(container.get("name")))
-        if own and items(container.get("env")):
+        own = _OWN.get(as_text(container.get("name")))
+        if own and as_list(container.get("env")):
             key = next(key for key in container if key == "env")
-            yield Fault(key, f"{refusal(manifest)}: variables of `{text(container['name'])}` belong in `{own}`")
+            yield Violation(key, f"{refusal(manifest)}: variables of `{as_text(container['name'])}` belong in `{own}`")
 
 
 def _containers(spec: dict[str, Data]) -> Iterator[dict[str, Data]]:
     """The containers that are patched, in the shapes of all versions."""
-    for patch in items(spec.get("runtimePatches")):
-        for job in items(at(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):
-            yield from map(mapping, items(at(job, "template", "spec", "template", "spec", "containers")))
-    for override in items(spec.get("podTemplateOverrides")):
-        yield from map(mapping, items(at(override, "spec", "containers")))
-    for override in items(spec.get("podSpecOverrides")):
-        yield from map(mapping, items(at(override, "containers")))
+    for patch in as_list(spec.get("runtimePatches")):
+        for job in as_list(get_path(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):
+            yield from map(as_mapping, as_list(get_path(job, "template", "spec", "template", "spec", "containers")))
+    for override in as_list(spec.get("podTemplateOverrides")):
+        yield from map(as_mapping, as_list(get_path(override, "spec", "containers")))
+    for override in as_list(spec.get("podSpecOverrides")):
+        yield from map(as_mapping, as_list(get_path(override, "containers")))

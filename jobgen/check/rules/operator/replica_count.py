@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Role, whole
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Role, as_integer
 from jobgen.k8s.operator_outcome import has_come, refusal, severity
 from jobgen.model.data import Severity
 from jobgen.spec import kinds
 
 
 @rule("role", ERROR)
-def replica_count(role: Role) -> Iterator[Fault]:
+def replica_count(role: Role) -> Iterator[Violation]:
     """A role with more or fewer pods than it can have, such as two masters.
 
     Operators want one Master or Launcher and at least one Worker where there are Workers, and refuse the job otherwise.
@@ -20,7 +20,7 @@ def replica_count(role: Role) -> Iterator[Fault]:
     assert kind is not None
     one = kind.shape == "one"
     node = role.replica.get(str(kind.replicas_at[-1]) if one else "replicas")
-    written = whole(node)
+    written = as_integer(node)
     # Of a kind without templates, only the nodes themselves are counted.
     described = kind.roles.get("node") if one else role.described
     if written is None or (written < 0 and described and described.name in kind.demands.scaled):
@@ -34,10 +34,10 @@ def replica_count(role: Role) -> Iterator[Fault]:
     consequence = f"; {refusal(role.manifest)}" if checked and bounded else ""
     told = severity(role.manifest) if checked or described is None else Severity.WARNING
     said = f"`numNodes` is {written}, and must be" if one else f"`{role.spelling}` has `replicas: {written}`, and needs"
-    yield Fault(node, f"{said} {wanted}{consequence}", severity=told)
+    yield Violation(node, f"{said} {wanted}{consequence}", severity=told)
 
 
-def _wanted(role: Role, described: kinds.Role | None, written: int) -> str:
+def _wanted(role: Role, described: kinds.RoleDescription | None, written: int) -> str:
     """How many pods there must be; empty if there are."""
     assert role.manifest.kind is not None
     least, most = (described.least, described.most) if described else (None, None)

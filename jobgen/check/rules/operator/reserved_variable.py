@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Container, at, text
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Container, as_text, get_path
 from jobgen.k8s.operator_outcome import refusal
 
 
 @rule("container", ERROR, beyond=True, fields=("env",), kinds=("TrainJob",))
-def reserved_variable(container: Container) -> Iterator[Fault]:
+def reserved_variable(container: Container) -> Iterator[Violation]:
     """A variable of a TrainJob that its runtime sets itself, such as `PET_NNODES`.
 
     The webhook refuses a job whose `trainer.env` sets what the runtime's policy is there to set. Use `numNodes` and
@@ -16,10 +16,10 @@ def reserved_variable(container: Container) -> Iterator[Fault]:
     """
     manifest = container.pod.role.manifest
     kind = manifest.kind
-    runtime = kind.demands.runtimes.get(text(at(manifest.spec, "runtimeRef", "name"))) if kind else None
+    runtime = kind.demands.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name"))) if kind else None
     if kind is None or runtime is None:
         return
     reserved = kind.demands.reserved.get(runtime.policy, ())
     for name, entry in container.variables:
         if name in reserved:
-            yield Fault(entry["name"], f"the runtime sets `{name}` itself; {refusal(manifest)}")
+            yield Violation(entry["name"], f"the runtime sets `{name}` itself; {refusal(manifest)}")

@@ -2,24 +2,24 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Role, mapping
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Role, as_mapping
 from jobgen.k8s.operator_outcome import refusal, severity
 
 
 @rule("role", ERROR)
-def role_without_template(role: Role) -> Iterator[Fault]:
+def role_without_template(role: Role) -> Iterator[Violation]:
     """A role without a pod template.
 
     The CRD does not ask for one, but there is nothing to make pods of, so the operator refuses the job. Write
     `template.spec.containers`, or take the role out.
     """
     kind = role.manifest.kind
-    if role.pod.partial or kind is None or not kind.demands.known or mapping(role.replica.get("template")):
+    if role.pod.partial or kind is None or not kind.demands.known or as_mapping(role.replica.get("template")):
         return
     if isinstance(role.replica.get("template"), dict):
         # An empty one is a pod without containers, which every cluster refuses.
         return
-    yield Fault(
+    yield Violation(
         role.key, f"`{role.spelling}` has no pod template; {refusal(role.manifest)}", severity=severity(role.manifest)
     )

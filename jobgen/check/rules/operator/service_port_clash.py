@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Container, items, text, whole
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Container, as_integer, as_list, as_text
 from jobgen.model.data import Data
 
 
 @rule("container", ERROR, beyond=True, fields=("ports",))
-def service_port_clash(container: Container) -> Iterator[Fault]:
+def service_port_clash(container: Container) -> Iterator[Violation]:
     """A port of the main container that has no name, or the number of another: no Service can be made of them.
 
     The operator makes a headless Service of the container's ports and its own. The API server refuses one with several
@@ -17,28 +17,30 @@ def service_port_clash(container: Container) -> Iterator[Fault]:
     kind = container.pod.role.manifest.kind
     if kind is None or not kind.demands.ports or container.init or container.pod.main is not container:
         return
-    ports = [port for port in items(container.data.get("ports")) if isinstance(port, dict)]
+    ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))
     taken: dict[int | None, dict[str, Data]] = {}
-    added = own not in [text(port.get("name")) for port in ports]
+    added = own not in [as_text(port.get("name")) for port in ports]
     if added:
         taken[kind.port.get("number")] = {}
     for port in ports:
-        number = whole(port.get("containerPort"))
+        number = as_integer(port.get("containerPort"))
         if number in taken:
             yield from _twice(port, own, taken[number])
-        elif not text(port.get("name")) and len(ports) + added > 1:
+        elif not as_text(port.get("name")) and len(ports) + added > 1:
             message = f"a Service of several ports must name them all, and `{own}` is one more; give this one a name"
-            yield Fault(port["containerPort"], message)
+            yield Violation(port["containerPort"], message)
         taken[number] = port
 
 
-def _twice(port: dict[str, Data], own: str, other: dict[str, Data]) -> Iterator[Fault]:
+def _twice(port: dict[str, Data], own: str, other: dict[str, Data]) -> Iterator[Violation]:
     """Two ports of one number; the operator's own stands nowhere."""
     node = port["containerPort"]
     if not other:
-        yield Fault(node, f"the operator adds `{own}` with the same number, and a Service has it once; call it `{own}`")
-    elif (text(port.get("protocol")) or "TCP") != (text(other.get("protocol")) or "TCP"):
+        yield Violation(
+            node, f"the operator adds `{own}` with the same number, and a Service has it once; call it `{own}`"
+        )
+    elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
         # Of one protocol, the CRD refuses them.
         message = "a Service has a number once, whatever the protocol; take one of the two out"
-        yield Fault(node, message, related=((other["containerPort"], "the other"),))
+        yield Violation(node, message, related=((other["containerPort"], "the other"),))

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, at
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operator_outcome import has_come, refusal, severity
-from jobgen.model.data import Data, bare
-from jobgen.model.suggest import nearest, spelt
+from jobgen.model.data import Data, value_of
+from jobgen.model.suggest import did_you_mean, suggest_value
 from jobgen.spec.operator_requirements import Choice
 
 
 @rule("job", ERROR)
-def unknown_choice(manifest: Manifest) -> Iterator[Fault]:
+def unknown_choice(manifest: Manifest) -> Iterator[Violation]:
     """A word that the operator does not know, where its CRD takes any.
 
     Some operators refuse it; others silently do something else: a misspelt `cleanPodPolicy` deletes every pod and its
@@ -19,25 +19,25 @@ def unknown_choice(manifest: Manifest) -> Iterator[Fault]:
     """
     assert manifest.kind is not None
     for place, choices in manifest.kind.demands.choices.items():
-        holder = at(manifest.object, *place)
+        holder = get_path(manifest.object, *place)
         if not isinstance(holder, dict):
             continue
         for key in holder:
             choice = choices.get(key)
-            if choice is not None and bare(holder[key]) not in choice.values:
+            if choice is not None and value_of(holder[key]) not in choice.values:
                 yield from _told(manifest, key, holder[key], choice)
 
 
-def _told(manifest: Manifest, key: Data, node: Data, choice: Choice) -> Iterator[Fault]:
-    said = bare(node)
+def _told(manifest: Manifest, key: Data, node: Data, choice: Choice) -> Iterator[Violation]:
+    said = value_of(node)
     if not isinstance(said, str) or not has_come(manifest, choice.since):
         return
     known = [value for value in choice.values if value]
-    hint = nearest(said, known).removeprefix("; ")
+    hint = did_you_mean(said, known).removeprefix("; ")
     words = hint or f"use {' or '.join(f'`{value}`' for value in known)}"
     # Some words only come out as they were meant.
     mild = choice.warning or (choice.otherwise and said.lower() in ("all", "always"))
     consequence = choice.otherwise or refusal(manifest)
     message = f"`{key}` is `{said}`; {consequence}; {words}"
-    mend, safe = spelt(node, known)
-    yield Fault(node, message, severity=WARNING if mild else severity(manifest), mend=mend, safe=safe)
+    fix_steps, safe = suggest_value(node, known)
+    yield Violation(node, message, severity=WARNING if mild else severity(manifest), fix_steps=fix_steps, safe=safe)

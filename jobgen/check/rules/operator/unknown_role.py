@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import Severity, bare
-from jobgen.model.suggest import nearest, renamed, spelt
+from jobgen.model.data import Severity, value_of
+from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
 
 
 @rule("role", ERROR)
-def unknown_role(role: Role) -> Iterator[Fault]:
+def unknown_role(role: Role) -> Iterator[Violation]:
     """A role that the kind does not have, often one in the wrong case or of another framework.
 
     CRDs take any name here. Most operators then refuse the job; the mpi-operator starts all but this role; the
@@ -19,7 +19,7 @@ def unknown_role(role: Role) -> Iterator[Fault]:
     kind = role.manifest.kind
     if role.described or kind is None or not role.spelling or not kind.demands.unknown_roles:
         return
-    known = [str(bare(known.spelling)) for known in kind.roles.values()]
+    known = [str(value_of(known.spelling)) for known in kind.roles.values()]
     told: Severity | None = severity(role.manifest)
     if kind.demands.unknown_roles == "started":
         consequence, told = "its pods start, and nobody looks at how they end", Severity.WARNING
@@ -27,13 +27,13 @@ def unknown_role(role: Role) -> Iterator[Fault]:
         consequence = "the operator ignores it, so none of its pods is started"
     else:
         consequence = refusal(role.manifest)
-    message = f"{kind.name} has no role `{role.spelling}`{nearest(role.spelling, known)}"
+    message = f"{kind.name} has no role `{role.spelling}`{did_you_mean(role.spelling, known)}"
     taken = dict.fromkeys(other.spelling for other in role.manifest.roles)
-    mend, safe = renamed(role.key, known, taken) if kind.shape == "map" else spelt(role.key, known)
-    yield Fault(
+    fix_steps, safe = suggest_rename(role.key, known, taken) if kind.shape == "map" else suggest_value(role.key, known)
+    yield Violation(
         role.key,
         f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
         severity=told,
-        mend=mend,
+        fix_steps=fix_steps,
         safe=safe,
     )

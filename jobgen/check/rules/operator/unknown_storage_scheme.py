@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.k8s.operator_outcome import has_come
 
 _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
-def unknown_storage_scheme(manifest: Manifest) -> Iterator[Fault]:
+def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
     """A `storageUri` of a TrainJob that Trainer's initializers cannot read.
 
     Those that travel with Trainer read `hf://` and `s3://`, datasets also `cache://`, and end with an error otherwise.
@@ -19,9 +19,9 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Fault]:
     if "initializer" not in manifest.spec:
         return
     for what, schemes in _SCHEMES.items():
-        node = at(manifest.spec, "initializer", what, "storageUri")
-        scheme = text(node).partition("://")[0]
+        node = get_path(manifest.spec, "initializer", what, "storageUri")
+        scheme = as_text(node).partition("://")[0]
         # From 2.3 on the CRD itself asks for a scheme.
-        if scheme not in schemes and ("://" in text(node) or (scheme and not has_come(manifest, "2.3.0"))):
+        if scheme not in schemes and ("://" in as_text(node) or (scheme and not has_come(manifest, "2.3.0"))):
             words = " or ".join(f"`{scheme}://`" for scheme in schemes)
-            yield Fault(node, f"Trainer's initializers read {words}, not `{text(node)}`")
+            yield Violation(node, f"Trainer's initializers read {words}, not `{as_text(node)}`")

@@ -2,27 +2,27 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
-from jobgen.k8s.objects import Role, whole
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Role, as_integer
 from jobgen.k8s.operator_outcome import has_come, refusal
-from jobgen.model.suggest import added
+from jobgen.model.suggest import suggest_entry
 
 
 @rule("role", ERROR, kinds=("PyTorchJob", "XGBoostJob", "MPIJob"))
-def unwritten_replicas(role: Role) -> Iterator[Fault]:
+def unwritten_replicas(role: Role) -> Iterator[Violation]:
     """A role without `replicas`, where the operator does not take one pod for granted.
 
     From 1.8 on the training-operator's webhook refuses a Master of a PyTorchJob or an XGBoostJob whose `replicas: 1` is
     not written out. The Worker of an MPIJob has no pods at all unless it says how many. Write the number.
     """
     kind, described = role.manifest.kind, role.described
-    if described is None or kind is None or whole(role.replica.get("replicas")) is not None:
+    if described is None or kind is None or as_integer(role.replica.get("replicas")) is not None:
         return
     since = kind.demands.written.get(described.name)
     if since and has_come(role.manifest, since):
         message = f"`{role.spelling}` must say `replicas: 1`; {refusal(role.manifest)}"
-        yield Fault(role.key, message, mend=added("replicas", 1, role.replica))
+        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica))
     elif not described.omitted:
         consequence = f"; {refusal(role.manifest)}" if described.least else ""
         message = f"`{role.spelling}` does not say `replicas`, and so has no pods{consequence}"
-        yield Fault(role.key, message, mend=added("replicas", 1, role.replica), safe=False)
+        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica), safe=False)

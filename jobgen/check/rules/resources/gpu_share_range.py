@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
 from jobgen.model.amounts import amount
 
@@ -12,7 +12,7 @@ _MORE_THAN_ANY_GPU_HAS = 1_000_000_000  # thousandths of MiB: about a terabyte
 
 
 @rule("container", ERROR, fields=("resources",))
-def gpu_share_range(container: Container) -> Iterator[Fault]:
+def gpu_share_range(container: Container) -> Iterator[Violation]:
     """More than 100 percent of a GPU, or more memory than any GPU has.
 
     `nvidia.com/gpumem` is counted in MiB: `8Gi` means eight thousand million of them, and the pod stays Pending for
@@ -22,7 +22,7 @@ def gpu_share_range(container: Container) -> Iterator[Fault]:
     for name in _PERCENT:
         if name in limits and (amount(limits[name]) or 0) > 100_000:
             message = f"`{name}` is a percentage of each GPU, and goes to 100; ask for more GPUs instead"
-            yield Fault(limits[name], message, severity=WARNING)
+            yield Violation(limits[name], message, severity=WARNING)
     if _MEMORY in limits and (amount(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
         message = f"`{_MEMORY}` is counted in MiB, and no GPU has so many; write `8192` for 8 GiB"
-        yield Fault(limits[_MEMORY], message)
+        yield Violation(limits[_MEMORY], message)

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from functools import cache
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import WELL_KNOWN, is_device, is_share
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Change, Data
-from jobgen.model.lazy_re import pattern
+from jobgen.model.data import Data, FixStep
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import is_same_word
 
-_LETTERS = pattern(r"[^a-z0-9]")
+_LETTERS = lazy_pattern(r"[^a-z0-9]")
 _DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN)
 
 
 @rule("container", WARNING, fields=("resources",))
-def gpu_typo(container: Container) -> Iterator[Fault]:
+def gpu_typo(container: Container) -> Iterator[Violation]:
     """A resource that is almost called like a GPU, such as `nvidia.com/gpus`.
 
     Kubernetes takes any name with a domain, and waits for a node that offers it: the pod stays Pending. Write the name
@@ -26,8 +26,8 @@ def gpu_typo(container: Container) -> Iterator[Fault]:
             meant = _meant(str(key)) if "/" in key else ""
             if meant and not _own(container, key):
                 message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
-                mend = (Change("rename", key, meant),) if meant not in amounts else ()
-                yield Fault(key, message, mend=mend, safe=is_same_word(key, meant))
+                fix_steps = (FixStep("rename", key, meant),) if meant not in amounts else ()
+                yield Violation(key, message, fix_steps=fix_steps, safe=is_same_word(key, meant))
 
 
 def _own(container: Container, key: Data) -> bool:

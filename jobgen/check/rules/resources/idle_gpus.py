@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.devices import device_node
 from jobgen.k8s.objects import Container, Role
-from jobgen.model.data import bare
+from jobgen.model.data import value_of
 
 _IDLE = {
     "MXJob": ("scheduler", "server"),
@@ -16,7 +16,7 @@ _IDLE = {
 
 
 @rule("role", WARNING, kinds=tuple(_IDLE))
-def idle_gpus(role: Role) -> Iterator[Fault]:
+def idle_gpus(role: Role) -> Iterator[Violation]:
     """GPUs of a role that does not train: a parameter server, a scheduler or a launcher.
 
     They are held as long as the job runs, and nothing computes on them. mpi-operator even hides them from a launcher
@@ -30,11 +30,11 @@ def idle_gpus(role: Role) -> Iterator[Fault]:
     if role.name == "launcher":
         worker = manifest.role("worker")
         # A launcher alone does the work itself.
-        if not worker or not worker.count or bare(manifest.spec.get("runLauncherAsWorker")) is True:
+        if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
             return
     for container in role.pod.containers:
         if container.gpus:
-            yield Fault(device_node(container.limits, container.requests), _told(role, container))
+            yield Violation(device_node(container.limits, container.requests), _told(role, container))
 
 
 def _told(role: Role, container: Container) -> str:
@@ -42,6 +42,6 @@ def _told(role: Role, container: Container) -> str:
     if role.name != "launcher":
         return f"`{role.spelling}` does not train, and holds {held}"
     kind = role.manifest.kind
-    older = kind is not None and bare(kind.api_version) == "kubeflow.org/v1"
+    older = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     so = "so the operator adds its slots to the hostfile" if older else "which the operator hides from it"
     return f"the launcher holds {held}, {so}; leave them to the workers"

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
+from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.devices import device_node
-from jobgen.k8s.objects import Manifest, mapping
+from jobgen.k8s.objects import Manifest, as_mapping
 
 
 @rule("job", INFO)
-def missing_memory(manifest: Manifest) -> Iterator[Fault]:
+def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     """A container that holds GPUs and says nothing about memory.
 
     The scheduler may put it on a node without room, and when memory runs short such pods are evicted or killed first,
@@ -16,9 +16,11 @@ def missing_memory(manifest: Manifest) -> Iterator[Fault]:
     """
     for role in manifest.roles:
         main = role.pod.main
-        if main is None or role.pod.partial or not main.gpus or mapping(role.pod.spec.get("resources")):
+        if main is None or role.pod.partial or not main.gpus or as_mapping(role.pod.spec.get("resources")):
             continue
         if "memory" not in main.limits and "memory" not in main.requests:
             node = device_node(main.limits, main.requests)
-            yield Fault(node, f"`{role.spelling}` holds GPUs and requests no memory, so it is the first to be evicted")
+            yield Violation(
+                node, f"`{role.spelling}` holds GPUs and requests no memory, so it is the first to be evicted"
+            )
             return

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Manifest, Role, mapping
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, Role, as_mapping
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 @rule("job", WARNING)
-def missing_requests(manifest: Manifest) -> Iterator[Fault]:
+def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     """A job in a queue of Kueue with pods that ask for nothing.
 
     Kueue counts what pods request, and for these nothing: the job is admitted however full the queue is, and its pods
@@ -21,7 +21,7 @@ def missing_requests(manifest: Manifest) -> Iterator[Fault]:
     if roles:
         shown = " and ".join(f"`{name}`" for name in roles)
         message = f"pods of {shown} request nothing, so the queue counts nothing for them; write cpu and memory"
-        yield Fault(manifest.labels[_QUEUE], message)
+        yield Violation(manifest.labels[_QUEUE], message)
 
 
 def _asks_for_nothing(role: Role) -> bool:
@@ -29,5 +29,5 @@ def _asks_for_nothing(role: Role) -> bool:
     # A launcher only waits for the others.
     if pod.partial or not pod.containers or not role.count or role.name == "launcher":
         return False
-    asked = mapping(pod.spec.get("resources"))
+    asked = as_mapping(pod.spec.get("resources"))
     return not asked and not any(container.limits or container.requests for container in pod.containers)

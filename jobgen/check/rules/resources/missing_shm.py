@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.devices import device_node
-from jobgen.k8s.objects import Container, Role, items, mapping, text
-from jobgen.model.data import bare
+from jobgen.k8s.objects import Container, Role, as_list, as_mapping, as_text
+from jobgen.model.data import value_of
 
 
 @rule("role", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
-def missing_shm(role: Role) -> Iterator[Fault]:
+def missing_shm(role: Role) -> Iterator[Violation]:
     """PyTorch with several GPUs in a pod, and nothing mounted at `/dev/shm`.
 
     Containers get 64 MiB of shared memory. The workers of a `DataLoader` and NCCL within a node pass their data through
@@ -21,18 +21,18 @@ def missing_shm(role: Role) -> Iterator[Fault]:
         or main.gpus < 2
         or role.pod.partial
         or not role.count
-        or bare(role.pod.spec.get("hostIPC")) is True
+        or value_of(role.pod.spec.get("hostIPC")) is True
     ):
         return
     if not _mounted(main):
         node = device_node(main.limits, main.requests)
-        yield Fault(
+        yield Violation(
             node, f"{main.gpus} GPUs share 64 MiB at `/dev/shm`; mount an `emptyDir` with `medium: Memory` there"
         )
 
 
 def _mounted(container: Container) -> bool:
-    for mount in items(container.data.get("volumeMounts")):
-        if text(mapping(mount).get("mountPath")).rstrip("/") in ("/dev/shm", "/dev"):  # noqa: S108
+    for mount in as_list(container.data.get("volumeMounts")):
+        if as_text(as_mapping(mount).get("mountPath")).rstrip("/") in ("/dev/shm", "/dev"):  # noqa: S108
             return True
     return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.objects import Container
 from jobgen.model.amounts import amount
@@ -10,7 +10,7 @@ from jobgen.model.data import Data
 
 
 @rule("container", WARNING, fields=("resources",))
-def mixed_gpu_resources(container: Container) -> Iterator[Fault]:
+def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     """Whole GPUs beside virtual ones, or GPUs of two vendors, in one container.
 
     A node offers its cards to one plugin only, as `nvidia.com/gpu` or as `nvidia.com/vgpu`, and seldom has cards of two
@@ -24,7 +24,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Fault]:
         other = next((earlier for earlier in found[:number] if _apart(str(earlier), str(key))), None)
         if other is not None:
             message = f"`{key}` beside `{other}`: no node offers both; remove the one that was left over"
-            yield Fault(key, message, ((other, "the other"),))
+            yield Violation(key, message, ((other, "the other"),))
 
 
 def _apart(one: str, other: str) -> bool:

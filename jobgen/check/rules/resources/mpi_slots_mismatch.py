@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.command_line import Word, launches, spoken
-from jobgen.k8s.objects import Manifest, Role, text, whole
-from jobgen.model.data import bare
-from jobgen.model.lazy_re import pattern
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.command_line import Argument, launches, parse_command
+from jobgen.k8s.objects import Manifest, Role, as_integer, as_text
+from jobgen.model.data import value_of
+from jobgen.model.lazy_re import lazy_pattern
 
 # A number of something: scripts are slow to take apart.
-_LITERAL = pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
+_LITERAL = lazy_pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
 
 
 @rule("job", WARNING, kinds=("MPIJob",))
-def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Fault]:
+def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`mpirun -np` with another number than there are slots: workers times `slotsPerWorker`.
 
     With more processes Open MPI stops: `There are not enough slots available`. With fewer, GPUs of some workers are
@@ -23,33 +23,33 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Fault]:
     main = launcher.pod.main if launcher else None
     if not main or not launcher or not worker or not worker.count:
         return
-    if not any(_LITERAL.search(text(word)) for word in main.words):
+    if not any(_LITERAL.search(as_text(word)) for word in main.words):
         return
-    calls = list(launches(spoken(main.words)))
+    calls = list(launches(parse_command(main.words)))
     counts = [call.processes for call in calls if call.bound and call.processes and call.processes.text.isdigit()]
     if not counts or _oversubscribed(launcher):
         return
-    written = whole(manifest.spec.get("slotsPerWorker"))
+    written = as_integer(manifest.spec.get("slotsPerWorker"))
     per = 1 if written is None else written
     hosts = worker.count + _launcher_works(manifest, launcher)
     most = max(counts, key=lambda word: int(word.text))
     # Other MPIs go round the hosts again.
-    if int(most.text) > hosts * per and text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI"):
-        yield Fault(most.node, _told(most, hosts, per, "mpirun finds not enough slots"))
+    if int(most.text) > hosts * per and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI"):
+        yield Violation(most.node, _told(most, hosts, per, "mpirun finds not enough slots"))
     elif int(most.text) < hosts * per and worker.pod.gpus and len(counts) == len(calls):
-        yield Fault(most.node, _told(most, hosts, per, "the GPUs of the rest stay idle"))
+        yield Violation(most.node, _told(most, hosts, per, "the GPUs of the rest stay idle"))
 
 
-def _told(count: Word, hosts: int, per: int, so: str) -> str:
+def _told(count: Argument, hosts: int, per: int, so: str) -> str:
     shown = f"{hosts} hosts with {per} each" if hosts > 1 else f"one host with {per}"
     return f"`{count.text}` processes for {hosts * per} slots ({shown}): {so}"
 
 
 def _launcher_works(manifest: Manifest, launcher: Role) -> bool:
     """Whether the operator writes the launcher into the hostfile, too."""
-    if manifest.kind and bare(manifest.kind.api_version) == "kubeflow.org/v1":
+    if manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return any("gpu" in str(name) for container in launcher.pod.containers for name in container.limits)
-    return bare(manifest.spec.get("runLauncherAsWorker")) is True
+    return value_of(manifest.spec.get("runLauncherAsWorker")) is True
 
 
 def _oversubscribed(launcher: Role) -> bool:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.command_line import spoken, values
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.command_line import parse_command, values
 from jobgen.k8s.objects import Manifest
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
-def nnodes_mismatch(manifest: Manifest) -> Iterator[Fault]:
+def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`--nnodes` with another number than the job has pods.
 
     torchrun waits for so many nodes: with more than there are pods it never begins and fails in the end, with fewer
@@ -22,7 +22,9 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Fault]:
         main = role.pod.main
         if main is None or "nnodes" not in main.wording:
             continue
-        for word in values(spoken(main.words), "nnodes"):
+        for word in values(parse_command(main.words), "nnodes"):
             if word.text.isdigit() and int(word.text) != manifest.total:
                 pods = f"{manifest.total} pods" if manifest.total != 1 else "one pod"
-                yield Fault(word.node, f"torchrun waits for {word.text} nodes, and the job has {pods}; leave it out")
+                yield Violation(
+                    word.node, f"torchrun waits for {word.text} nodes, and the job has {pods}; leave it out"
+                )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.command_line import spoken, values
-from jobgen.k8s.objects import Container, Manifest, at
-from jobgen.model.data import Data, bare
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.command_line import parse_command, values
+from jobgen.k8s.objects import Container, Manifest, get_path
+from jobgen.model.data import Data, value_of
 
 # Where the kinds say it themselves.
 _SAID = (
@@ -17,7 +17,7 @@ _SAID = (
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
-def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
+def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`--nproc-per-node` or its field with another number than the pod has GPUs.
 
     torchrun starts so many processes in every pod, and each takes the GPU of its local rank: with more there is none
@@ -32,22 +32,24 @@ def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
                 yield from _compared(node, count, main.gpus, role.spelling)
     # What is said on the command line goes before the field.
     for path in () if told else _SAID:
-        node = at(manifest.spec, *path)
+        node = get_path(manifest.spec, *path)
         for role in manifest.roles if node is not None else ():
-            if role.pod.main and role.pod.main.gpus and str(bare(node)).isdigit():
-                yield from _compared(node, int(str(bare(node))), role.pod.main.gpus, role.spelling)
+            if role.pod.main and role.pod.main.gpus and str(value_of(node)).isdigit():
+                yield from _compared(node, int(str(value_of(node))), role.pod.main.gpus, role.spelling)
                 return
 
 
 def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
     if "nproc" in main.wording:
-        for word in values(spoken(main.words), "nproc-per-node"):
+        for word in values(parse_command(main.words), "nproc-per-node"):
             if word.text.isdigit():
                 yield word.node, int(word.text)
 
 
-def _compared(node: Data, count: int, gpus: int, role: str) -> Iterator[Fault]:
+def _compared(node: Data, count: int, gpus: int, role: str) -> Iterator[Violation]:
     if count > gpus:
-        yield Fault(node, f"{count} processes a pod, and a pod of `{role}` holds {gpus} GPU{'s' * (gpus != 1)}")
+        yield Violation(node, f"{count} processes a pod, and a pod of `{role}` holds {gpus} GPU{'s' * (gpus != 1)}")
     elif count < gpus:
-        yield Fault(node, f"{count} process{'es' * (count != 1)} a pod; of the {gpus} GPUs of `{role}` some stay idle")
+        yield Violation(
+            node, f"{count} process{'es' * (count != 1)} a pod; of the {gpus} GPUs of `{role}` some stay idle"
+        )

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Container, Manifest, text
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Container, Manifest, as_text
 from jobgen.spec.kinds import version
 
 _MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
@@ -22,7 +22,7 @@ _RESERVED = {
 
 
 @rule("container", WARNING, beyond=True, fields=("env",), kinds=tuple(_RESERVED))
-def reserved_env(container: Container) -> Iterator[Fault]:
+def reserved_env(container: Container) -> Iterator[Violation]:
     """A variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
 
     The operator appends its own value behind yours, and of two variables with one name the last wins: what is written
@@ -34,7 +34,9 @@ def reserved_env(container: Container) -> Iterator[Fault]:
     names = _RESERVED[manifest.kind_name]
     for name, entry in container.variables:
         if name in names and _set(name, container, manifest):
-            yield Fault(entry["name"], f"the operator sets `{name}` itself, after this: the value here has no effect")
+            yield Violation(
+                entry["name"], f"the operator sets `{name}` itself, after this: the value here has no effect"
+            )
 
 
 def _set(name: str, container: Container, manifest: Manifest) -> bool:
@@ -46,7 +48,7 @@ def _set(name: str, container: Container, manifest: Manifest) -> bool:
     if manifest.kind_name == "TFJob":
         return manifest.total > 1 and container.name == "tensorflow"
     if manifest.kind_name == "MPIJob":
-        if text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
+        if as_text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
             return False
         return container.pod.role.name == "launcher" and container is container.pod.containers[0]
     return True

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.devices import device_node
-from jobgen.k8s.objects import Manifest, text, whole
+from jobgen.k8s.objects import Manifest, as_integer, as_text
 
 # Programs that start the processes of a node themselves, one call of them a worker.
 _STARTS_ITSELF = (
@@ -22,7 +22,7 @@ _STARTS_ITSELF = (
 
 
 @rule("job", WARNING, kinds=("MPIJob",))
-def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
+def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`slotsPerWorker` unlike the number of GPUs that a worker holds.
 
     mpirun starts as many processes on a worker as it has slots: with more than GPUs some share one or fail, with fewer
@@ -30,15 +30,15 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Fault]:
     """
     worker, launcher = manifest.role("worker"), manifest.role("launcher")
     gpus = worker.pod.gpus if worker else 0
-    written = whole(manifest.spec.get("slotsPerWorker"))
+    written = as_integer(manifest.spec.get("slotsPerWorker"))
     slots = 1 if written is None else written
     if not worker or not gpus or gpus == slots:
         return
-    words = [text(word) for container in launcher.pod.containers for word in container.words] if launcher else []
+    words = [as_text(word) for container in launcher.pod.containers for word in container.words] if launcher else []
     if slots < gpus and any(sign in word for word in words for sign in _STARTS_ITSELF):
         return
     shown = f"`slotsPerWorker` is {slots}" + ("" if written is not None else ", as it is left out")
     asked = (device_node(container.limits, container.requests) for container in worker.pod.containers)
     held = next((node for node in asked if node is not None), worker.key)
     related = () if written is None else ((held, "what a worker holds"),)
-    yield Fault(manifest.spec.get("slotsPerWorker", held), f"{shown}, and a worker holds {gpus} GPUs", related)
+    yield Violation(manifest.spec.get("slotsPerWorker", held), f"{shown}, and a worker holds {gpus} GPUs", related)

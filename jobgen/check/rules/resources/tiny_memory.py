@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
 from jobgen.model.amounts import amount
-from jobgen.model.data import Change, bare
+from jobgen.model.data import FixStep, value_of
 
 _MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
 
 
 @rule("container", ERROR, fields=("resources",))
-def tiny_memory(container: Container) -> Iterator[Fault]:
+def tiny_memory(container: Container) -> Iterator[Violation]:
     """Less than a mebibyte of memory: a forgotten unit, or `m`, which means thousandths.
 
     `512m` is half a byte, and `64` is 64 bytes. With such a limit the container is killed before its program begins;
@@ -21,9 +21,9 @@ def tiny_memory(container: Container) -> Iterator[Fault]:
         node = amounts.get("memory")
         size = amount(node) if node is not None else None
         if size is not None and 0 < size < _MEBIBYTE:
-            said = str(bare(node))
-            mend = (Change("set", node, _meant(said)),)
-            yield Fault(node, _told(said), severity=severity, mend=mend, safe=False)
+            said = str(value_of(node))
+            fix_steps = (FixStep("set", node, _meant(said)),)
+            yield Violation(node, _told(said), severity=severity, fix_steps=fix_steps, safe=False)
             return
 
 

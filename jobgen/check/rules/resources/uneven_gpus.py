@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.devices import device_node
 from jobgen.k8s.objects import Manifest, Role
@@ -11,7 +11,7 @@ from jobgen.model.data import Data
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
-def uneven_gpus(manifest: Manifest) -> Iterator[Fault]:
+def uneven_gpus(manifest: Manifest) -> Iterator[Violation]:
     """A master and workers that hold different GPUs: the master of PyTorch is one of the ranks that train.
 
     A rank without a GPU cannot take part in NCCL, and with different numbers `torchrun` starts different numbers of
@@ -24,7 +24,7 @@ def uneven_gpus(manifest: Manifest) -> Iterator[Fault]:
     if ours != theirs:
         shown = f"the master holds {_shown(ours)}, a worker {_shown(theirs)}; they train together"
         one, other = (worker, master) if theirs else (master, worker)
-        yield Fault(_asked(one), shown, ((_asked(other), f"the {other.name}"),))
+        yield Violation(_asked(one), shown, ((_asked(other), f"the {other.name}"),))
 
 
 def _resources(role: Role) -> list[Data]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
-from jobgen.k8s.objects import Manifest, text
-from jobgen.model.data import Change
+from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.data import FixStep
 
 _ELASTIC = DOMAIN + "elastic-job"
 
 
 @rule("job", ERROR)
-def elastic_job_unsupported(manifest: Manifest) -> Iterator[Fault]:
+def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     """Kueue's annotation for elastic jobs on a kind that Kueue does not resize.
 
     Kueue's webhook refuses `kueue.x-k8s.io/elastic-job` on Kubeflow's kinds. Take the annotation away.
@@ -19,8 +19,8 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Fault]:
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or _ELASTIC not in annotations:
         return
-    group = text(manifest.object.get("apiVersion")).partition("/")[0]
-    if group == "kubeflow.org" and text(annotations[_ELASTIC]) == "true":
+    group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
+    if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
         node = annotations[_ELASTIC]
         message = f"Kueue does not resize a {manifest.kind_name}, and refuses it"
-        yield Fault(node, message, mend=(Change("remove", node, key=_ELASTIC),))
+        yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),))

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.objects import Manifest
-from jobgen.model.suggest import moved
+from jobgen.model.suggest import suggest_move
 
 _LABELS = frozenset(DOMAIN + name for name in ("queue-name", "priority-class", "max-exec-time-seconds"))
 
 
 @rule("manifest", WARNING)
-def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Fault]:
+def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
     """An annotation that Kueue reads as a label only, such as `kueue.x-k8s.io/queue-name`.
 
     Kueue passes over it: the job has no queue, no priority or no time limit there. Move it to `metadata.labels`.
@@ -20,5 +20,5 @@ def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Fault]:
     for key in annotations:
         if key in _LABELS and key not in manifest.labels:
             message = f"Kueue reads `{key}` from the labels, not from the annotations; move it there"
-            mend, safe = moved(key, annotations[key], annotations, "labels", manifest.metadata)
-            yield Fault(key, message, mend=mend, safe=safe)
+            fix_steps, safe = suggest_move(key, annotations[key], annotations, "labels", manifest.metadata)
+            yield Violation(key, message, fix_steps=fix_steps, safe=safe)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.k8s.objects import Manifest, as_text, get_path
 
 
 @rule("job", WARNING)
-def missing_queue(manifest: Manifest) -> Iterator[Fault]:
+def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     """A job with GPUs that names no queue, in a cluster that declares queues.
 
     Nobody counts its GPUs against a quota: it takes what queued jobs have been promised, or it is never admitted where
@@ -18,8 +18,8 @@ def missing_queue(manifest: Manifest) -> Iterator[Fault]:
     if not queues or not is_admitted_by_kueue(manifest) or queue_of(manifest) is not None or not manifest.gpus:
         return
     # Volcano has a field of its own, KAI, Run:ai and their like a label.
-    elsewhere = text(at(manifest.run_policy, "schedulingPolicy", "queue"))
+    elsewhere = as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))
     if not elsewhere and not any("queue" in key for key in manifest.labels):
         known = ", ".join(f"`{name}`" for name in sorted(queues)[:5])
         message = f"the job takes GPUs past the cluster's queues; name one of {known}"
-        yield Fault(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)
+        yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)

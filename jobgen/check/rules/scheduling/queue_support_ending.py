@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, Row, rule
+from jobgen.check.rules import INFO, Fact, Violation, rule
 from jobgen.k8s.kueue import QUEUE, kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
 
-def _queued(manifest: Manifest) -> Iterator[Row]:
+def _queued(manifest: Manifest) -> Iterator[Fact]:
     if kueue_queue(manifest) is not None and manifest.kind is not None:
-        yield Row(manifest.kind_name, ("metadata", "labels", QUEUE))
+        yield Fact(manifest.kind_name, ("metadata", "labels", QUEUE))
 
 
-@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), gather=_queued)
-def queue_support_ending(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
+@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_queued)
+def queue_support_ending(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """Queued jobs of a kind that Kueue gives up; told once for each kind.
 
     Kueue calls its support for these kinds of `kubeflow.org/v1` deprecated and means to drop it with 0.20; without it
@@ -23,4 +23,4 @@ def queue_support_ending(rows: list[Row], cluster: Cluster) -> Iterator[Fault]:
     for kind in sorted({row.fact for row in rows}):
         queued = [row for row in rows if row.fact == kind]
         more = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
-        yield Fault(queued[0], f"Kueue means to drop {kind} with 0.20; a TrainJob will still be queued{more}")
+        yield Violation(queued[0], f"Kueue means to drop {kind} with 0.20; a TrainJob will still be queued{more}")

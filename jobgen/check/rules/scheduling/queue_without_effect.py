@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE, is_mpi_v1, kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.kinds import version
@@ -11,7 +11,7 @@ _SUSPENDS_SINCE = "1.7.0"
 
 
 @rule("job", WARNING)
-def queue_without_effect(manifest: Manifest) -> Iterator[Fault]:
+def queue_without_effect(manifest: Manifest) -> Iterator[Violation]:
     """A label of Kueue on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
 
     Kueue never learnt these kinds, or the operator is too old to hold a job back (before training-operator 1.7): the
@@ -23,12 +23,12 @@ def queue_without_effect(manifest: Manifest) -> Iterator[Fault]:
     if queue is None or kind is None:
         return
     if is_mpi_v1(manifest):
-        yield Fault(queue, "Kueue manages MPIJobs of `kubeflow.org/v2beta1` alone: this one runs without a quota")
+        yield Violation(queue, "Kueue manages MPIJobs of `kubeflow.org/v2beta1` alone: this one runs without a quota")
     elif kind.platform == "tensorstack":
-        yield Fault(queue, f"Kueue does not manage a {kind.name}; `{QUEUE}` has no effect")
+        yield Violation(queue, f"Kueue does not manage a {kind.name}; `{QUEUE}` has no effect")
     elif kind.operator == "training-operator" and _is_before(manifest.operator_version, _SUSPENDS_SINCE):
         message = f"training-operator {manifest.operator_version} cannot hold a job back, as Kueue needs"
-        yield Fault(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
+        yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
 
 
 def _is_before(declared: str, since: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.objects import Manifest
 
@@ -10,7 +10,7 @@ _TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "
 
 
 @rule("job", WARNING)
-def topology_on_job(manifest: Manifest) -> Iterator[Fault]:
+def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
     """An annotation about Kueue's topology on the job rather than on its pod templates.
 
     Kueue reads `kueue.x-k8s.io/podset-…-topology` of each pod template; on the job it changes nothing, and the workers
@@ -21,4 +21,4 @@ def topology_on_job(manifest: Manifest) -> Iterator[Fault]:
         return
     for key in annotations:
         if key in _TOPOLOGY:
-            yield Fault(key, f"Kueue reads `{key}` of pod templates, not of the job; put it there")
+            yield Violation(key, f"Kueue reads `{key}` of pod templates, not of the job; put it there")

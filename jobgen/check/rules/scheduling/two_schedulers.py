@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import kueue_queue
-from jobgen.k8s.objects import Manifest, at, text
+from jobgen.k8s.objects import Manifest, as_text, get_path
 
 
 @rule("job", WARNING)
-def two_schedulers(manifest: Manifest) -> Iterator[Fault]:
+def two_schedulers(manifest: Manifest) -> Iterator[Violation]:
     """A job in a queue of Kueue and in one of Volcano.
 
     Each keeps its own books: what Kueue has admitted can wait in Volcano's queue while it holds its quota, and GPUs
@@ -17,14 +17,16 @@ def two_schedulers(manifest: Manifest) -> Iterator[Fault]:
     queue = kueue_queue(manifest)
     if queue is None:
         return
-    other = at(manifest.run_policy, "schedulingPolicy", "queue")
-    if text(other):
-        message = f"the job waits in Volcano's queue `{text(other)}` and in Kueue's `{text(queue)}`; leave one out"
-        yield Fault(other, message, ((queue, "Kueue's queue"),))
+    other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
+    if as_text(other):
+        message = (
+            f"the job waits in Volcano's queue `{as_text(other)}` and in Kueue's `{as_text(queue)}`; leave one out"
+        )
+        yield Violation(other, message, ((queue, "Kueue's queue"),))
         return
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
-        if text(name) == "volcano":
-            message = f"Kueue admits the job to `{text(queue)}`, and then Volcano queues its pods; leave one out"
-            yield Fault(name, message, ((queue, "Kueue's queue"),))
+        if as_text(name) == "volcano":
+            message = f"Kueue admits the job to `{as_text(queue)}`, and then Volcano queues its pods; leave one out"
+            yield Violation(name, message, ((queue, "Kueue's queue"),))
             return

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fault, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
-from jobgen.k8s.objects import Manifest, text
-from jobgen.model.suggest import nearest
+from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.suggest import did_you_mean
 
 
 @rule("job", ERROR)
-def unknown_queue(manifest: Manifest) -> Iterator[Fault]:
+def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     """A queue that the cluster does not have.
 
     The job is suspended until its queue admits it, and a queue that is not there never does. Name one of those that
@@ -19,6 +19,6 @@ def unknown_queue(manifest: Manifest) -> Iterator[Fault]:
     if not queues or not is_admitted_by_kueue(manifest):
         return
     queue = queue_of(manifest)
-    if queue is not None and text(queue) not in queues:
-        hint = nearest(text(queue), list(queues))
-        yield Fault(queue, f"the cluster has no queue `{text(queue)}`, so the job never starts{hint}")
+    if queue is not None and as_text(queue) not in queues:
+        hint = did_you_mean(as_text(queue), list(queues))
+        yield Violation(queue, f"the cluster has no queue `{as_text(queue)}`, so the job never starts{hint}")

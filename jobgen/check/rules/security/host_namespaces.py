@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, WARNING, Fault, rule
-from jobgen.k8s.objects import Pod, at, text
-from jobgen.model.data import bare
+from jobgen.check.rules import INFO, WARNING, Violation, rule
+from jobgen.k8s.objects import Pod, as_text, get_path
+from jobgen.model.data import value_of
 
 _SO = {
     "hostPID": "sees and may signal all processes of its node",
@@ -15,7 +15,7 @@ _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 
 
 @rule("pod", WARNING, beyond=True, fields=tuple(_SO))
-def host_namespaces(pod: Pod) -> Iterator[Fault]:
+def host_namespaces(pod: Pod) -> Iterator[Violation]:
     """A pod in the network, process or IPC namespace of its node.
 
     It reaches what belongs to the node and to other pods there, and many clusters refuse it (the Pod Security level
@@ -23,9 +23,9 @@ def host_namespaces(pod: Pod) -> Iterator[Fault]:
     """
     for field, so in _SO.items():
         node = pod.spec.get(field)
-        if node is not None and bare(node) is True:
+        if node is not None and value_of(node) is True:
             fast = field == "hostNetwork" and any(_on_fabric(role.pod) for role in pod.role.manifest.roles)
-            yield Fault(node, f"with `{field}` the pod {so}", severity=INFO if fast else None)
+            yield Violation(node, f"with `{field}` the pod {so}", severity=INFO if fast else None)
 
 
 def _on_fabric(pod: Pod) -> bool:
@@ -34,6 +34,6 @@ def _on_fabric(pod: Pod) -> bool:
     if any(sign in name for name in names for sign in _FABRIC):
         return True
     # A privileged container sees the cards without asking for them.
-    if any(bare(at(container.data, "securityContext", "privileged")) is True for container in pod.containers):
+    if any(value_of(get_path(container.data, "securityContext", "privileged")) is True for container in pod.containers):
         return True
-    return any(text(at(volume, "hostPath", "path")).startswith("/dev/infiniband") for volume in pod.volumes)
+    return any(as_text(get_path(volume, "hostPath", "path")).startswith("/dev/infiniband") for volume in pod.volumes)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Pod, text
-from jobgen.model.data import Change, bare
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Pod, as_text
+from jobgen.model.data import FixStep, value_of
 
 _POLICY = "ClusterFirstWithHostNet"
 _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 
 
 @rule("pod", WARNING, beyond=True, fields=("hostNetwork",), kinds=_BY_NAME)
-def host_network_dns(pod: Pod) -> Iterator[Fault]:
+def host_network_dns(pod: Pod) -> Iterator[Violation]:
     """`hostNetwork` without `dnsPolicy: ClusterFirstWithHostNet` in a job of several pods.
 
     Such a pod asks the DNS of its node, which knows no Services: the names by which the operator lets pods find each
@@ -19,14 +19,16 @@ def host_network_dns(pod: Pod) -> Iterator[Fault]:
     """
     manifest = pod.role.manifest
     node = pod.spec["hostNetwork"]
-    if bare(node) is not True or manifest.total < 2:
+    if value_of(node) is not True or manifest.total < 2:
         return
     # The older MPIJob reaches its workers by kubectl.
-    if manifest.kind_name == "MPIJob" and manifest.kind and bare(manifest.kind.api_version) == "kubeflow.org/v1":
+    if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return
-    if text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
+    if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
         key = next(key for key in pod.spec if key == "hostNetwork")
         message = f"on the node's network Services do not resolve without `dnsPolicy: {_POLICY}`"
         policy = pod.spec.get("dnsPolicy")
-        mend = (Change("set", policy, _POLICY),) if policy is not None else (Change("add", key, _POLICY, "dnsPolicy"),)
-        yield Fault(node if policy is None else policy, message, mend=mend, safe=False)
+        fix_steps = (
+            (FixStep("set", policy, _POLICY),) if policy is not None else (FixStep("add", key, _POLICY, "dnsPolicy"),)
+        )
+        yield Violation(node if policy is None else policy, message, fix_steps=fix_steps, safe=False)

@@ -2,31 +2,31 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fault, rule
-from jobgen.k8s.objects import Container, text
-from jobgen.model.lazy_re import pattern
+from jobgen.check.rules import INFO, Violation, rule
+from jobgen.k8s.objects import Container, as_text
+from jobgen.model.lazy_re import lazy_pattern
 
-_PIPED = pattern(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
-_INSTALLED = pattern(
+_PIPED = lazy_pattern(r"\b(?:curl|wget)\b[^|;&\n]{0,500}\|\s*(?:sudo\s+)?(?:\S{0,99}/)?(?:ba|z|da)?sh\b")
+_INSTALLED = lazy_pattern(
     r"\b(?:pip3?|uv pip|conda|mamba|apt|apt-get|yum|dnf|apk)\s+(?:-\S{1,100}\s{1,9}){0,9}(?:install|add)\b"
 )
 
 
 @rule("container", INFO, fields=("command", "args"))
-def install_at_start(container: Container) -> Iterator[Fault]:
+def install_at_start(container: Container) -> Iterator[Violation]:
     """Software that is downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
 
     Pods that start at another time may get other versions than their peers, all of them wait for it with their GPUs,
     and the job fails when the server does. Build it into the image.
     """
     words = container.words
-    whole = " ".join(map(text, words))
+    whole = " ".join(map(as_text, words))
     if "install" not in whole and " add " not in whole and "curl " not in whole and "wget " not in whole:
         return  # quicker to look for than to match
     for word in words:
-        found = _PIPED.search(text(word)) or _INSTALLED.search(text(word))
+        found = _PIPED.search(as_text(word)) or _INSTALLED.search(as_text(word))
         if found:
             shown = "a script from the network" if "|" in found[0] else f"`{found[0]}`"
             message = f"{shown} runs whenever the pod starts, and may bring other versions; build it into the image"
-            yield Fault(word, message)
+            yield Violation(word, message)
             return

@@ -2,46 +2,46 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fault, rule
-from jobgen.k8s.objects import Container, text
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.objects import Container, as_text
 from jobgen.k8s.secrets import assignments, is_secret_of, may_be_secret, suspicious, token_in
 from jobgen.model.data import Data
 
 
 @rule("container", ERROR, fields=("env", "args", "command"))
-def plain_secret(container: Container) -> Iterator[Fault]:
+def plain_secret(container: Container) -> Iterator[Violation]:
     """A secret written out in a variable or on the command line.
 
     Whoever can read the repository, the job or its pods has it, and Git keeps it when it is removed: revoke it. Put the
     new one into a Secret and name that under `valueFrom.secretKeyRef`. What only looks like one is a warning.
     """
     for name, entry in container.variables:
-        value = text(entry.get("value"))
+        value = as_text(entry.get("value"))
         if value:
             yield from _judged(name, value, entry["value"])
     words = container.words
-    if words and suspicious("\n".join(map(text, words))):
+    if words and suspicious("\n".join(map(as_text, words))):
         for word in words:
-            yield from _in_word(text(word), word)
+            yield from _in_word(as_text(word), word)
 
 
-def _judged(name: str, value: str, node: Data) -> Iterator[Fault]:
+def _judged(name: str, value: str, node: Data) -> Iterator[Violation]:
     found = token_in(value)
     if found or is_secret_of(name, value):
         message = f"`{name}` holds a secret, `{(found or value)[:3]}…`: revoke it, and name a Secret under `valueFrom`"
-        yield Fault(node, message)
+        yield Violation(node, message)
     elif may_be_secret(name, value):
         message = f"`{name}` seems to hold a secret, `{value[:3]}…`; name a Secret under `valueFrom`"
-        yield Fault(node, message, severity=WARNING)
+        yield Violation(node, message, severity=WARNING)
 
 
-def _in_word(written: str, node: Data) -> Iterator[Fault]:
+def _in_word(written: str, node: Data) -> Iterator[Violation]:
     found = token_in(written)
     if found:
-        yield Fault(node, f"a secret, `{found[:3]}…`, on the command line: revoke it, and pass it by a variable")
+        yield Violation(node, f"a secret, `{found[:3]}…`, on the command line: revoke it, and pass it by a variable")
         return
     for name, value in assignments(written):
         if may_be_secret(name, value):
             message = f"`{name}` on the command line seems to hold a secret, `{value[:3]}…`; pass it by a variable"
-            yield Fault(node, message, severity=WARNING)
+            yield Violation(node, message, severity=WARNING)
             return

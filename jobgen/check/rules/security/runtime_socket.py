@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fault, rule
-from jobgen.k8s.objects import Pod, at, text
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Pod, as_text, get_path
 
 _SOCKETS = ("docker.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock", "podman.sock")
 
 
 @rule("pod", WARNING, fields=("volumes",))
-def runtime_socket(pod: Pod) -> Iterator[Fault]:
+def runtime_socket(pod: Pod) -> Iterator[Violation]:
     """The socket of the container runtime, mounted from the node.
 
     Whoever can write to it can start any container on the node, as root, and so owns all that runs there. Training
     needs no such thing; remove the volume.
     """
     for volume in pod.volumes:
-        node = at(volume, "hostPath", "path") if "hostPath" in volume else None
-        if text(node).rpartition("/")[2] in _SOCKETS:
-            yield Fault(node, f"with `{text(node)}` the pod can do anything on its node; remove the volume")
+        node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
+        if as_text(node).rpartition("/")[2] in _SOCKETS:
+            yield Violation(node, f"with `{as_text(node)}` the pod can do anything on its node; remove the volume")
