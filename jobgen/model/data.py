@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import NoneType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+Scalar: TypeAlias = "str | int | float | bool | None"
+"""A scalar of YAML or JSON."""
+
+Plain: TypeAlias = "Scalar | Sequence[Plain] | Mapping[str, Plain]"
+"""Data without locations, as `json.loads` returns it."""
+
+Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
+"""Data with or without locations. `value_of` gives the scalar of a leaf; `untraced` makes it `Plain`."""
+
 Data: TypeAlias = Any
-"""A tree of dicts, lists and leaves; a leaf is a bare scalar, or a `Leaf` on a traced walk."""
+"""Untyped data; use `Plain` or `Node`."""
 
 
 API_VERSION = "jobgen.dev/v1"
