@@ -56,7 +56,7 @@ def found(folder, *paths):
     return lint(LintRequest(folder, paths, today=TODAY)).findings
 
 
-def fix_steps(folder, *paths, fix="safe", diff=False):
+def apply_fixes(folder, *paths, fix="safe", diff=False):
     return lint_paths(folder, paths, (), format_="text", fix=fix, diff=diff, today=TODAY)
 
 
@@ -79,7 +79,7 @@ def repository(transcript, tmp_path):
 def test_fix_transcript(transcript, repository, accept):
     rule = transcript.name.partition(".")[0]
     then, objects = found(repository), rendered(repository)
-    told = mend(repository, fix=option(transcript))
+    told = apply_fixes(repository, fix=option(transcript))
     now = found(repository)
     new_objects = rendered(repository)
     diff = "".join(unified_diff(objects.splitlines(keepends=True), new_objects.splitlines(keepends=True), n=1))
@@ -90,7 +90,7 @@ def test_fix_transcript(transcript, repository, accept):
     assert "mended in 1 file\n" in told.err
     assert output == transcript.expected
     # Once is enough.
-    assert "0 faults were mended in 0 files\n" in mend(repository, fix=option(transcript)).err
+    assert "0 faults were mended in 0 files\n" in apply_fixes(repository, fix=option(transcript)).err
     assert files_below(repository) == fixed_files(transcript)
     # The rule finds nothing any more, and no rule finds more than before.
     assert rule in {finding.rule for finding in then if finding.fixable}
@@ -100,7 +100,7 @@ def test_fix_transcript(transcript, repository, accept):
 
 @every_transcript
 def test_fix_diff_writes_nothing_and_can_be_applied(transcript, repository, tmp_path):
-    shown = mend(repository, fix=option(transcript), diff=True)
+    shown = apply_fixes(repository, fix=option(transcript), diff=True)
     patch = tmp_path / "a.patch"
     patch.write_bytes(shown.out.encode())
 
@@ -116,7 +116,7 @@ def test_fix_diff_writes_nothing_and_can_be_applied(transcript, repository, tmp_
     ids=lambda transcript: transcript.name,
 )
 def test_fix_leaves_unsafe_changes_out(transcript, repository):
-    mend(repository)
+    apply_fixes(repository)
 
     assert files_below(repository) == transcript.files()
 
@@ -127,10 +127,10 @@ def test_fix_leaves_unsafe_changes_out(transcript, repository):
 def test_unsafe_fix_of_an_example_adds_no_errors(rule, case, tmp_path):
     case.write(tmp_path)
     then = found(tmp_path)
-    mend(tmp_path, fix="unsafe")
+    apply_fixes(tmp_path, fix="unsafe")
     first = files_below(tmp_path)
     now = found(tmp_path)
-    fix_steps(tmp_path, fix="unsafe")
+    apply_fixes(tmp_path, fix="unsafe")
 
     assert not errors(now) - errors(then)
     assert [finding for finding in now if finding.fixable] == []
@@ -153,7 +153,7 @@ def test_fixes_page_lists_the_rules_with_transcripts(tmp_path):
 
 def test_rules_with_fixes_are_on_the_fixes_page():
     sources = TESTS.parent.glob("jobgen/check/rules/*/*.py")
-    mending = {path.stem.replace("_", "-") for path in sources if "mend=" in path.read_text()}
+    mending = {path.stem.replace("_", "-") for path in sources if "fix_steps=" in path.read_text()}
 
     assert mending <= set(page())
 
@@ -179,7 +179,7 @@ def loose(tmp_path):
 
 def test_fix_of_one_file_leaves_others_alone(loose):
     (loose / "other.yaml").write_text(JOB.replace("bert", "other"))
-    fix_steps(loose, "bert.yaml")
+    apply_fixes(loose, "bert.yaml")
 
     assert (loose / "bert.yaml").read_text() == MENDED
     assert "always" in (loose / "other.yaml").read_text()
@@ -187,7 +187,7 @@ def test_fix_of_one_file_leaves_others_alone(loose):
 
 def test_fix_writes_through_a_symlink(loose):
     (loose / "link.yaml").symlink_to("bert.yaml")
-    fix_steps(loose, "link.yaml")
+    apply_fixes(loose, "link.yaml")
 
     assert (loose / "link.yaml").is_symlink()
     assert (loose / "bert.yaml").read_text() == MENDED
@@ -195,7 +195,7 @@ def test_fix_writes_through_a_symlink(loose):
 
 def test_read_only_file_is_not_fixed(loose):
     (loose / "bert.yaml").chmod(0o444)
-    told = fix_steps(loose, "bert.yaml")
+    told = apply_fixes(loose, "bert.yaml")
 
     assert "bert.yaml may not be written; left alone\n" in told.err
     assert (loose / "bert.yaml").read_text() == JOB
@@ -203,7 +203,7 @@ def test_read_only_file_is_not_fixed(loose):
 
 def test_fix_keeps_file_permissions(loose):
     (loose / "bert.yaml").chmod(0o640)
-    fix_steps(loose, "bert.yaml")
+    apply_fixes(loose, "bert.yaml")
 
     assert (loose / "bert.yaml").stat().st_mode & 0o777 == 0o640
 
@@ -224,7 +224,7 @@ def test_anchored_value_is_not_fixed(loose):
         "    Master:\n    Worker:", "    Master:", 1
     )
     (loose / "bert.yaml").write_text(text)
-    fix_steps(loose, "bert.yaml")
+    apply_fixes(loose, "bert.yaml")
 
     assert [finding.rule for finding in found(loose, "bert.yaml")].count("unsupported-value") == 2
     assert (loose / "bert.yaml").read_text() == text
@@ -243,7 +243,7 @@ def test_value_of_a_json_patch_is_not_removed(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/bert.yaml").write_text(MENDED)
     old = files_below(tmp_path)
-    mend(tmp_path, fix="unsafe")
+    apply_fixes(tmp_path, fix="unsafe")
 
     assert {finding.env for finding in found(tmp_path) if finding.rule == "ttl-reruns-job"} == {"a", "b"}
     assert files_below(tmp_path) == old
@@ -255,7 +255,7 @@ def test_derived_value_is_not_fixed(tmp_path):
     text = f"{job}  image: a:1\n  resources: {{requests: {{gpu: 1}}}}\n"
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text(text)
-    fix_steps(tmp_path, fix="unsafe")
+    apply_fixes(tmp_path, fix="unsafe")
 
     assert "missing-resource-limit" in {finding.rule for finding in found(tmp_path)}
     assert (tmp_path / "jobs/a.yaml").read_text() == text
@@ -266,7 +266,7 @@ def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
     text = JOB.replace("replicas: 1", 'replicas: "1"').replace("always", "Always").replace("bert", "7bert.a")
     text = text.replace("name: pytorch", "name: other").replace("Master", "Chief")
     (loose / "much.yaml").write_text(text)
-    told = fix_steps(loose)
+    told = apply_fixes(loose)
 
     assert "much.yaml was not mended in full: it would show more errors than before\n" in told.err
     assert (loose / "much.yaml").read_text() == text
@@ -277,7 +277,7 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     text = JOB.replace("kubeflow.org/v1", "kubeflow.org/v1beta2").replace("always", "Always").replace("Master", "Chief")
     text = text.replace("bert", "7.bert")
     (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
-    told = fix_steps(loose, fix="unsafe")
+    told = apply_fixes(loose, fix="unsafe")
 
     assert "old.yaml was not mended in full: it would show more errors than before\n" in told.err
     assert (loose / "old.yaml").read_text() == text.replace("name: pytorch", "name: a")
@@ -286,5 +286,5 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
 def test_standard_input_and_files_outside_are_not_fixed(loose):
     (loose / "here").mkdir()
 
-    assert fix_steps(loose / "here", "../bert.yaml").code == 2
+    assert apply_fixes(loose / "here", "../bert.yaml").code == 2
     assert fixed(LintRequest(loose, stdin=JOB.encode()), unsafe=False).code == 2
