@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from transcripts import Sections, changed_files, files_below, output_sections, read_transcript
+
 
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
@@ -20,3 +22,18 @@ def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedP
         timeout=30,
         check=False,
     )
+
+
+def run_transcript(path: Path, root: Path, *, accept: bool) -> tuple[list[Sections], list[Sections]]:
+    """Run the commands of a transcript below `root`; return their output and what was expected."""
+    transcript = read_transcript(path)
+    directory = transcript.write_repository(root)
+    outputs = []
+    for step in transcript.steps:
+        before = files_below(root)
+        done = jobgen(directory, *step.arguments)
+        output = output_sections(done.returncode, done.stdout, done.stderr)
+        outputs.append(output | changed_files(before, files_below(root)))
+    if accept:
+        transcript = transcript.accept(outputs)
+    return outputs, [step.expected for step in transcript.steps]

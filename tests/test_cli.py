@@ -14,15 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command import jobgen
-from transcripts import (
-    REPOSITORIES,
-    changed_files,
-    files_below,
-    find_transcripts,
-    output_sections,
-    read_transcript,
-)
+from command import jobgen, run_transcript
+from transcripts import REPOSITORIES, find_transcripts
 
 TRANSCRIPTS = find_transcripts("cli")
 ONE_JOB = REPOSITORIES / "one-job"
@@ -31,18 +24,9 @@ TREE = "rendered"
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_cli_transcript(path: Path, tmp_path: Path, accept: bool) -> None:
-    transcript = read_transcript(path)
-    directory = transcript.write_repository(tmp_path / "repo")
-    outputs = []
-    for step in transcript.steps:
-        before = files_below(tmp_path / "repo")
-        done = jobgen(directory, *step.arguments)
-        output = output_sections(done.returncode, done.stdout, done.stderr)
-        outputs.append(output | changed_files(before, files_below(tmp_path / "repo")))
-    if accept:
-        transcript = transcript.accept(outputs)
+    output, expected = run_transcript(path, tmp_path / "repo", accept=accept)
 
-    assert outputs == [step.expected for step in transcript.steps]
+    assert output == expected
 
 
 @pytest.fixture

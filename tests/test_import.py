@@ -1,21 +1,17 @@
-"""`jobgen import`: a spec for every manifest, proven to render to it.
-
-A case is a folder under import/: a `manifest.yaml`, the specs that come of it in `spec.yaml`, and what is told of it in
-`told`.
-"""
+"""`jobgen import`: a spec for every manifest, proven to render to it. Transcripts in import/ show what it prints."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from command import jobgen
+from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_seeds import SEEDS, typed
+from transcripts import find_transcripts
 
 from jobgen.convert.importing import Imported, imported
 from jobgen.convert.importing.patching import patch_between
@@ -29,7 +25,7 @@ from jobgen.yamlio.read import read
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-CASES = sorted(path for path in (HERE / "import").iterdir() if path.is_dir())
+TRANSCRIPTS = find_transcripts("import")
 SHELF = config.load(ROOT)
 
 
@@ -37,16 +33,11 @@ def kind_of(manifest):
     return next(kind for kind in SHELF.kinds if kind.describes(manifest["apiVersion"], manifest["kind"]))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_manifest_becomes_the_spec_that_its_case_shows(case, accept, tmp_path):
-    shutil.copy(case / "manifest.yaml", tmp_path)
-    done = jobgen(tmp_path, "import", "manifest.yaml")
-    came = {"spec.yaml": done.stdout, "told": done.stderr + f"exit {done.returncode}\n".encode()}
-    if accept:
-        for name, content in came.items():
-            (case / name).write_bytes(content)
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_import_transcript(path, accept, tmp_path):
+    output, expected = run_transcript(path, tmp_path, accept=accept)
 
-    assert {name: (case / name).read_bytes() for name in came} == came
+    assert output == expected
 
 
 @pytest.mark.parametrize("name", SEEDS)

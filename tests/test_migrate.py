@@ -1,22 +1,21 @@
-"""`jobgen migrate`: the same job for another kind, and an account in which nothing is missing.
+"""`jobgen migrate`: the same job for another kind, and a complete report of what changed.
 
-A case is a folder under migrate/: a `job.yaml`, where it shall go in `to`, what comes of it in `made.yaml`, and the
-account in `told`.
+Transcripts in migrate/ show what it prints.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from itertools import count
 from pathlib import Path
 
 import pytest
 import yaml
-from command import jobgen
+from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_seeds import SEEDS
+from transcripts import find_transcripts
 
 from jobgen.convert.importing.proving import bench_for, rendered
 from jobgen.convert.migrate import migrated, served
@@ -24,21 +23,16 @@ from jobgen.convert.migrate.draft import leaves
 from jobgen.pipeline import config
 
 HERE = Path(__file__).parent
-CASES = sorted(path for path in (HERE / "migrate").iterdir() if path.is_dir())
+TRANSCRIPTS = find_transcripts("migrate")
 SHELF = config.load(HERE.parent)
 JOBS = [kind for kind in SHELF.kinds if kind.frameworks]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_job_goes_where_its_case_sends_it(case, accept, tmp_path):
-    shutil.copy(case / "job.yaml", tmp_path)
-    done = jobgen(tmp_path, "migrate", "job.yaml", "--to", (case / "to").read_text().strip())
-    came = {"made.yaml": done.stdout, "told": done.stderr + f"exit {done.returncode}\n".encode()}
-    if accept:
-        for name, content in came.items():
-            (case / name).write_bytes(content)
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_migrate_transcript(path, accept, tmp_path):
+    output, expected = run_transcript(path, tmp_path, accept=accept)
 
-    assert {name: (case / name).read_bytes() for name in came} == came
+    assert output == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""One report in every format: what is said of the same findings is in tests/report/, written by `pytest --accept`."""
+"""One report in every format: transcripts in report/ show what each format makes of the same findings."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from transcripts import find_transcripts, read_transcript
 
 from jobgen.model.data import Finding, Fix, Identity, Location, Related, Severity
 from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
@@ -24,7 +25,6 @@ from jobgen.report.fingerprints import fingerprints
 from jobgen.report.formats import FORMATS, chosen, render
 from jobgen.report.snippet import snippet
 
-GOLDEN = Path(__file__).parent / "report"
 SCHEMA = stdjson.loads((Path(__file__).parent.parent / "docs/report_v1.json").read_text())
 ERROR, WARNING, INFO = Severity
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -144,33 +144,40 @@ REPORTS = {
     "shown": REPORT._replace(show_suppressed=True),
     "clean": Report([], [], 1, 1, [""], {"never-seen": RULES["never-seen"]}),
 }
-SUFFIX = {"json": "json", "sarif": "sarif", "junit": "xml", "gitlab": "json", "tap": "tap"}
 OUTPUTS = {
-    **{f"{name}.{SUFFIX.get(name, 'txt')}": lambda report, name=name: render(name, report) for name in FORMATS},
-    "text-160.txt": lambda report: full.render(report, width=160),
-    "text-colour.txt": lambda report: full.render(report, colour=True),
-    "text-160-colour.txt": lambda report: full.render(report, width=160, colour=True),
-    "summary.md": github.summary,
-    "statistics.txt": totals.statistics,
-    "closing.txt": lambda report: totals.closing(report) + "\n",
+    **{name: lambda report, name=name: render(name, report) for name in FORMATS},
+    "text-160": lambda report: full.render(report, width=160),
+    "text-colour": lambda report: full.render(report, colour=True),
+    "text-160-colour": lambda report: full.render(report, width=160, colour=True),
+    "summary": github.summary,
+    "statistics": totals.statistics,
+    "closing": lambda report: totals.closing(report) + "\n",
 }
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("name", REPORTS)
-def test_a_report_is_told_as_before(name, output, accept, monkeypatch):
+@pytest.mark.parametrize("path", find_transcripts("report"), ids=lambda path: path.stem)
+def test_report_transcript(path, accept, monkeypatch):
     monkeypatch.setattr(sarif, "__version__", "0.0.0")
-    told = OUTPUTS[output](REPORTS[name]).encode()
-    golden = GOLDEN / name / output
+    transcript = read_transcript(path)
+    sections = {name: write(REPORTS[transcript.name]).encode() for name, write in OUTPUTS.items()}
+    output = {name: content for name, content in sections.items() if content}
     if accept:
-        golden.parent.mkdir(parents=True, exist_ok=True)
-        golden.write_bytes(told)
+        transcript = transcript.accept([output])
 
-    assert told == golden.read_bytes()
-    assert (
-        OUTPUTS[output](REPORTS[name]._replace(findings=REPORTS[name].findings[::-1])).encode() == told
-        or output == "json.json"
-    )
+    assert output == transcript.expected
+
+
+@pytest.mark.parametrize("output", [name for name in OUTPUTS if name != "json"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_report_does_not_depend_on_the_order_of_findings(name, output):
+    """JSON keeps the order that it is given."""
+    backwards = REPORTS[name]._replace(findings=REPORTS[name].findings[::-1])
+
+    assert OUTPUTS[output](backwards) == OUTPUTS[output](REPORTS[name])
+
+
+def test_every_report_has_a_transcript():
+    assert {path.stem for path in find_transcripts("report")} == REPORTS.keys()
 
 
 def test_colours_change_no_word():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import kubectl
 import pytest
 import yamltexts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transcripts import find_transcripts, read_transcript
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.limits import MAX_BYTES
@@ -18,8 +18,8 @@ from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
 from jobgen.yamlio.read.fast import read_lines
 
-FOLDER = Path(__file__).parent / "source"
-CASES = [path for path in sorted(FOLDER.iterdir()) if path.suffix in (".yaml", ".json", ".bin")]
+TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("source")]
+FILES = dict(next(iter(transcript.given.items())) for transcript in TRANSCRIPTS)
 
 # Where we say no and Kubernetes would not: it reads something, but not what the file seems to say.
 STRICTER = {"duplicate-key", "unknown-tag", "second-document", "invalid-encoding", "nesting-too-deep"}
@@ -310,22 +310,24 @@ def test_leaves_keys_and_lists_carry_their_places():
     ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_the_findings_of_a_case_stand_beside_it(case):
-    source = read(case.read_bytes(), case.name)
-    found = "".join(
-        f"{finding.location.line}:{finding.location.column} {finding.rule}\n" for finding in source.findings
-    )
+@pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
+def test_source_transcript(transcript, accept):
+    [(name, content)] = transcript.given.items()
+    findings = read(content, name).findings
+    found = "".join(f"{finding.location.line}:{finding.location.column} {finding.rule}\n" for finding in findings)
+    output = {"findings": found.encode()} if found else {}
+    if accept:
+        transcript = transcript.accept([output])
 
-    assert found == case.with_suffix(".findings").read_text("utf-8")
+    assert output == transcript.expected
 
 
-def test_kubectl_reads_and_refuses_the_same_cases():
-    assert_read_as_kubectl_reads([case.read_bytes() for case in CASES])
+def test_kubectl_reads_and_refuses_the_same_files():
+    assert_read_as_kubectl_reads(list(FILES.values()))
 
 
 def test_documents_around_a_broken_one_are_read():
-    content = (FOLDER / "broken-document-between-good-ones.yaml").read_bytes()
+    content = FILES["broken-document-between-good-ones.yaml"]
 
     assert [document.data["x"] for document in read(content, "case.yaml").documents] == [1, 3]
 
@@ -399,9 +401,9 @@ def test_a_message_quotes_what_is_wrong_and_is_one_plain_sentence(text):
         assert_plain_sentence(finding.message)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_the_messages_of_a_case_are_plain_sentences(case):
-    for finding in read(case.read_bytes(), case.name).findings:
+@pytest.mark.parametrize("name", FILES)
+def test_the_messages_of_a_case_are_plain_sentences(name):
+    for finding in read(FILES[name], name).findings:
         assert_plain_sentence(finding.message)
 
 

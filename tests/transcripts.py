@@ -138,7 +138,7 @@ def read_transcript(path: Path) -> Transcript:
             assert title.removesuffix(_ESCAPED) not in sections, f"{path}: `{name}` is there twice"
             data = content.encode()
             sections[title.removesuffix(_ESCAPED)] = _unescape(data) if title.endswith(_ESCAPED) else data
-    return Transcript(path, "".join(head), keys, given, tuple(steps))
+    return Transcript(path, "".join(head), keys, given, tuple(steps) or (Step("", {}),))
 
 
 def _sections(text: str, path: Path) -> Iterator[tuple[str, str, str]]:

@@ -165,7 +165,7 @@ def folded_scalar(draw, indent, depth, anchors):
 
 NODES = [inner_mapping, inner_sequence, inline, inline, inline, flow, block_scalar, folded_scalar, alias]
 
-FRAGMENTS = (Path(__file__).parent / "source" / "fragments.txt").read_text("utf-8").split("\n")
+FRAGMENTS = (Path(__file__).parent / "yaml-fragments.txt").read_text("utf-8").split("\n")
 
 
 @st.composite
