@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.data import Location, TextEdit, TracedKey, TracedScalar, untraced
+from jobgen.model.data import Location, TracedKey, TracedScalar, untraced
+from jobgen.model.finding import TextEdit
 from jobgen.yamlio.edit import RefusedError, edited
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml

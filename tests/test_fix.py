@@ -19,7 +19,7 @@ from jobgen.cli.commands.fix import Mended, fixed, put_in_place
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.lint_run import lint
 from jobgen.cli.commands.scope import LintRequest
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.yamlio.write import to_yaml

@@ -15,7 +15,7 @@ from jobgen.check.checker import Checker
 from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import build
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read

@@ -19,7 +19,8 @@ from jobgen.check.policy import Facts, Policies, PolicyEvaluator, compile_polici
 from jobgen.check.policy.field_mask import joined, seen, sight_of
 from jobgen.check.policy.minimize import culprit, culprits, node_at, without
 from jobgen.cli.commands.policy import list_policies, run_cases
-from jobgen.model.data import Severity, location_of, untraced, value_of
+from jobgen.model.data import location_of, untraced, value_of
+from jobgen.model.finding import Severity
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.repo import layout
 from jobgen.yamlio.read import read

@@ -18,7 +18,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.model.data import Finding, Fix, Identity, Location, Related, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Fix, Identity, Related, Severity
 from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
 from jobgen.report.entries import entries
 from jobgen.report.fingerprints import fingerprints

@@ -15,7 +15,8 @@ from jobgen.check.builtin_rules import ROAD_RULES
 from jobgen.check.policy_docs import all_docs
 from jobgen.check.rule_docs import documented, example
 from jobgen.cli.commands import kubeconform
-from jobgen.model.data import Identity, Location, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Identity, Severity
 from jobgen.pipeline.environment import Rendered
 
 ROOT = Path(__file__).parent.parent / "jobgen"

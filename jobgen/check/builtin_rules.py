@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 
 _ERRORS = {
     "yaml": {

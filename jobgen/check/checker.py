@@ -16,7 +16,8 @@ from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.model.data import Data, FixStep, Problem, Severity, untraced, value_of, with_value
+from jobgen.model.data import Data, untraced, value_of, with_value
+from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind

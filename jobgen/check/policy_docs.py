@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobgen.check.rule_docs import EXPECTATION, RuleDoc, documented
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 from jobgen.yamlio.read import read

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import cache
 from jobgen.check.policy.field_mask import Sight, seen
-from jobgen.model.data import Data, Problem, TracedScalar, value_of
+from jobgen.model.data import Data, TracedScalar, value_of
+from jobgen.model.finding import Problem
 
 if TYPE_CHECKING:
     from jobgen.check.policy import Policies, PolicyEvaluator

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import ROAD_RULES
 from jobgen.check.rules import Rule, all_rules
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.check.resemblance import EVERYBODY
 from jobgen.check.rules import Fact, Rule
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.model.data import Problem
+from jobgen.model.finding import Problem
 
 _ByField = dict[str, list[Rule]]
 _REMEMBERED = 4096

@@ -14,7 +14,8 @@ from jobgen.k8s.compare import Path as FieldPath
 from jobgen.k8s.kueue import QUEUE
 from jobgen.k8s.objects import as_text, get_path
 from jobgen.k8s.operator_outcome import severity
-from jobgen.model.data import Finding, Location, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import dotted, pointer
 from jobgen.render.runs import ON_CHANGE
 from jobgen.repo import layout

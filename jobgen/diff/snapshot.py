@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobgen.check.checker import Checker
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import Rendered

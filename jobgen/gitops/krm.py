@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import API_VERSION, Data, Finding
+from jobgen.model.data import API_VERSION, Data
+from jobgen.model.finding import Finding
 from jobgen.model.path import Step, dotted, parse_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read

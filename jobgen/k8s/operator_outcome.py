@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.spec.kinds import version
 
 

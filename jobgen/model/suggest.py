@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from jobgen.model.data import Data, FixStep, TracedScalar, value_of
+from jobgen.model.data import Data, TracedScalar, value_of
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import canonical_quantity
 

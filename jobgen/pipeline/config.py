@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, Data, Finding, FixStep, Location, Problem, value_of
+from jobgen.model.data import API_VERSION, Data, Location, value_of
+from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.check.rules import Fact, Rule, Violation, all_rules
-from jobgen.model.data import Data, Finding, Problem, Related, location_of
+from jobgen.model.data import Data, location_of
+from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import pointer
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobgen.model.data import Finding, Identity, Location, Problem, Related
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Identity, Problem, Related
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job

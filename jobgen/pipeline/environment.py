@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import cache
 from jobgen.check.porter import Door, Porter
-from jobgen.model.data import Data, Finding, Identity, Location, Problem, value_of
+from jobgen.model.data import Data, Location, value_of
+from jobgen.model.finding import Finding, Identity, Problem
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer

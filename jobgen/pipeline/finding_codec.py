@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Finding, Fix, Identity, Location, Related, Severity, TextEdit
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 
 Plain = tuple[Any, ...]
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.parse import POLICY, is_policy
-from jobgen.model.data import Data, Finding, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.repo import layout

@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.model.data import (
-    Data,
-    Finding,
-    Fix,
-    FixStep,
-    Location,
-    Problem,
-    Related,
-    TextEdit,
-    TracedKey,
-    TracedList,
-    TracedScalar,
-    location_of,
-    untraced,
-    value_of,
-)
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
+from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
 from jobgen.spec.sweeps import MATRIX
 
 

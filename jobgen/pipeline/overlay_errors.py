@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.trace import Tracer

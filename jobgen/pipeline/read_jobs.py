@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jobgen.model.data import Data, Finding, Location, Problem, value_of
+from jobgen.model.data import Data, Location, value_of
+from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index

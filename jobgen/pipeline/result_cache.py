@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.check.rules import Fact
-from jobgen.model.data import Finding, Identity, Location
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline.environment import OverlayUse, Rendered
 from jobgen.pipeline.file_stat import Stamp, file_stat, is_racy
 from jobgen.pipeline.finding_codec import Plain, finding_of, plain_finding

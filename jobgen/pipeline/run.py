@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from jobgen import cache
 from jobgen.check.porter import Door
-from jobgen.model.data import Data, Finding, Identity, Problem, Severity
+from jobgen.model.data import Data
+from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.duplicates import note_duplicate
 from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, PatchName, Rendered, unused

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Location, Problem, location_of
+from jobgen.model.data import Data, Location, location_of
+from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import Step, pointer
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.model.data import (
-    API_VERSION,
-    Data,
-    Identity,
-    Problem,
-    TracedKey,
-    TracedScalar,
-    untraced,
-    value_of,
-    with_layer,
-)
+from jobgen.model.data import API_VERSION, Data, TracedKey, TracedScalar, untraced, value_of, with_layer
+from jobgen.model.finding import Identity, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import suggest_type
 from jobgen.render.expand import Expander, JobDocument

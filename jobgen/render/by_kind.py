@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jobgen.model.data import Data, Problem, value_of, with_value
+from jobgen.model.data import Data, value_of, with_value
+from jobgen.model.finding import Problem
 from jobgen.model.path import dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec

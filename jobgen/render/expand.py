@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, TracedKey, untraced, value_of, with_layer
+from jobgen.model.data import Data, TracedKey, untraced, value_of, with_layer
+from jobgen.model.finding import Problem
 from jobgen.model.path import Step, dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import Framework, Kind

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jobgen.model.data import Data, Problem, TracedList, override, untraced, value_of
+from jobgen.model.data import Data, TracedList, override, untraced, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import BadPathError, Named, Step, parse_pointer
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.model.data import Data, Problem, location_of, to_scalar, value_of, with_value
+from jobgen.model.data import Data, location_of, to_scalar, value_of, with_value
+from jobgen.model.finding import Problem
 from jobgen.model.quantity import canonical_quantity
 from jobgen.model.suggest import suggest_quantity
 

@@ -8,7 +8,8 @@ from datetime import date
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.pod_names import ROOM, longest_suffix
-from jobgen.model.data import Data, Problem, value_of, with_value
+from jobgen.model.data import Data, value_of, with_value
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.render.expand import JobSpec
 from jobgen.render.run_hash import LENGTH, run_hash

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Data, Problem, location_of, untraced, value_of, with_value
+from jobgen.model.data import Data, location_of, untraced, value_of, with_value
+from jobgen.model.finding import Problem
 from jobgen.model.path import Named, Step, dotted
 from jobgen.render.expand import JobSpec
 from jobgen.render.set_path import set_path

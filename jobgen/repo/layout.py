@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.model.data import Finding, Location, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import leads_out
 from jobgen.repo.lock import KUSTOMIZATION, LOCK

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 
 
 class Suppressed(NamedTuple):

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from jobgen.model.data import Finding, Location, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")

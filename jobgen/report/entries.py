@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from jobgen.model.data import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.report import Report, Suppressed
 
 Seen = TypeVar("Seen", str, Identity)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, pairwise
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.report import Report
 from jobgen.report.entries import ReportEntry, entries, suppressed
 from jobgen.report.snippet import snippet

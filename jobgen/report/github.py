@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.report import Report, concise, filenames, text, totals
 from jobgen.report.entries import ReportEntry, entries, suppressed, worst_first
 from jobgen.report.markdown import code, inline

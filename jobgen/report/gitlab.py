@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.report import Report, filenames
 from jobgen.report.entries import RANK, ReportEntry, entries
 from jobgen.report.fingerprints import fingerprints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
 from jobgen.report.strictjson import dumps
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, filenames, totals
 from jobgen.report.entries import ReportEntry, entries, suppressed

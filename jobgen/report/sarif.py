@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobgen import __version__
-from jobgen.model.data import Finding, Identity, Location, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.report import Report, RuleText, filenames, totals
 from jobgen.report.entries import RANK, ReportEntry, entries, suppressed
 from jobgen.report.fingerprints import fingerprints

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Severity, untraced
+from jobgen.model.data import Data, untraced
+from jobgen.model.finding import Finding, Severity
 
 _OFF = "off"
 

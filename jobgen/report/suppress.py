@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Fix, Location, Severity, TextEdit, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read

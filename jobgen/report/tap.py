@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, totals
 from jobgen.report.entries import ReportEntry, entries, suppressed

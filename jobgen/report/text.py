@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 
 
 def render(findings: Iterable[Finding]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.report import Report, text
 from jobgen.report.entries import RANK, entries, suppressed
 

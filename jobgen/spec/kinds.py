@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Problem, untraced, value_of, with_layer
+from jobgen.model.data import Data, untraced, value_of, with_layer
+from jobgen.model.finding import Problem
 from jobgen.model.path import BadPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements

@@ -7,7 +7,8 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import closest, did_you_mean
 

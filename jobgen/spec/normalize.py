@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, TracedKey, TracedList, to_key, to_scalar, with_value
+from jobgen.model.data import Data, TracedKey, TracedList, to_key, to_scalar, with_value
+from jobgen.model.finding import Problem
 
 JOB_FIELDS = frozenset(
     """framework replicas runPolicy queue priority suspend description tensorboard run

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, untraced, value_of, with_layer
+from jobgen.model.data import Data, untraced, value_of, with_layer
+from jobgen.model.finding import Problem
 from jobgen.model.path import BadPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem, TracedList, TracedScalar, location_of, value_of, with_value
+from jobgen.model.data import Data, TracedList, TracedScalar, location_of, value_of, with_value
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import closest, did_you_mean
 from jobgen.spec.matrix import Member, combinations, same_text, text_of

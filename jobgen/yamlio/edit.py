@@ -11,7 +11,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from jobgen.model.data import Data, Location, TextEdit, TracedKey, TracedScalar, untraced
+from jobgen.model.data import Data, Location, TracedKey, TracedScalar, untraced
+from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.write import inline
 from jobgen.yamlio.written import Place, RefusedError, documents, place_of, scalars

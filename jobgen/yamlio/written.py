@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Location, TextEdit, TracedKey, TracedScalar, value_of
+from jobgen.model.data import Data, Location, TracedKey, TracedScalar, value_of
+from jobgen.model.finding import TextEdit
 from jobgen.yamlio.read import read
 
 Holders = tuple[tuple[Data, "str | int"], ...]

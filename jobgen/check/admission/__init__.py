@@ -34,7 +34,8 @@ from jobgen.check.admission.security import host_users, pod_security, share_proc
 from jobgen.check.admission.tolerations import tolerations
 from jobgen.check.admission.volumes import named_volumes, volumes
 from jobgen.check.admission.windows import system
-from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Problem
 
 _DNS_POLICY = word("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN)

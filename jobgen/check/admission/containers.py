@@ -23,7 +23,8 @@ from jobgen.check.admission.ports import host_ports, ports, same_on_host
 from jobgen.check.admission.probes import NO_PROBES, PROBES
 from jobgen.check.admission.resources import resources
 from jobgen.check.admission.security import container_security
-from jobgen.model.data import Data, FixStep, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import FixStep
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _POLICY = "invalid-container-policy"

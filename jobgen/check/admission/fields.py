@@ -6,7 +6,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from marshal import dumps
 from typing import NamedTuple, TypeAlias
 
-from jobgen.model.data import Data, Problem, TracedScalar, value_of
+from jobgen.model.data import Data, TracedScalar, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 

@@ -16,7 +16,8 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Problem
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 

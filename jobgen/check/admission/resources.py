@@ -8,7 +8,8 @@ from functools import lru_cache
 from jobgen.check.admission.fields import PodCheck, is_set, mappings, missing, string
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_label_key
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, FixStep, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import FixStep
 from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")

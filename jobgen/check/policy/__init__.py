@@ -8,7 +8,8 @@ from jobgen.check.cel import available
 from jobgen.check.policy.evaluator import Facts, Policies, PolicyEvaluator
 from jobgen.check.policy.params import store_params
 from jobgen.check.policy.parse import BINDING, Binding, Policy, is_policy, parse_binding, parse_policy
-from jobgen.model.data import Data, Problem, Severity, TracedList, untraced, value_of
+from jobgen.model.data import Data, TracedList, untraced, value_of
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import did_you_mean
 
 __all__ = ["Facts", "Policies", "PolicyEvaluator", "compile_policies"]

@@ -15,7 +15,8 @@ from jobgen.check.policy.match import MatchResources, Request, plural
 from jobgen.check.policy.params import Missing, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.policy.place import places
-from jobgen.model.data import Data, Problem, Severity, TracedScalar, untraced, value_of
+from jobgen.model.data import Data, TracedScalar, untraced, value_of
+from jobgen.model.finding import Problem, Severity
 
 _WITHOUT_NAMESPACE = frozenset(
     """ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime Namespace PersistentVolume PriorityClass

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from jobgen.check.schema.own_formats import compile_schema
-from jobgen.model.data import Data, Problem
+from jobgen.model.data import Data
+from jobgen.model.finding import Problem
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _WORDS: dict[str, Any] = {"type": "array", "items": _TEXT}

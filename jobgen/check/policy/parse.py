@@ -10,7 +10,8 @@ from jobgen.check.policy.code import IDENTIFIER, RESERVED, PolicyExpression, nam
 from jobgen.check.policy.field_mask import LOOKS_AT, Sight, sight_of
 from jobgen.check.policy.format import format_faults
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
-from jobgen.model.data import Data, Problem, Severity, untraced, value_of
+from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.finding import Problem, Severity
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"

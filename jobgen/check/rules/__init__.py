@@ -12,7 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from jobgen.model.data import Data, FixStep, Severity
+from jobgen.model.data import Data
+from jobgen.model.finding import FixStep, Severity
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet"]
 """A container (also of those that prepare), a role's pod, a role, a job of a known kind, any object, an overlay's

@@ -12,7 +12,8 @@ from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_values import Shape, escaped, shape
 from jobgen.check.schema.own_formats import to_blame
 from jobgen.model.budget import Budget
-from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 
 Check = Callable[[Data, str, Data, list[Problem]], None]

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobgen.check.schema.own_formats import shown, to_blame
-from jobgen.model.data import Data, Problem, untraced
+from jobgen.model.data import Data, untraced
+from jobgen.model.finding import Problem
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_quantity, suggest_value
 
 Check = Callable[[Data, str, Data, list[Problem]], None]

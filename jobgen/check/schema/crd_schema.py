@@ -15,7 +15,8 @@ from jobgen.check.schema.field_locations import homes, homeward
 from jobgen.check.schema.list_keys import repeated
 from jobgen.check.schema.own_formats import TYPES, WORDS, shown, to_blame
 from jobgen.model.budget import Budget
-from jobgen.model.data import Data, Problem, TracedKey, TracedScalar, is_null, type_of, value_of
+from jobgen.model.data import Data, TracedKey, TracedScalar, is_null, type_of, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FAULTS
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
 

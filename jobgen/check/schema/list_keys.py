@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.model.data import Data, Problem, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Problem
 
 _KEY_DEFAULTS = {"protocol": "TCP"}
 

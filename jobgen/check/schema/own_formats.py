@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobgen.model.data import Data, Problem, TracedScalar
+from jobgen.model.data import Data, TracedScalar
+from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FAULTS
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_type, suggest_value
 

@@ -9,7 +9,8 @@ from typing import TypeVar
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.model.budget import BROKEN, Budget, SpentError
-from jobgen.model.data import Data, Problem
+from jobgen.model.data import Data
+from jobgen.model.finding import Problem
 
 _STEPS = 300_000
 """What an object may cost: many times what the largest needs."""

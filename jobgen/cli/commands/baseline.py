@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.scope import LintRequest, LintResult
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.repo import layout
 from jobgen.repo.atomic import replace_file
 from jobgen.report import Suppressed, baseline

@@ -14,7 +14,7 @@ from jobgen.check.rule_docs import documented
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.render import Text, matcher, stream, texts_of
 from jobgen.gitops.cmp import ParametersError, PluginParameters, announced, api_lacks, asked_in, bound
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

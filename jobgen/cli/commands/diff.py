@@ -12,7 +12,7 @@ from jobgen.diff.changes import ChangeSet, difference
 from jobgen.diff.formats import json, markdown
 from jobgen.diff.formats import text as terminal
 from jobgen.diff.snapshot import Snapshot, is_repository, repository_side, tree_side
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
 from jobgen.report import text

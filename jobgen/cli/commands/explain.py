@@ -10,7 +10,8 @@ from typing import Any
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.explain_rule import explain_rule, rule_names, unknown
-from jobgen.model.data import Data, Finding
+from jobgen.model.data import Data
+from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import BadPathError, Step, dotted, parse
 from jobgen.model.suggest import did_you_mean

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.lint_run import lint
 from jobgen.cli.commands.scope import LintRequest, LintResult
-from jobgen.model.data import Severity, TextEdit
+from jobgen.model.finding import Severity, TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.atomic import replace_file
 from jobgen.yamlio.edit import RefusedError, edited

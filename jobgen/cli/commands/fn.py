@@ -21,7 +21,8 @@ from jobgen.gitops.krm import (
     task_of,
     without_orchestration,
 )
-from jobgen.model.data import Data, Finding, Identity, Location, Severity
+from jobgen.model.data import Data, Location
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -11,7 +11,8 @@ from jobgen.gitops.argocd import GENERATE_PATHS, SETTINGS, application_set, conf
 from jobgen.gitops.flux import kustomization
 from jobgen.gitops.known import known
 from jobgen.gitops.place import Place
-from jobgen.model.data import Data, Severity, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -11,7 +11,8 @@ from jobgen.cli.commands.write_files import place
 from jobgen.convert.importing import Imported, relaid
 from jobgen.convert.importing.collecting import Refused, Taken, collected
 from jobgen.convert.importing.factoring import factored, overlay_text, platform_overlay
-from jobgen.model.data import Data, Problem
+from jobgen.model.data import Data
+from jobgen.model.finding import Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import jobs_in

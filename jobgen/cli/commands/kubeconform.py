@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.model.data import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.environment import Rendered
 from jobgen.repo import layout
 

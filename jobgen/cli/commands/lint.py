@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.cli.commands import ExitCode, Result, error_result, lint_cache, pluralize
 from jobgen.cli.commands.scope import LintRequest, LintResult
-from jobgen.model.data import Finding, Severity
+from jobgen.model.finding import Finding, Severity
 from jobgen.repo import layout
 from jobgen.report import Report, RuleText, Suppressed, formats, totals
 

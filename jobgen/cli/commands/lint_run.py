@@ -9,7 +9,8 @@ from jobgen.check.rule_docs import names
 from jobgen.cli.commands import ExitCode, Result, error_result, kubeconform
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.scope import LintRequest, LintResult, Scope, asked_about, resolve_files
-from jobgen.model.data import Data, Finding
+from jobgen.model.data import Data
+from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import note_comments

@@ -14,7 +14,8 @@ from jobgen.convert.importing import Imported, imported
 from jobgen.convert.importing.inverting import spec_name
 from jobgen.convert.migrate import Migrated, migrated, served
 from jobgen.convert.migrate.rewriting import line_of, rewritten
-from jobgen.model.data import Data, Finding
+from jobgen.model.data import Data
+from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Facts, Policies, PolicyEvaluator
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.model.data import Data, Finding, Severity, untraced, value_of
+from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -13,7 +13,8 @@ from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.tree import Tree, check_tree, write_tree
 from jobgen.cli.commands.tree_metadata import Place, companions, origins, place_of
-from jobgen.model.data import Finding, Identity, Location, Related, Severity
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Identity, Related, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig

@@ -11,7 +11,8 @@ from typing import Any
 from jobgen.check.schema.build import from_crd, schemas_of
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.write_files import put
-from jobgen.model.data import Finding, untraced, value_of
+from jobgen.model.data import untraced, value_of
+from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.repo import layout
 
 if TYPE_CHECKING:
-    from jobgen.model.data import Finding
+    from jobgen.model.finding import Finding
     from jobgen.report.suppress import Silenced, Suppression
 
 STDIN = "<stdin>"

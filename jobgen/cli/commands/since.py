@@ -10,7 +10,7 @@ from pathlib import Path
 from jobgen.cli.commands import Result
 from jobgen.cli.commands.lint_run import lint
 from jobgen.cli.commands.scope import LintRequest, LintResult, asked_about
-from jobgen.model.data import Finding
+from jobgen.model.finding import Finding
 from jobgen.repo import git
 from jobgen.report.suppress import silence
 

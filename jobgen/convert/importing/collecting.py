@@ -9,7 +9,8 @@ from jobgen.convert.importing import Imported, commented, imported, kept
 from jobgen.convert.importing.exported import template_text
 from jobgen.convert.importing.patching import doubles
 from jobgen.convert.importing.remarks import remarks_in
-from jobgen.model.data import Data, Finding, Location, TracedList, location_of, value_of
+from jobgen.model.data import Data, Location, TracedList, location_of, value_of
+from jobgen.model.finding import Finding
 from jobgen.model.path import dotted
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec, items_of, manifest_errors

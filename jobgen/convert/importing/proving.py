@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Problem
+from jobgen.model.data import Data
+from jobgen.model.finding import Problem
 from jobgen.pipeline import config
 from jobgen.render.build import build_object
 from jobgen.render.expand import Expander, JobDocument

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from jobgen.convert.importing import relaid
 from jobgen.convert.migrate.draft import Path
-from jobgen.model.data import Data, TextEdit, TracedKey, TracedScalar, location_of, untraced
+from jobgen.model.data import Data, TracedKey, TracedScalar, location_of, untraced
+from jobgen.model.finding import TextEdit
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
 from jobgen.yamlio.edit import RefusedError, edited

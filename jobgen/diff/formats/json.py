@@ -10,7 +10,7 @@ from jobgen.diff.changes import ChangeSet, Total
 from jobgen.diff.impact import Impact
 from jobgen.k8s.compare import Path
 from jobgen.k8s.resources import Footprint, cpus, memory
-from jobgen.model.data import Identity
+from jobgen.model.finding import Identity
 from jobgen.model.path import dotted, pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map

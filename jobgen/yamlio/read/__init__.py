@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.model.data import Data, Finding, Location, Severity, value_of
+from jobgen.model.data import Data, Location, value_of
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
 from jobgen.yamlio.read.alike import read_alike

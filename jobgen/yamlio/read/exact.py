@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Data, Finding, Location, Related, Severity, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.nodes import Open, Scalar, Unfit, first_unfit, wants_key

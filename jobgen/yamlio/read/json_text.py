@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Finding, Location, Related, Severity, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.yamlio.read.scalars import shown, through_json

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Finding, Location, TracedScalar
+from jobgen.model.data import Data, Location, TracedScalar
+from jobgen.model.finding import Finding
 
 
 class Open:

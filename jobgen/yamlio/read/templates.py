@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Finding, Location
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import shown
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, words
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 from jobgen.model.suggest import closest, is_same_word
 
 _KNOWN = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Role
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 _INSTANCE = "app.kubernetes.io/instance"
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import kueue_queue, suspend_of
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
 from jobgen.k8s.objects import Manifest, as_text, get_path
-from jobgen.model.data import Data, FixStep, value_of
+from jobgen.model.data import Data, value_of
+from jobgen.model.finding import FixStep
 
 _FIELD = "ttlSecondsAfterFinished"
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}

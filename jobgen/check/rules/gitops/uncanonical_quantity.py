@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Container
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 from jobgen.model.quantity import canonical_quantity
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, as_list, as_text
-from jobgen.model.data import Data, FixStep
+from jobgen.model.data import Data
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
 _VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_mapping
 from jobgen.k8s.operator_outcome import has_come
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 from jobgen.model.suggest import suggest_entry
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 
 
 @rule("pod", ERROR, beyond=True, fields=("containers",))

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_mapping
 from jobgen.k8s.operator_outcome import refusal
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Pod, as_text
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 
 @rule("pod", WARNING, beyond=True, fields=("restartPolicy",))

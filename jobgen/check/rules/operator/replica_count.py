@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_integer
 from jobgen.k8s.operator_outcome import has_come, refusal, severity
-from jobgen.model.data import Severity
+from jobgen.model.finding import Severity
 from jobgen.spec import kinds
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import Severity, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
 
 

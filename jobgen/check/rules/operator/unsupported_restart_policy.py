@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_text
 from jobgen.k8s.operator_outcome import refusal, severity
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 _KNOWN = ("Always", "OnFailure", "Never", "ExitCode")
 

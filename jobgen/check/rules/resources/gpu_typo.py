@@ -6,7 +6,8 @@ from functools import cache
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import WELL_KNOWN, is_device, is_share
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Data, FixStep
+from jobgen.model.data import Data
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import is_same_word
 

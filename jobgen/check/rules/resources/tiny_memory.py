@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
 from jobgen.model.amounts import amount
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 
 _MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 _ELASTIC = DOMAIN + "elastic-job"
 

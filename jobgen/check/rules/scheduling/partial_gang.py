@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))

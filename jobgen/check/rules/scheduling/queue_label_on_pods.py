@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE, kueue_queue
 from jobgen.k8s.objects import Role, as_mapping
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 
 
 @rule("role", WARNING)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE, kueue_queue
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import FixStep
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
 # The domain as people remember it, then `queue`, with `local` before or `name` behind it.

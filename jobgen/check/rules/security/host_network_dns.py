@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Pod, as_text
-from jobgen.model.data import FixStep, value_of
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 
 _POLICY = "ClusterFirstWithHostNet"
 _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
