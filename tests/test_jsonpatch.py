@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from jobgen.model.data import untraced
-from jobgen.render.json_patch import apply
+from jobgen.render.json_patch import apply_json_patch
 from jobgen.yamlio.read import read
 
 TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")
@@ -21,7 +21,7 @@ every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["abo
 def test_the_patch_does_what_the_rfc_says(number):
     case, problems = deepcopy(CASES[number]), []
 
-    result = apply(case["document"], case["patch"], problems)
+    result = apply_json_patch(case["document"], case["patch"], problems)
 
     assert [problem.message for problem in problems] == ([case["fails"]] if "fails" in case else [])
     assert result == case.get("then", CASES[number]["document"])
@@ -32,7 +32,7 @@ def test_the_patch_does_what_the_rfc_says(number):
 def test_places_ride_along_and_failures_point_at_the_path_that_failed(number):
     case, problems = MARKED[number], []
 
-    result = apply(case["document"], case["patch"], problems)
+    result = apply_json_patch(case["document"], case["patch"], problems)
 
     assert untraced(result) == CASES[number].get("then", CASES[number]["document"])
     assert all(any(problem.node is operation["path"] for operation in case["patch"]) for problem in problems)
@@ -46,7 +46,7 @@ def test_what_a_patch_sets_knows_its_line_and_what_it_replaced():
     ).documents
     before = document.data["object"]["env"][0]["value"]
 
-    after = apply(document.data["object"], document.data["patch"], [])["env"][0]["value"]
+    after = apply_json_patch(document.data["object"], document.data["patch"], [])["env"][0]["value"]
 
     assert (after.value, str(after.location)) == ("2", "file.yaml:5:10")
     assert after.overridden is before

@@ -24,7 +24,7 @@ from jobgen.pipeline import config
 from jobgen.render.build import build_object
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.render.run_hash import run_hash
-from jobgen.render.runs import JOB, SOURCE
+from jobgen.render.runs import JOB_ANNOTATION, SOURCE_ANNOTATION
 from jobgen.spec.overlay import Cluster, Environment
 from jobgen.yamlio.read import read
 
@@ -106,8 +106,8 @@ def test_neither_are_labels_of_the_object_nor_what_applies_it():
 def test_a_file_that_is_moved_is_no_other_run():
     (before, _), (after, _) = made(job()), made(job(), file="jobs/nlp/bert.yaml")
 
-    assert before["metadata"]["annotations"].pop(SOURCE) == "jobs/bert.yaml"
-    assert after["metadata"]["annotations"].pop(SOURCE) == "jobs/nlp/bert.yaml"
+    assert before["metadata"]["annotations"].pop(SOURCE_ANNOTATION) == "jobs/bert.yaml"
+    assert after["metadata"]["annotations"].pop(SOURCE_ANNOTATION) == "jobs/nlp/bert.yaml"
     assert before == after
 
 
@@ -129,7 +129,9 @@ def test_the_walk_with_places_gives_the_same_name():
     thing, _ = made(traced)
 
     assert untraced(thing["metadata"]["name"]) == name_of(job())
-    assert thing["metadata"]["name"].location.line == thing["metadata"]["annotations"][JOB].location.line == 3
+    assert (
+        thing["metadata"]["name"].location.line == thing["metadata"]["annotations"][JOB_ANNOTATION].location.line == 3
+    )
 
 
 RUNNING = [
@@ -240,7 +242,7 @@ def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
     assert thing["metadata"] == {"name": "bert"}
     assert made(data, gitops="kubectl")[0]["metadata"] == {
         "name": "bert",
-        "annotations": {JOB: "bert", SOURCE: "jobs/bert.yaml"},
+        "annotations": {JOB_ANNOTATION: "bert", SOURCE_ANNOTATION: "jobs/bert.yaml"},
     }
 
 
@@ -254,11 +256,11 @@ def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
 )
 def test_the_path_of_the_file_is_text_from_the_root_and_our_word_is_the_last(file, path):
     data = job()
-    data["metadata"]["annotations"] = {JOB: "theirs"} | ({SOURCE: "theirs"} if path else {})
+    data["metadata"]["annotations"] = {JOB_ANNOTATION: "theirs"} | ({SOURCE_ANNOTATION: "theirs"} if path else {})
     thing, _ = made(data, file=file)
 
-    assert thing["metadata"]["annotations"].get(SOURCE) == path
-    assert thing["metadata"]["annotations"][JOB] == "bert"
+    assert thing["metadata"]["annotations"].get(SOURCE_ANNOTATION) == path
+    assert thing["metadata"]["annotations"][JOB_ANNOTATION] == "bert"
 
 
 # Days.

@@ -17,7 +17,7 @@ from jobgen.k8s.operator_outcome import severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import dotted, pointer
-from jobgen.render.runs import ON_CHANGE
+from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo import layout
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
@@ -83,7 +83,7 @@ def _findings(one: Impact, told: ChangeSet) -> Iterator[Finding]:
 def _is_forbidden(one: Impact) -> bool:
     """Whether a job that must run on as it is would not: what can be changed in place may be."""
     assert one.old is not None
-    word = as_text(get_path(one.old.object, "metadata", "annotations", ON_CHANGE))
+    word = as_text(get_path(one.old.object, "metadata", "annotations", ON_CHANGE_ANNOTATION))
     return word == "forbid" and (one.stops or one.verdict.effect is not Effect.IN_PLACE)
 
 

@@ -16,7 +16,7 @@ from jobgen.k8s.resources import Footprint, footprint
 from jobgen.model.data import Data
 from jobgen.model.path import Named, pointer
 from jobgen.pipeline.environment import Rendered
-from jobgen.render.runs import SOURCE
+from jobgen.render.runs import SOURCE_ANNOTATION
 
 Happening = Literal["added", "removed", "changed", "unchanged"]
 
@@ -105,9 +105,9 @@ def _wherever(made: Data) -> Data:
     """The object without the path of its file: a job that is moved is the job that it was."""
     metadata = get_path(made, "metadata")
     notes = get_path(metadata, "annotations")
-    if not isinstance(notes, dict) or SOURCE not in notes:
+    if not isinstance(notes, dict) or SOURCE_ANNOTATION not in notes:
         return made
-    kept = {key: value for key, value in notes.items() if key != SOURCE}
+    kept = {key: value for key, value in notes.items() if key != SOURCE_ANNOTATION}
     rest = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**made, "metadata": {**rest, "annotations": kept} if kept else rest}
 

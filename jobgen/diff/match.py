@@ -9,7 +9,7 @@ from jobgen.k8s.argocd_annotations import is_training
 from jobgen.k8s.objects import as_text, get_path
 from jobgen.pipeline.environment import Rendered
 from jobgen.render.build import is_spec
-from jobgen.render.runs import JOB
+from jobgen.render.runs import JOB_ANNOTATION
 
 Pair = tuple[Rendered | None, Rendered | None]
 _Key = Callable[[Snapshot, Rendered], Hashable]
@@ -55,7 +55,7 @@ def _identity(side: Snapshot, made: Rendered) -> Hashable:
 
 
 def _stable(side: Snapshot, made: Rendered) -> Hashable:
-    named = as_text(get_path(made.object, "metadata", "annotations", JOB))
+    named = as_text(get_path(made.object, "metadata", "annotations", JOB_ANNOTATION))
     return (made.env, made.identity.namespace, named) if named else None
 
 

@@ -9,7 +9,7 @@ from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index
-from jobgen.render.build import is_spec, items_of, manifest_errors
+from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.report.suppress import MARKER, Suppression, suppressions_in
@@ -90,7 +90,7 @@ def _placed(
 def _manifests(
     data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
-    for item, manifest in enumerate(items_of(data)):
+    for item, manifest in enumerate(split_list(data)):
         job = Job(JobDocument(manifest, file.path), file, position, item, location)
         if manifest_errors(manifest):
             findings += [locate(problem, file.path, job.start()) for problem in manifest_errors(job.marked().data)]

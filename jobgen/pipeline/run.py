@@ -273,7 +273,7 @@ def _dead_deletions(used: Sequence[OverlayUse], entries: Sequence[layout.FileEnt
     heard = {where[1:] for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in heard}
     jobs = jobs_in([entry for entry in entries if entry.path in files], [])
-    return tracer.dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
+    return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
 
 
 def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchName], tracer: Tracer) -> list[Finding]:

@@ -12,8 +12,8 @@ from jobgen.model.path import Step, pointer
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
-from jobgen.render.build import build_object, identity_of, is_spec, items_of, job_attributes
-from jobgen.render.expand import Expander, JobDocument, dead_deletions
+from jobgen.render.build import build_object, identity_of, is_spec, job_attributes, split_list
+from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.sweeps import member
@@ -39,7 +39,7 @@ class Job(NamedTuple):
         if self.item < 0:
             return self.location
         data = _marked(self.file)[self.position].data
-        return self.location if items_of(data)[self.item] is data else data["items"].places[self.item]
+        return self.location if split_list(data)[self.item] is data else data["items"].places[self.item]
 
     def framework(self) -> Location | None:
         """Where a spec says its framework, which is what chooses the kind."""
@@ -60,7 +60,7 @@ def select_item(data: Data, item: int) -> Data:
     """The job of that number in a document."""
     if item == WHOLE:
         return data
-    return items_of(data)[item] if item > WHOLE else member(data, WHOLE - 1 - item)
+    return split_list(data)[item] if item > WHOLE else member(data, WHOLE - 1 - item)
 
 
 @lru_cache(maxsize=1)
@@ -166,9 +166,9 @@ class Tracer:
             for finding, problem in zip(found, problems, strict=True)
         ]
 
-    def dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
+    def find_dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
         """Markers that found nothing to delete in any of these jobs, whatever the environment."""
         environments = list(self.project.overlays) or [""]
         walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
         deletions = [deletion for walk in walks for deletion in walk.deletions]
-        return [locate(problem, "overlays") for problem in dead_deletions(deletions)]
+        return [locate(problem, "overlays") for problem in find_dead_deletions(deletions)]

@@ -33,12 +33,12 @@ def build_object(
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
     if spec is not None:
         # Whoever has raw manifests alone renders nothing.
-        from jobgen.render.by_kind import render
-        from jobgen.render.runs import is_at_rest, named, needs_name
+        from jobgen.render.by_kind import render_spec
+        from jobgen.render.runs import is_inactive, name_run, needs_name
 
-        if "run" in spec.fields and is_at_rest(spec, expander.day, problems):
+        if "run" in spec.fields and is_inactive(spec, expander.day, problems):
             return None
-        made = render(spec, problems, deletions)
+        made = render_spec(spec, problems, deletions)
     elif is_spec(job.data):
         return None
     else:
@@ -49,9 +49,9 @@ def build_object(
         if patch.json_patch is not None:
             from jobgen.render import json_patch
 
-            made = json_patch.apply(made, patch.json_patch, problems)
+            made = json_patch.apply_json_patch(made, patch.json_patch, problems)
     if spec is not None and needs_name(spec):
-        made = named(made, spec, _source(job), problems)
+        made = name_run(made, spec, _source(job), problems)
     if not problems:
         problems.extend(_unsafe_names(made))
     return made
@@ -81,7 +81,7 @@ def is_spec(data: Data) -> bool:
 def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
     """What matches may ask about a job, a spec or a raw manifest."""
     if is_spec(job.data):
-        return expander.facets(job)
+        return expander.attributes(job)
     metadata = untraced(job.data["metadata"])
     kind = _described(job.data, expander.kinds)
     framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
@@ -143,7 +143,7 @@ def _unsafe(field: str, name: str) -> str:
     return f"`{name}` cannot be the {field} of an object"
 
 
-def items_of(data: Data) -> list[Data]:
+def split_list(data: Data) -> list[Data]:
     """The objects of a document: those of a `kind: List`, or the one it is."""
     if str(value_of(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
         return list(data["items"])

@@ -9,18 +9,18 @@ from jobgen.model.finding import Problem
 from jobgen.model.path import dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec
-from jobgen.render.pod import pod_template
+from jobgen.render.pod import build_pod_template
 from jobgen.render.set_path import set_path
-from jobgen.render.trainjob import as_one
+from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
 
-TOTAL = "jobgen.dev/replicas"
+TOTAL_ANNOTATION = "jobgen.dev/replicas"
 # Fields that are not spelt anywhere: the roles add up to the one, and the other names the object once it is done.
 _UNSPELT = frozenset(("replicas", "run"))
 
 
-def render(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
+def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
     """The object, spelt as its kind spells it; what the kind cannot say is a problem."""
     kind = job.kind
     resource: dict[str, Data] = {
@@ -128,7 +128,7 @@ def _template(
 ) -> Data:
     named = value_of(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
-    template: Data = pod_template(role.pod, container, problems)
+    template: Data = build_pod_template(role.pod, container, problems)
     if shared:
         template = merge(template, shared, deletions)
     for extra in role.templates:
@@ -142,7 +142,7 @@ def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Probl
     if declared is None:
         return
     if job.cluster.gitops:
-        set_path(resource, ("metadata", "annotations", TOTAL), with_value(declared, str(value_of(declared))))
+        set_path(resource, ("metadata", "annotations", TOTAL_ANNOTATION), with_value(declared, str(value_of(declared))))
     counts = {
         name: value_of(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica
     }
@@ -173,5 +173,5 @@ def _as_list(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data]
 _SHAPES: dict[str, Callable[[JobSpec, dict[str, Data], dict[str, Data], list[Problem]], None]] = {
     "map": _as_map,
     "list": _as_list,
-    "one": as_one,
+    "one": render_nodes,
 }

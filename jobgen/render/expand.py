@@ -80,7 +80,7 @@ class Expander:
             return None
         return self._fold(job, layers, value_of(framework), kind, problems, deletions)
 
-    def facets(self, job: JobDocument) -> JobAttributes:
+    def attributes(self, job: JobDocument) -> JobAttributes:
         """What matches may ask about a spec, before any patch."""
         metadata = job.data["metadata"]
         namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
@@ -285,7 +285,7 @@ def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
     return None
 
 
-def dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
+def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     """Markers that deleted nothing anywhere; told apart by their place, so the walk must be traced."""
     hit = {deletion.location for deletion in deletions if deletion.found}
     seen = set(hit)

@@ -19,9 +19,9 @@ class _FailedError(Exception):
     """The operation cannot be carried out; its text says why."""
 
 
-def apply(target: Data, operations: list[Data], problems: list[Problem]) -> Data:
+def apply_json_patch(target: Data, operations: list[Data], problems: list[Problem]) -> Data:
     """The object after all operations, or as it was if one of them fails; the failure is a problem."""
-    changed = copied(target)
+    changed = copy_containers(target)
     for operation in operations:
         try:
             _OPERATIONS[value_of(operation["op"])](changed, operation)
@@ -31,19 +31,19 @@ def apply(target: Data, operations: list[Data], problems: list[Problem]) -> Data
     return changed
 
 
-def copied(tree: Data) -> Data:
+def copy_containers(tree: Data) -> Data:
     """A copy whose containers may be changed; leaves are shared."""
     if isinstance(tree, dict):
-        return {key: copied(value) for key, value in tree.items()}
+        return {key: copy_containers(value) for key, value in tree.items()}
     if type(tree) is TracedList:
-        return TracedList([copied(value) for value in tree], tree.location, tree.layer, tree.overridden)
+        return TracedList([copy_containers(value) for value in tree], tree.location, tree.layer, tree.overridden)
     if isinstance(tree, list):
-        return [copied(value) for value in tree]
+        return [copy_containers(value) for value in tree]
     return tree
 
 
 def _add(target: Data, operation: dict[str, Data]) -> None:
-    _insert(target, _path(operation), copied(_value(operation)))
+    _insert(target, _path(operation), copy_containers(_value(operation)))
 
 
 def _remove(target: Data, operation: dict[str, Data]) -> None:
@@ -52,7 +52,7 @@ def _remove(target: Data, operation: dict[str, Data]) -> None:
 
 def _replace(target: Data, operation: dict[str, Data]) -> None:
     parent, key = _parent(target, _path(operation))
-    parent[key] = override(copied(_value(operation)), parent[key])
+    parent[key] = override(copy_containers(_value(operation)), parent[key])
 
 
 def _move(target: Data, operation: dict[str, Data]) -> None:
@@ -64,7 +64,7 @@ def _move(target: Data, operation: dict[str, Data]) -> None:
 
 def _copy(target: Data, operation: dict[str, Data]) -> None:
     parent, key = _parent(target, _path(operation, "from"))
-    _insert(target, _path(operation), copied(parent[key]))
+    _insert(target, _path(operation), copy_containers(parent[key]))
 
 
 def _test(target: Data, operation: dict[str, Data]) -> None:

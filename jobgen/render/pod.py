@@ -27,7 +27,7 @@ _SHORT_SOURCES = {
 }
 
 
-def pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
+def build_pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
     """The pod template of a role; its main container comes first."""
     container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
     spec: dict[str, Data] = {"containers": [container]}
@@ -98,10 +98,10 @@ def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
     found = value_of(value)
     if isinstance(found, int) and "/" in name:
         return value
-    return quantity(value, name, problems)
+    return render_quantity(value, name, problems)
 
 
-def quantity(value: Data, name: str, problems: list[Problem]) -> Data:
+def render_quantity(value: Data, name: str, problems: list[Problem]) -> Data:
     """A scalar as a canonical quantity."""
     found = value_of(value)
     spelt = _known.get(found)
@@ -157,7 +157,7 @@ def _add_volumes(
 
 
 def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: list[Problem]) -> None:
-    size = quantity(wanted, "shm", problems)
+    size = render_quantity(wanted, "shm", problems)
     name = with_value(size, _SHM)
     if any(value_of(volume["name"]) == _SHM for volume in volumes):
         problems.append(Problem("conflicting-volume", "`shm` makes a volume `shm`, and there is one already", wanted))
@@ -174,6 +174,6 @@ def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[
             name, field = _SHORT_SOURCES[key]
             yield name, {field: value}
         elif key == "emptyDir" and "sizeLimit" in value:
-            yield key, {**value, "sizeLimit": quantity(value["sizeLimit"], "sizeLimit", problems)}
+            yield key, {**value, "sizeLimit": render_quantity(value["sizeLimit"], "sizeLimit", problems)}
         else:
             yield key, value

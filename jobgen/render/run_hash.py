@@ -25,12 +25,12 @@ _ONE_AMOUNT = frozenset(("sizeLimit", "divisor"))
 
 def run_hash(made: Data, kind: Kind, attempt: int, salt: str = "") -> str:
     """Eight letters that stand for all that reaches the pods of an object, and for the attempt."""
-    projection = [VERSION, _group(made), kind.name, attempt, salt, projected(made, kind)]
+    projection = [VERSION, _group(made), kind.name, attempt, salt, project_pods(made, kind)]
     text = json.dumps(projection, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def projected(made: Data, kind: Kind) -> Any:
+def project_pods(made: Data, kind: Kind) -> Any:
     """What reaches the pods of an object, in one spelling; its metadata does not."""
     spec: Any = untraced(made.get("spec", {}))
     for path in (("runPolicy",), *_around(kind)):

@@ -15,13 +15,13 @@ from jobgen.render.expand import JobSpec
 from jobgen.render.run_hash import LENGTH, run_hash
 from jobgen.render.set_path import set_path
 
-JOB = "jobgen.dev/job"
+JOB_ANNOTATION = "jobgen.dev/job"
 """The annotation that names the job an object is a run of, beside the namespace that it has anyway."""
 
-SOURCE = "jobgen.dev/source"
+SOURCE_ANNOTATION = "jobgen.dev/source"
 """The annotation with the path of the job's file, from the root of the repository."""
 
-ON_CHANGE = "jobgen.dev/on-change"
+ON_CHANGE_ANNOTATION = "jobgen.dev/on-change"
 """The annotation of an object that no change may replace."""
 
 _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
@@ -31,7 +31,7 @@ _SHORTEST = 8
 _DATE = lazy_pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
-def is_at_rest(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -> bool:
+def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -> bool:
     """Whether no run is wanted: the job is paused or done, or its time is over on the day of the commit."""
     run = _run(job)
     if value_of(run.get("state", "active")) != "active":
@@ -73,7 +73,7 @@ def needs_name(job: JobSpec) -> bool:
     return bool(job.cluster.gitops) or "run" in job.fields
 
 
-def named(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Data:
+def name_run(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Data:
     """The object with the name of its run, and with what an engine must know about it; `source` is the job's file."""
     run = _run(job)
     hashed = value_of(run.get("identity")) == "hash"
@@ -84,9 +84,9 @@ def named(made: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Da
     result: dict[str, Data] = dict(made)
     result["metadata"] = dict(made["metadata"])
     if job.cluster.gitops or hashed:
-        _annotate(result, JOB, _name(made))
+        _annotate(result, JOB_ANNOTATION, _name(made))
     if job.cluster.gitops and source is not None:
-        _annotate(result, SOURCE, source)
+        _annotate(result, SOURCE_ANNOTATION, source)
     _on_change(result, run.get("onChange", "replace" if hashed else None), job.cluster.gitops)
     if hashed:
         result["metadata"]["name"] = with_value(_name(made), _hashed_name(made, job, run, problems))
@@ -111,7 +111,7 @@ def _annotate(made: dict[str, Data], name: str, value: Data) -> None:
 def _on_change(made: dict[str, Data], asked: Data, gitops: str) -> None:
     word = value_of(asked)
     if word == "forbid":
-        _annotate(made, ON_CHANGE, with_value(asked, word))
+        _annotate(made, ON_CHANGE_ANNOTATION, with_value(asked, word))
     elif word == "keep" and gitops == "flux":
         _annotate(made, _PRUNE, with_value(asked, "disabled"))
     elif word is not None and gitops == "argocd":

@@ -10,7 +10,7 @@ from jobgen.render.set_path import set_path
 from jobgen.spec.kinds import PodParts
 
 
-def as_one(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
+def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
     """Kubeflow Trainer v2: a number of nodes, alike, and what they override of their runtime."""
     kind = job.kind
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"

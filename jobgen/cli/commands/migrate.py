@@ -152,7 +152,7 @@ def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_O
     """What a spec is in each environment that takes it."""
     for env in envs:
         expander = Expander(project.environment(env, []), list(project.kinds))
-        facets = expander.facets(job.document)
+        facets = expander.attributes(job.document)
         if not expander.environment.takes(facets):
             continue
         platform = expander.environment.cluster.platform or DEFAULT_PLATFORM

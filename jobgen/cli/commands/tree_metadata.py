@@ -10,7 +10,7 @@ from jobgen.model.data import Data, Location, untraced, value_of
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.parallel import parallel_map
-from jobgen.render.build import is_spec, items_of
+from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest
 from jobgen.yamlio.read import read
@@ -91,7 +91,7 @@ def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
 
 def _items(data: Data) -> Iterable[tuple[int, Data]]:
     """The jobs of a document, numbered as they were when they were rendered: a spec has no number."""
-    return [(-1, data)] if is_spec(data) else enumerate(items_of(data))
+    return [(-1, data)] if is_spec(data) else enumerate(split_list(data))
 
 
 def _own_kinds(project: ProjectConfig) -> list[Data]:

@@ -13,7 +13,7 @@ from jobgen.model.data import Data, Location, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.path import dotted
 from jobgen.pipeline import config
-from jobgen.render.build import is_spec, items_of, manifest_errors
+from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import YamlDocument, read
@@ -53,7 +53,7 @@ def _objects(
     marked = read(file.content, file.path, marked=True).documents[position].data
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     whole = _bounds(lines, document.location.line)
-    items, locations = items_of(document.data), items_of(marked)
+    items, locations = split_list(document.data), split_list(marked)
     single = len(items) == 1 and items[0] is document.data
     places = marked.get("items") if not single else None
     for number, (item, traced) in enumerate(zip(items, locations, strict=True)):

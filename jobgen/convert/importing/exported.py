@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from jobgen.model.data import Data, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step, dotted
-from jobgen.render.by_kind import TOTAL
-from jobgen.render.runs import JOB, SOURCE
+from jobgen.render.by_kind import TOTAL_ANNOTATION
+from jobgen.render.runs import JOB_ANNOTATION, SOURCE_ANNOTATION
 
 # Fields of the object that the API server, the operator or jobgen writes.
 _SERVER = (
@@ -20,7 +20,7 @@ _SERVER = (
     ),
     ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
     # What a render writes it will write again, of the new job and its new file.
-    *(("metadata", "annotations", name) for name in (JOB, SOURCE, TOTAL)),
+    *(("metadata", "annotations", name) for name in (JOB_ANNOTATION, SOURCE_ANNOTATION, TOTAL_ANNOTATION)),
 )
 
 
