@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.admission import pod_problems
+from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.rules import RULES
 from jobgen.model.data import location_of, untraced
 from jobgen.yamlio.read import read
@@ -27,7 +27,7 @@ def templates(path):
 
 
 def found(template):
-    return [(problem.rule, problem.message) for problem in pod_problems(template, None, POD)]
+    return [(problem.rule, problem.message) for problem in validate_pod_template(template, None, POD)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
@@ -38,7 +38,7 @@ def test_a_problem_stands_on_the_line_that_is_to_blame(case):
         for rule in line.partition("# expect: ")[2].split(", ")
         if rule
     )
-    problems = [problem for template in templates(case) for problem in pod_problems(template, None, POD)]
+    problems = [problem for template in templates(case) for problem in validate_pod_template(template, None, POD)]
 
     assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"pod"}
@@ -109,7 +109,7 @@ def _mount(volume):
 def test_the_restart_policy_of_the_replica_counts(given_policy, in_template, rules):
     template = {"spec": {"restartPolicy": in_template, "containers": [{"name": "main", "image": "a"}]}}
 
-    assert [problem.rule for problem in pod_problems(template, given_policy)] == rules
+    assert [problem.rule for problem in validate_pod_template(template, given_policy)] == rules
 
 
 def test_annotations_are_counted_in_bytes():
@@ -129,8 +129,8 @@ def test_the_claim_of_an_ephemeral_volume_has_the_name_of_the_pod():
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": claim}}
     template = {"spec": {"containers": [{"name": "main", "image": "a"}], "volumes": [volume]}}
 
-    assert list(pod_problems(template, None, "a" * 248)) == []
-    assert [problem.rule for problem in pod_problems(template, None, "a" * 249)] == ["invalid-volume-name"]
+    assert list(validate_pod_template(template, None, "a" * 248)) == []
+    assert [problem.rule for problem in validate_pod_template(template, None, "a" * 249)] == ["invalid-volume-name"]
 
 
 SCALARS = st.one_of(
@@ -146,8 +146,8 @@ TREES = st.recursive(
 @given(TREES, SCALARS)
 @settings(max_examples=150, deadline=None)
 def test_no_tree_breaks_the_checks(tree, policy):
-    list(pod_problems(tree, policy, POD))
-    list(pod_problems({"metadata": tree, "spec": tree}, policy, POD))
+    list(validate_pod_template(tree, policy, POD))
+    list(validate_pod_template({"metadata": tree, "spec": tree}, policy, POD))
 
 
 @given(st.data())
@@ -157,7 +157,7 @@ def test_no_wrong_type_in_a_right_place_breaks_the_checks(data):
     template = untraced(data.draw(st.sampled_from(templates(case))))
     spoil(template, data)
 
-    list(pod_problems(template, data.draw(SCALARS), POD))
+    list(validate_pod_template(template, data.draw(SCALARS), POD))
 
 
 def spoil(tree, data):

@@ -2,11 +2,14 @@
 
 import pytest
 
-from jobgen.k8s.command_line import launches, parse_command, values
+from jobgen.k8s.command_line import find_mpi_launches, find_option_values, parse_command
 
 
 def calls(*words):
-    return [(call.processes.text if call.processes else None, call.bound) for call in launches(parse_command(words))]
+    return [
+        (call.processes.text if call.processes else None, call.bound)
+        for call in find_mpi_launches(parse_command(words))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -42,4 +45,4 @@ def test_values_of_an_option():
         ["torchrun", "--nproc_per_node=2", "--nproc-per-node", "4", "-nproc-per-node", "--nproc_per_node"]
     )
 
-    assert [word.text for word in values(words, "nproc-per-node")] == ["2", "4"]
+    assert [word.text for word in find_option_values(words, "nproc-per-node")] == ["2", "4"]

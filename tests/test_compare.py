@@ -5,7 +5,7 @@ from deepdiff import DeepDiff
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.k8s.compare import FieldChange, changes, narrowed
+from jobgen.k8s.compare import FieldChange, compare_objects, narrow_change
 from jobgen.model.path import Named, dotted
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "a", "1", "1000m"])
@@ -22,7 +22,7 @@ OBJECTS = st.dictionaries(NAMES, TREES, max_size=4)
 
 
 def found(old, new):
-    return [(dotted(change.path), change.op, change.old, change.new) for change in changes(old, new)]
+    return [(dotted(change.path), change.op, change.old, change.new) for change in compare_objects(old, new)]
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,22 @@ def test_changes_are_told_as_far_down_as_they_go(old, new, expected):
 def test_what_came_is_told_of_its_only_field():
     change = FieldChange(("spec", "runPolicy"), "added", None, {"suspend": True})
 
-    assert narrowed(change) == (("spec", "runPolicy", "suspend"), "added", None, True)
-    assert narrowed(change._replace(new={"a": 1, "b": 2})).path == ("spec", "runPolicy")
-    assert narrowed(FieldChange(("a",), "removed", {"b": 0}, None)) == (("a", "b"), "removed", 0, None)
+    assert narrow_change(change) == (("spec", "runPolicy", "suspend"), "added", None, True)
+    assert narrow_change(change._replace(new={"a": 1, "b": 2})).path == ("spec", "runPolicy")
+    assert narrow_change(FieldChange(("a",), "removed", {"b": 0}, None)) == (("a", "b"), "removed", 0, None)
 
 
 @given(OBJECTS)
 def test_nothing_differs_from_itself(tree):
-    assert list(changes(tree, tree)) == []
+    assert list(compare_objects(tree, tree)) == []
 
 
 @given(OBJECTS, OBJECTS)
 def test_going_back_undoes_every_change(old, new):
     back = {"added": "removed", "removed": "added", "changed": "changed"}
 
-    assert {(change.path, change.op) for change in changes(old, new)} == {
-        (change.path, back[change.op]) for change in changes(new, old)
+    assert {(change.path, change.op) for change in compare_objects(old, new)} == {
+        (change.path, back[change.op]) for change in compare_objects(new, old)
     }
 
 
@@ -109,7 +109,7 @@ def test_deepdiff_finds_the_same(old, new):
     paths = {tuple(level.path(output_format="list")) for levels in theirs.values() for level in levels}
     ours = {
         tuple(str(step) if isinstance(step, Named) else step for step in change.path)
-        for change in changes(old, new)
+        for change in compare_objects(old, new)
         # The order of items is none of a mapping's business, and nothing of an amount is deepdiff's.
         if not (change.path[-1] == "env" and change.op == "changed" and isinstance(change.new, list))
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobgen.k8s.images import image_name, malformed
+from jobgen.k8s.images import find_image_error, parse_image_name
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 GOOD = [
@@ -52,19 +52,19 @@ BAD = [
 
 @pytest.mark.parametrize("image", GOOD)
 def test_a_name_that_runtimes_take(image):
-    assert not malformed(image)
+    assert not find_image_error(image)
 
 
 @pytest.mark.parametrize("image", BAD)
 def test_a_name_that_runtimes_refuse(image):
-    assert malformed(image)
+    assert find_image_error(image)
 
 
 def test_the_parts_of_a_name():
-    name = image_name(f"localhost:5000/ml/bert-gpu:1.0-cuda12@{DIGEST}")
+    name = parse_image_name(f"localhost:5000/ml/bert-gpu:1.0-cuda12@{DIGEST}")
 
     assert name[:4] == ("localhost:5000", "ml/bert-gpu", "1.0-cuda12", DIGEST)
     assert {"bert", "gpu", "cuda12"} <= name.features
     assert not name.moves
-    assert image_name("bert").moves
-    assert image_name("bert:latest").moves
+    assert parse_image_name("bert").moves
+    assert parse_image_name("bert:latest").moves

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobgen.check.admission import pod_problems
-from jobgen.check.admission.objects import metadata_problems
+from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission.objects import validate_object_metadata
 from jobgen.check.porter import Porter
 from jobgen.check.resemblance import EVERYBODY, Models
 from jobgen.check.rule_runner import RuleRunner
@@ -128,12 +128,12 @@ class Checker:
             return []
         check = self._check(self.schema_of(manifest))
         if check is None:
-            return [*metadata_problems(made.get("metadata")), self._unchecked(manifest)]
+            return [*validate_object_metadata(made.get("metadata")), self._unchecked(manifest)]
         problems = check(made) if asked & _SCHEMA else []
         if asked & _METADATA:
-            problems += metadata_problems(made.get("metadata"))
+            problems += validate_object_metadata(made.get("metadata"))
         if kind is not None and asked & _PODS:
-            found = [problem for template in templates(made, kind) for problem in pod_problems(*template)]
+            found = [problem for template in templates(made, kind) for problem in validate_pod_template(*template)]
             if problems:
                 found = [problem for problem in found if problem.rule not in _SAID_BY_SCHEMA]
             problems += found

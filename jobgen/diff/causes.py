@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.compare import Path
+from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.path import Named, Step
 from jobgen.pipeline.environment import Rendered
@@ -19,14 +19,14 @@ class Cause(NamedTuple):
     layer: str
 
 
-def causes(side: Snapshot, made: Rendered, paths: Iterable[Path]) -> dict[Path, Cause]:
+def causes(side: Snapshot, made: Rendered, paths: Iterable[FieldPath]) -> dict[FieldPath, Cause]:
     """Who wrote what stands at these paths of an object; what is not there has no cause."""
     traced = side.trace(made).object
     found = {path: _cause(traced, path, Cause(made.location, "")) for path in paths}
     return {path: cause for path, cause in found.items() if cause}
 
 
-def _cause(node: Data, path: Path, above: Cause) -> Cause | None:
+def _cause(node: Data, path: FieldPath, above: Cause) -> Cause | None:
     """The cause of the node itself, or of the nearest thing around it that somebody wrote."""
     key: Data = None
     for step in path:

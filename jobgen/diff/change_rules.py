@@ -10,10 +10,10 @@ from jobgen.diff.changes import ChangeSet, difference
 from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.operator_behavior import Effect
 from jobgen.diff.snapshot import Snapshot, repository_side
-from jobgen.k8s.compare import Path as FieldPath
-from jobgen.k8s.kueue import QUEUE
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.objects import as_text, get_path
-from jobgen.k8s.operator_outcome import severity
+from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import dotted, pointer
@@ -22,7 +22,7 @@ from jobgen.repo import layout
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _NAME = ("metadata", "name")
-_QUEUE_PATHS = (("metadata", "labels", QUEUE), ("spec", "runPolicy", "schedulingPolicy", "queue"))
+_QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
 
 
 def findings_between(
@@ -128,7 +128,7 @@ def _of_fields(one: Impact, new: Snapshot) -> Iterator[Finding]:
     for field in told:
         location = next((lines[path].location for path in _upwards(field) if path in lines), one.new.location)
         by_mark.setdefault(location, field)
-    unsure = severity(new.manifest(one.new))
+    unsure = choose_severity(new.manifest(one.new))
     for location, field in by_mark.items():
         found = _of_field(field, one, location, len(idle) - 1)
         yield found._replace(severity=unsure or found.severity)

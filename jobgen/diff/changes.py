@@ -10,7 +10,7 @@ from jobgen.diff.match import match_objects
 from jobgen.diff.operator_behavior import RANK, Effect
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.objects import as_text
-from jobgen.k8s.resources import Footprint, plus
+from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.pipeline.environment import Rendered
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
@@ -22,8 +22,8 @@ class Total(NamedTuple):
     env: str
     by: str
     name: str
-    before: Footprint
-    after: Footprint
+    before: ResourceTotals
+    after: ResourceTotals
 
 
 class ChangeSet(NamedTuple):
@@ -67,14 +67,14 @@ def difference(old: Snapshot, new: Snapshot) -> ChangeSet:
 
 
 def _totals(old: Snapshot, new: Snapshot, every: list[Impact]) -> tuple[Total, ...]:
-    before: dict[tuple[str, str, str], Footprint] = {}
-    after: dict[tuple[str, str, str], Footprint] = {}
+    before: dict[tuple[str, str, str], ResourceTotals] = {}
+    after: dict[tuple[str, str, str], ResourceTotals] = {}
     for one in every:
         if one.old is not None and any(one.before):
             _count(before, old, one.old, one.before)
         if one.new is not None and any(one.after):
             _count(after, new, one.new, one.after)
-    nothing = Footprint()
+    nothing = ResourceTotals()
     keys = sorted({*before, *after}, key=lambda key: (key[0], _BY.index(key[1]), key[2]))
     return tuple(Total(*key, before.get(key, nothing), after.get(key, nothing)) for key in keys)
 
@@ -82,10 +82,12 @@ def _totals(old: Snapshot, new: Snapshot, every: list[Impact]) -> tuple[Total, .
 _BY = ("environment", "namespace", "team", "queue")
 
 
-def _count(sums: dict[tuple[str, str, str], Footprint], side: Snapshot, made: Rendered, size: Footprint) -> None:
+def _count(
+    sums: dict[tuple[str, str, str], ResourceTotals], side: Snapshot, made: Rendered, size: ResourceTotals
+) -> None:
     manifest = side.manifest(made)
     names = (made.env, manifest.namespace, as_text(manifest.labels.get("team")), queue_name(manifest))
     for by, name in zip(_BY, names, strict=True):
         if name or by == "environment":
             key = (made.env, by, name)
-            sums[key] = plus(sums.get(key, Footprint()), size)
+            sums[key] = add_totals(sums.get(key, ResourceTotals()), size)

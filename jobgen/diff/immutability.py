@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jobgen.check.schema.cel_values import Shape, shape
-from jobgen.k8s.compare import Path
+from jobgen.k8s.compare import FieldPath
 from jobgen.model.budget import BROKEN, Budget, SpentError
 from jobgen.model.data import Data
 from jobgen.model.path import Named
@@ -23,7 +23,7 @@ _STEPS = 200_000
 class Refusal(NamedTuple):
     """A node whose change the API server refuses, and what it says."""
 
-    path: Path
+    path: FieldPath
     message: str
 
 
@@ -66,7 +66,9 @@ def _holds(rule: str, then: Data, now: Data) -> bool:
     return not isinstance(expression, Expression) or expression({"self": now, "oldSelf": then}) is not False
 
 
-def _nodes(steps: tuple[str | tuple[str], ...], old: Data, new: Data, path: Path) -> Iterator[tuple[Path, Data, Data]]:
+def _nodes(
+    steps: tuple[str | tuple[str], ...], old: Data, new: Data, path: FieldPath
+) -> Iterator[tuple[FieldPath, Data, Data]]:
     """The nodes at a point of a schema that both sides have."""
     if not steps:
         yield path, old, new

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 from jobgen.diff.immutability import Refusal, refusals
 from jobgen.diff.operator_behavior import Effect, JobState, Verdict, verdict, worst
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training, words
-from jobgen.k8s.compare import FieldChange, Path, changes, narrowed
-from jobgen.k8s.kueue import is_admitted_by_kueue, is_suspended, kueue_queue
+from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
+from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
+from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, is_suspended
 from jobgen.k8s.objects import Manifest, as_text, get_path
-from jobgen.k8s.resources import Footprint, footprint
+from jobgen.k8s.resources import ResourceTotals, sum_resources
 from jobgen.model.data import Data
 from jobgen.model.path import Named, pointer
 from jobgen.pipeline.environment import Rendered
@@ -38,8 +38,8 @@ class Impact(NamedTuple):
     happening: Happening
     old: Rendered | None
     new: Rendered | None
-    before: Footprint
-    after: Footprint
+    before: ResourceTotals
+    after: ResourceTotals
     verdict: Verdict
     fields: tuple[FieldImpact, ...] = ()
     stops: bool = False
@@ -65,7 +65,7 @@ def added(side: Snapshot, made: Rendered) -> Impact:
         said = Verdict(
             Effect.NEW_RUN, "the job waits until it is resumed" if is_suspended(manifest) else "the job starts"
         )
-    return Impact("added", None, made, Footprint(), footprint(manifest), said)
+    return Impact("added", None, made, ResourceTotals(), sum_resources(manifest), said)
 
 
 def removed(side: Snapshot, made: Rendered) -> Impact:
@@ -79,23 +79,23 @@ def removed(side: Snapshot, made: Rendered) -> Impact:
         said = Verdict(Effect.STOPS_RUNNING, "the object is deleted, and its pods with it")
     else:
         said = Verdict(Effect.IN_PLACE, "the object is deleted")
-    return Impact("removed", made, None, footprint(manifest), Footprint(), said, stops=stops)
+    return Impact("removed", made, None, sum_resources(manifest), ResourceTotals(), said, stops=stops)
 
 
 def changed(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> Impact:
     """An object that both sides have."""
     then, now = old.manifest(before), new.manifest(after)
-    size = footprint(now)
+    size = sum_resources(now)
     same = before.object == after.object
-    found = [] if same else list(changes(_wherever(before.object), _wherever(after.object)))
+    found = [] if same else list(compare_objects(_wherever(before.object), _wherever(after.object)))
     if not found:
         said = Verdict(Effect.IN_PLACE, "nothing changed")
         return Impact("unchanged", before, after, size, size, said)
-    blank = Impact("changed", before, after, footprint(then), size, Verdict(Effect.IN_PLACE, ""))
+    blank = Impact("changed", before, after, sum_resources(then), size, Verdict(Effect.IN_PLACE, ""))
     if blank.moved or _another_operator(then, now):
         return _replaced(blank, then, now, found)
     refused = refusals(new.schema(after), before.object, after.object)
-    fields = tuple(FieldImpact(narrowed(change), _verdict(change, then, now, refused)) for change in found)
+    fields = tuple(FieldImpact(narrow_change(change), _verdict(change, then, now, refused)) for change in found)
     total = worst(field.verdict for field in fields)
     stops = total.effect in (Effect.STOPS_RUNNING, Effect.RESTART) and _runs(then) and not _waits(then)
     return blank._replace(fields=fields, verdict=total, stops=stops)
@@ -118,7 +118,7 @@ def _replaced(blank: Impact, then: Manifest, now: Manifest, found: list[FieldCha
     kept = _kept(then)
     fate = f"{kept}, so `{blank.old.identity}` stays beside it" if kept else f"`{blank.old.identity}` is deleted"
     effect = Effect.NEW_RUN if _runs(now) else Effect.IN_PLACE
-    fields = tuple(FieldImpact(narrowed(change), Verdict(effect, "the new object has it")) for change in found)
+    fields = tuple(FieldImpact(narrow_change(change), Verdict(effect, "the new object has it")) for change in found)
     stops = _runs(then) and not kept and not _waits(then)
     return blank._replace(fields=fields, verdict=Verdict(effect, f"a new object is created; {fate}"), stops=stops)
 
@@ -131,7 +131,7 @@ def _another_operator(then: Manifest, now: Manifest) -> bool:
 def _verdict(change: FieldChange, then: Manifest, now: Manifest, refused: list[Refusal]) -> Verdict:
     said = next((refusal for refusal in refused if _overlap(refusal.path, change.path)), None)
     found = Verdict(Effect.REJECTED, f"its CRD says: {said.message}") if said else _by_law(change, then, now)
-    options = words(now, SYNC_OPTIONS)
+    options = split_annotation(now, SYNC_OPTIONS)
     if now.cluster.gitops in ("argocd", "") and {"Force=true", "Replace=true"} <= set(options):
         return Verdict(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
     forced = as_text(now.annotations.get(_FLUX + "force")).lower() == "enabled"
@@ -142,7 +142,7 @@ def _verdict(change: FieldChange, then: Manifest, now: Manifest, refused: list[R
 
 def _by_law(change: FieldChange, then: Manifest, now: Manifest) -> Verdict:
     waited, waits = is_suspended(then), is_suspended(now)
-    queued = is_admitted_by_kueue(now) and bool(kueue_queue(then) or kueue_queue(now))
+    queued = can_be_queued(now) and bool(get_kueue_queue(then) or get_kueue_queue(now))
     if waited != waits and _is_suspend(change, now):
         if waits:
             return Verdict(Effect.STOPS_RUNNING, "the job is suspended, and its pods are deleted")
@@ -169,7 +169,7 @@ def _is_suspend(change: FieldChange, manifest: Manifest) -> bool:
     return field is not None and _overlap(tuple(map(str, field.at)), change.path)
 
 
-def _overlap(one: Path, other: Path) -> bool:
+def _overlap(one: FieldPath, other: FieldPath) -> bool:
     """Whether one path leads to the other, or past it."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
@@ -192,7 +192,7 @@ def _places(change: FieldChange, manifest: Manifest) -> Iterator[str]:
         yield pointer("*" if isinstance(step, Named) else step for step in steps)[1:]
 
 
-def _leaves(node: Data, path: Path) -> Iterator[Path]:
+def _leaves(node: Data, path: FieldPath) -> Iterator[FieldPath]:
     if isinstance(node, dict) and node:
         for key, child in node.items():
             yield from _leaves(child, (*path, str(key)))
@@ -201,7 +201,7 @@ def _leaves(node: Data, path: Path) -> Iterator[Path]:
 
 
 def _runs(manifest: Manifest) -> bool:
-    return is_training(manifest) or _is_foreign_job(manifest) or manifest.kind_name in ("Job", "JobSet")
+    return is_training_job(manifest) or _is_foreign_job(manifest) or manifest.kind_name in ("Job", "JobSet")
 
 
 def _is_foreign_job(manifest: Manifest) -> bool:
@@ -212,7 +212,7 @@ def _is_foreign_job(manifest: Manifest) -> bool:
 
 def _waits(manifest: Manifest) -> bool:
     """Whether nothing of it can be running; what a queue admits, runs whatever Git says of `suspend`."""
-    return is_suspended(manifest) and kueue_queue(manifest) is None
+    return is_suspended(manifest) and get_kueue_queue(manifest) is None
 
 
 def _kept(manifest: Manifest) -> str:
@@ -220,7 +220,7 @@ def _kept(manifest: Manifest) -> str:
     gitops = manifest.cluster.gitops
     if gitops == "kubectl":
         return "kubectl deletes nothing that Git no longer has"
-    if gitops in ("argocd", "") and "Prune=false" in words(manifest, SYNC_OPTIONS):
+    if gitops in ("argocd", "") and "Prune=false" in split_annotation(manifest, SYNC_OPTIONS):
         return "`Prune=false` keeps it"
     if gitops in ("flux", "") and as_text(manifest.annotations.get(_FLUX + "prune")).lower() == "disabled":
         return "`prune: disabled` keeps it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.argocd_annotations import is_training
+from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import as_text, get_path
 from jobgen.pipeline.environment import Rendered
 from jobgen.render.build import is_spec
@@ -62,6 +62,6 @@ def _stable(side: Snapshot, made: Rendered) -> Hashable:
 def _source(side: Snapshot, made: Rendered) -> Hashable:
     """Where a job is written, and its name there; the files of a tree are made, and say nothing."""
     document = None if side.is_tree else side.job(made).document
-    if document is None or not (is_spec(document.data) or is_training(side.manifest(made))):
+    if document is None or not (is_spec(document.data) or is_training_job(side.manifest(made))):
         return None
     return (made.env, made.location.file, document.name)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
+from jobgen.model.amounts import amount
+from jobgen.model.data import Data
 from jobgen.model.lazy_re import lazy_pattern
 
 # Resources that count devices, by vendor; MIG slices and templates are devices too.
@@ -45,7 +48,7 @@ _SHARES = lazy_pattern(
     re.VERBOSE,
 )
 
-WELL_KNOWN = (
+WELL_KNOWN_RESOURCES = (
     "nvidia.com/gpu",
     "nvidia.com/vgpu",
     "nvidia.com/gpu.shared",
@@ -83,6 +86,12 @@ def is_device(resource: str) -> bool:
 
 
 @cache
-def is_share(resource: str) -> bool:
+def is_device_share(resource: str) -> bool:
     """Whether a resource says how much of an accelerator is meant."""
     return _SHARES.match(resource) is not None
+
+
+def find_device_node(limits: Mapping[str, Data], requests: Mapping[str, Data]) -> Data:
+    """The number of the first devices in a container's resources; None where it asks for none."""
+    named = (*limits.items(), *requests.items())
+    return next((value for name, value in named if is_device(str(name)) and amount(value)), None)

@@ -11,7 +11,7 @@ SYNC_OPTIONS = DOMAIN + "sync-options"
 SYNC_WAVE = DOMAIN + "sync-wave"
 
 
-def words(manifest: Manifest, annotation: str) -> list[str]:
+def split_annotation(manifest: Manifest, annotation: str) -> list[str]:
     """The words of an annotation; none where it is missing."""
     found = manifest.metadata.get("annotations")
     value = as_text(found.get(annotation)) if isinstance(found, dict) else ""
@@ -20,9 +20,9 @@ def words(manifest: Manifest, annotation: str) -> list[str]:
 
 def is_hook(manifest: Manifest) -> bool:
     """Whether Argo CD makes the object anew at each sync, beside those it compares."""
-    return bool(words(manifest, HOOK))
+    return bool(split_annotation(manifest, HOOK))
 
 
-def is_training(manifest: Manifest) -> bool:
+def is_training_job(manifest: Manifest) -> bool:
     """Whether the object is a job that trains, rather than a runtime or anything else."""
     return manifest.kind is not None and bool(manifest.kind.roles)

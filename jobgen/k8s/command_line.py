@@ -31,7 +31,7 @@ _HOSTFILES = frozenset(("hostfile", "machinefile", "default-hostfile"))
 _LAUNCHERS = frozenset(("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.hydra", "horovodrun", "orterun", "prterun"))
 
 
-class Launch(NamedTuple):
+class MpiLaunch(NamedTuple):
     """A call of mpirun: the words that count its processes, and whether the operator's hostfile bounds them."""
 
     processes: Argument | None
@@ -60,7 +60,7 @@ def _parts(script: str) -> tuple[str, ...]:
         return ()
 
 
-def values(words: Sequence[Argument], option: str) -> Iterator[Argument]:
+def find_option_values(words: Sequence[Argument], option: str) -> Iterator[Argument]:
     """The values that a command line gives to a long option, however its dashes are written."""
     for number, word in enumerate(words):
         name, equals, value = word.text.partition("=")
@@ -72,14 +72,14 @@ def values(words: Sequence[Argument], option: str) -> Iterator[Argument]:
             yield words[number + 1]
 
 
-def launches(words: Sequence[Argument]) -> Iterator[Launch]:
+def find_mpi_launches(words: Sequence[Argument]) -> Iterator[MpiLaunch]:
     """The calls of mpirun in a command line."""
     for number, word in enumerate(words):
         if word.text.rpartition("/")[2] in _LAUNCHERS:
             yield _launch(words[number + 1 :])
 
 
-def _launch(words: Sequence[Argument]) -> Launch:
+def _launch(words: Sequence[Argument]) -> MpiLaunch:
     count, bound, number = None, True, 0
     while number < len(words) and words[number].text.startswith("-"):
         name, equals, value = words[number].text.lstrip("-").partition("=")
@@ -98,4 +98,4 @@ def _launch(words: Sequence[Argument]) -> Launch:
             number += 1 if name in _COUNTS or name in _OTHERWISE - {"oversubscribe"} else _TAKES.get(name, 0)
             number += name in _HOSTFILES
     several = any(word.text == ":" for word in words[number:])
-    return Launch(None if several else count, bound)
+    return MpiLaunch(None if several else count, bound)

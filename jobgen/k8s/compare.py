@@ -15,7 +15,7 @@ from jobgen.model.path import Named, Step
 from jobgen.spec.merge import LIST_KEYS
 
 Op = Literal["added", "removed", "changed"]
-Path = tuple[Step, ...]
+FieldPath = tuple[Step, ...]
 
 # Mappings whose values are quantities, and fields that are one.
 _QUANTITIES = frozenset(("limits", "requests", "minResources", "capacity", "default", "defaultRequest"))
@@ -25,13 +25,13 @@ _QUANTITY = frozenset(("sizeLimit", "storage", "divisor"))
 class FieldChange(NamedTuple):
     """A field that is no longer what it was; what was not there, or is not any more, is None."""
 
-    path: Path
+    path: FieldPath
     op: Op
     old: Data
     new: Data
 
 
-def narrowed(change: FieldChange) -> FieldChange:
+def narrow_change(change: FieldChange) -> FieldChange:
     """The same change, told of the only field in what came or went, if there is but one."""
     path, op, old, new = change
     value = new if op == "added" else old
@@ -41,13 +41,13 @@ def narrowed(change: FieldChange) -> FieldChange:
     return change if path == change.path else FieldChange(path, op, value if old else None, value if new else None)
 
 
-def changes(old: Data, new: Data, path: Path = ()) -> Iterator[FieldChange]:
+def compare_objects(old: Data, new: Data, path: FieldPath = ()) -> Iterator[FieldChange]:
     """Where two plain trees differ, each difference as far down as both sides have something to compare."""
     if old is new or _is_same(old, new, path):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for key in _keys(old, new):
-            yield from changes(old.get(key), new.get(key), (*path, str(key)))
+            yield from compare_objects(old.get(key), new.get(key), (*path, str(key)))
     elif old is None or new is None:
         yield FieldChange(path, "added" if old is None else "removed", old, new)
     elif isinstance(old, list) and isinstance(new, list):
@@ -56,7 +56,7 @@ def changes(old: Data, new: Data, path: Path = ()) -> Iterator[FieldChange]:
         yield FieldChange(path, "changed", old, new)
 
 
-def _is_same(old: Data, new: Data, path: Path) -> bool:
+def _is_same(old: Data, new: Data, path: FieldPath) -> bool:
     if type(old) is type(new) and not isinstance(old, (dict, list)):
         if old == new:
             return True
@@ -66,7 +66,7 @@ def _is_same(old: Data, new: Data, path: Path) -> bool:
     return _is_quantity(path) and amount(old) is not None and amount(old) == amount(new)
 
 
-def _is_quantity(path: Path) -> bool:
+def _is_quantity(path: FieldPath) -> bool:
     return (len(path) > 1 and path[-2] in _QUANTITIES) or (bool(path) and path[-1] in _QUANTITY)
 
 
@@ -75,7 +75,7 @@ def _keys(old: dict[str, Data], new: dict[str, Data]) -> list[str]:
     return [*new, *(key for key in old if key not in new)]
 
 
-def _lists(old: list[Data], new: list[Data], path: Path) -> Iterator[FieldChange]:
+def _lists(old: list[Data], new: list[Data], path: FieldPath) -> Iterator[FieldChange]:
     field = LIST_KEYS.get(str(path[-1]), ("",))[0] if path else ""
     before, after = _by_key(old, field), _by_key(new, field)
     if not field or before is None or after is None:
@@ -83,15 +83,15 @@ def _lists(old: list[Data], new: list[Data], path: Path) -> Iterator[FieldChange
             yield FieldChange(path, "changed", old, new)
         return
     for key in _keys(before, after):
-        yield from changes(before.get(key), after.get(key), (*path, Named(field, key)))
+        yield from compare_objects(before.get(key), after.get(key), (*path, Named(field, key)))
     if [key for key in before if key in after] != [key for key in after if key in before]:
         # The order alone: variables refer to those before them, and the first container may be the main one.
         yield FieldChange(path, "changed", list(before), list(after))
 
 
-def _are_same(old: list[Data], new: list[Data], path: Path) -> bool:
+def _are_same(old: list[Data], new: list[Data], path: FieldPath) -> bool:
     """Whether lists without keys mean the same, item by item."""
-    same = (not any(changes(one, other, (*path, place))) for place, (one, other) in enumerate(zip(old, new)))  # noqa: B905
+    same = (not any(compare_objects(one, other, (*path, place))) for place, (one, other) in enumerate(zip(old, new)))  # noqa: B905
     return len(old) == len(new) and all(same)
 
 

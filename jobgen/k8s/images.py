@@ -16,7 +16,7 @@ _IDENTIFIER = lazy_pattern(r"[a-f0-9]{64}")
 _LONGEST = 255
 _SEPARATORS = lazy_pattern(r"[-_.+]")
 
-MOVING = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
+MUTABLE_TAGS = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
 """Tags that are moved from image to image."""
 
 
@@ -32,7 +32,7 @@ class ImageName(NamedTuple):
     @property
     def moves(self) -> bool:
         """Whether the same name may mean another image tomorrow; without a tag it is `latest`."""
-        return not self.digest and (not self.tag or self.tag in MOVING)
+        return not self.digest and (not self.tag or self.tag in MUTABLE_TAGS)
 
     @property
     def features(self) -> frozenset[str]:
@@ -41,7 +41,7 @@ class ImageName(NamedTuple):
 
 
 @cache
-def image_name(image: str) -> ImageName:
+def parse_image_name(image: str) -> ImageName:
     """The parts of an image's name, as far as it has any."""
     rest, at, digest = image.partition("@")
     first, slash, path = rest.partition("/")
@@ -53,9 +53,9 @@ def image_name(image: str) -> ImageName:
 
 
 @cache
-def malformed(image: str) -> str:
+def find_image_error(image: str) -> str:
     """Why no container runtime takes this for the name of an image; empty if it would."""
-    name = image_name(image)
+    name = parse_image_name(image)
     if _IDENTIFIER.fullmatch(image):
         return "64 hexadecimal digits are an identifier, not a name"
     if name.domain and not _DOMAIN.fullmatch(name.domain):

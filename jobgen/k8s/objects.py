@@ -265,3 +265,27 @@ def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
             container[field] = found
     role.pod = Pod({"spec": {"containers": [container]}}, role, partial=True)
     yield role
+
+
+ObjectPath = tuple[str | int, ...]
+
+
+def path_to_role(role: Role) -> ObjectPath:
+    """The way to what is written about a role."""
+    kind = role.manifest.kind
+    assert kind is not None
+    steps = tuple(map(str, kind.replicas_at))
+    if kind.shape == "one":
+        return steps[:-1]
+    if kind.shape == "list":
+        return (*steps, next(place for place, other in enumerate(role.manifest.roles) if other is role))
+    return (*steps, role.spelling)
+
+
+def path_to_container_field(container: Container, place: int, field: str) -> ObjectPath:
+    """The way to a field of a container, which is the one at that place of its pod."""
+    kind = container.pod.role.manifest.kind
+    assert kind is not None
+    if container.pod.partial and kind.template is not None:
+        return tuple(map(str, kind.template.container[field]))
+    return (*path_to_role(container.pod.role), "template", "spec", "containers", place, field)

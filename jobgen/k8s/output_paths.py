@@ -23,7 +23,7 @@ _UNKNOWN = lazy_pattern(r"[$`*{<]")
 Place = tuple[str, ...]
 
 
-class Output(NamedTuple):
+class OutputPath(NamedTuple):
     """A place that a container writes to, how it is spelt, and where: a field of the container, the way from there."""
 
     place: Place
@@ -32,7 +32,7 @@ class Output(NamedTuple):
     way: tuple[str | int, ...]
 
 
-def outputs(container: Container) -> Iterator[Output]:
+def find_output_paths(container: Container) -> Iterator[OutputPath]:
     """Places outside of the pod that the container writes to."""
     wording = container.wording
     if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
@@ -40,7 +40,7 @@ def outputs(container: Container) -> Iterator[Output]:
     for spelling, field, way in _spellings(container):
         place = None if _UNKNOWN.search(spelling) else _place(spelling, container)
         if place:
-            yield Output(place, spelling, field, way)
+            yield OutputPath(place, spelling, field, way)
 
 
 def _spellings(container: Container) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:

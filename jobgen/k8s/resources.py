@@ -9,7 +9,7 @@ from jobgen.model.amounts import amount
 from jobgen.model.quantity import canonical_quantity
 
 
-class Footprint(NamedTuple):
+class ResourceTotals(NamedTuple):
     """Accelerators, and thousandths of CPUs and of bytes."""
 
     gpus: int = 0
@@ -17,18 +17,18 @@ class Footprint(NamedTuple):
     memory: int = 0
 
 
-def plus(one: Footprint, other: Footprint) -> Footprint:
+def add_totals(one: ResourceTotals, other: ResourceTotals) -> ResourceTotals:
     """Both together."""
-    return Footprint(one.gpus + other.gpus, one.cpu + other.cpu, one.memory + other.memory)
+    return ResourceTotals(one.gpus + other.gpus, one.cpu + other.cpu, one.memory + other.memory)
 
 
-def footprint(manifest: Manifest) -> Footprint:
+def sum_resources(manifest: Manifest) -> ResourceTotals:
     """What all pods of a job ask for: their requests, or their limits where nothing is requested."""
-    total = Footprint()
+    total = ResourceTotals()
     for role in manifest.roles:
         count = role.count
-        pods = Footprint(role.gpus, count * _of_pod(role.pod, "cpu"), count * _of_pod(role.pod, "memory"))
-        total = plus(total, pods)
+        pods = ResourceTotals(role.gpus, count * _of_pod(role.pod, "cpu"), count * _of_pod(role.pod, "memory"))
+        total = add_totals(total, pods)
     return total
 
 
@@ -43,12 +43,12 @@ def _wanted(container: Container, resource: str) -> int:
     return (found if found is not None else amount(container.limits.get(resource))) or 0
 
 
-def cpus(thousandths: int) -> str:
+def format_cpu(thousandths: int) -> str:
     """An amount of CPU as Kubernetes prints it."""
     return canonical_quantity(f"{thousandths}m") or ""
 
 
-def memory(thousandths: int) -> str:
+def format_memory(thousandths: int) -> str:
     """An amount of memory as people write it: in powers of 1024 where it is whole."""
     size = -(-thousandths // 1000)
     return canonical_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""

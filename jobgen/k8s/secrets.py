@@ -65,13 +65,13 @@ _DISTINCT = 8
 _ANY = 6
 
 
-def suspicious(text: str) -> bool:
+def may_contain_secret(text: str) -> bool:
     """Whether a text is worth a closer look."""
     lowered = text.lower()
     return any(sign in lowered for sign in _SIGNS)
 
 
-def token_in(text: str) -> str:
+def find_token(text: str) -> str:
     """A token that can be told by its form, or nothing."""
     if len(text) < _SHORTEST or not any(location in text for location in _MARKS):
         return ""
@@ -80,22 +80,22 @@ def token_in(text: str) -> str:
     return found[0] if found and len(set(found[0])) > _DISTINCT and "xxxx" not in found[0].lower() else ""
 
 
-def is_secret_of(name: str, value: str) -> bool:
+def is_secret_value(name: str, value: str) -> bool:
     """Whether the value has the very form of the secret that a variable of this name holds."""
     form = _BY_NAME.get(name)
     return bool(form and form.fullmatch(value)) and len(set(value)) > _DISTINCT and "EXAMPLE" not in value
 
 
-def may_be_secret(name: str, value: str) -> bool:
+def looks_like_secret(name: str, value: str) -> bool:
     """Whether a name says secret, and the value is neither a placeholder nor a path."""
     return len(value) >= _ANY and _says_secret(name) and not _NO_SECRET.fullmatch(value)
 
 
 @lru_cache(maxsize=4096)
 def _says_secret(name: str) -> bool:
-    return suspicious(name) and _NAMES.fullmatch(name) is not None and not _OF_TEXT.fullmatch(name)
+    return may_contain_secret(name) and _NAMES.fullmatch(name) is not None and not _OF_TEXT.fullmatch(name)
 
 
-def assignments(text: str) -> list[tuple[str, str]]:
+def find_assignments(text: str) -> list[tuple[str, str]]:
     """What a word or a script sets by `name=value` or `--name=value`."""
     return _ASSIGNED.findall(text)

@@ -7,7 +7,7 @@ from datetime import date
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.objects import Manifest, get_path
-from jobgen.k8s.pod_names import ROOM, longest_suffix
+from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
 from jobgen.model.data import Data, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -124,8 +124,8 @@ def _on_change(made: dict[str, Data], asked: Data, gitops: str) -> None:
 def _hashed_name(made: Data, job: JobSpec, run: dict[str, Data], problems: list[Problem]) -> str:
     """`<name>-<hash>`, within what pods' names leave of it: the name is cut where it must be, never the hash."""
     name, attempt = str(value_of(_name(made))), value_of(run.get("attempt", 1))
-    suffix = longest_suffix(Manifest(made, job.kind, job.cluster))
-    room = ROOM - len(suffix) - len("-") - LENGTH
+    suffix = find_longest_suffix(Manifest(made, job.kind, job.cluster))
+    room = MAX_NAME_LENGTH - len(suffix) - len("-") - LENGTH
     if len(name) <= room:
         return f"{name}-{run_hash(made, job.kind, attempt)}"
     if room < _SHORTEST:

@@ -86,7 +86,7 @@ _SPEC: Table = {
 _METADATA = alone(mapping_of(METADATA), "security.alpha.", "security.beta.", "config.mirror")
 
 
-def pod_problems(template: Data, restart_policy: Data = None, pod_name: str = "") -> Iterator[Problem]:
+def validate_pod_template(template: Data, restart_policy: Data = None, pod_name: str = "") -> Iterator[Problem]:
     """Why the API server refuses the pods of a template, with the restart policy that the operator gives them."""
     if not isinstance(template, dict):
         return iter(())

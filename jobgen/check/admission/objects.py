@@ -22,7 +22,7 @@ from jobgen.model.finding import Problem
 _ANNOTATIONS_LIMIT = 256 * 1024
 
 
-def metadata_problems(metadata: Data) -> Iterator[Problem]:
+def validate_object_metadata(metadata: Data) -> Iterator[Problem]:
     """Why the API server refuses an object for its metadata."""
     if not isinstance(metadata, dict):
         return

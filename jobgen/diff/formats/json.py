@@ -8,8 +8,8 @@ from typing import Any
 from jobgen.diff.causes import Cause, causes
 from jobgen.diff.changes import ChangeSet, Total
 from jobgen.diff.impact import Impact
-from jobgen.k8s.compare import Path
-from jobgen.k8s.resources import Footprint, cpus, memory
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 from jobgen.model.finding import Identity
 from jobgen.model.path import dotted, pointer
 from jobgen.pipeline.environment import Rendered
@@ -88,15 +88,15 @@ def _identity(made: Rendered | None) -> dict[str, str] | None:
     }
 
 
-def _cause(found: dict[Path, Cause], path: Path) -> dict[str, Any] | None:
+def _cause(found: dict[FieldPath, Cause], path: FieldPath) -> dict[str, Any] | None:
     if path not in found:
         return None
     location, layer = found[path]
     return {"file": location.file, "line": location.line, "column": location.column, "layer": layer or "jobgen"}
 
 
-def _footprint(size: Footprint) -> dict[str, Any]:
-    return {"gpus": size.gpus, "cpu": cpus(size.cpu), "memory": memory(size.memory)}
+def _footprint(size: ResourceTotals) -> dict[str, Any]:
+    return {"gpus": size.gpus, "cpu": format_cpu(size.cpu), "memory": format_memory(size.memory)}
 
 
 def _total(total: Total) -> dict[str, Any]:

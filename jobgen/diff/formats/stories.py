@@ -11,8 +11,8 @@ from jobgen.diff.causes import Cause, causes
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.operator_behavior import Verdict
-from jobgen.k8s.compare import Path
-from jobgen.k8s.resources import Footprint, plus
+from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Data
 from jobgen.model.path import dotted
 
@@ -48,10 +48,10 @@ class Story(NamedTuple):
         return self.members[0]
 
     @property
-    def sizes(self) -> tuple[Footprint, Footprint]:
+    def sizes(self) -> tuple[ResourceTotals, ResourceTotals]:
         """What all of them asked for together, and ask for now."""
-        before = reduce(plus, (one.before for one in self.members))
-        return before, reduce(plus, (one.after for one in self.members))
+        before = reduce(add_totals, (one.before for one in self.members))
+        return before, reduce(add_totals, (one.after for one in self.members))
 
 
 def stories(difference: ChangeSet) -> Iterator[Story]:
@@ -97,7 +97,7 @@ def _lines(difference: ChangeSet, one: Impact, shown: list[tuple[FieldImpact, ..
         )
 
 
-def _place(found: dict[Path, Cause], path: Path) -> str:
+def _place(found: dict[FieldPath, Cause], path: FieldPath) -> str:
     """Where a value was written, or nothing."""
     return f"{found[path].location.file}:{found[path].location.line}" if path in found else ""
 

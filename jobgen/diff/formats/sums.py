@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jobgen.diff.changes import ChangeSet, Total
-from jobgen.k8s.resources import Footprint, cpus, memory
+from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 
-_MEASURES: tuple[tuple[str, Callable[[int], str]], ...] = (("GPUs", str), ("CPU", cpus), ("memory", memory))
+_MEASURES: tuple[tuple[str, Callable[[int], str]], ...] = (
+    ("GPUs", str),
+    ("CPU", format_cpu),
+    ("memory", format_memory),
+)
 
 
 class Row(NamedTuple):
@@ -50,7 +54,7 @@ def amounts(total: Total) -> tuple[str, ...]:
     return tuple(delta(old, new, spell) for (_, spell), old, new in shown)
 
 
-def sizes(before: Footprint, after: Footprint) -> str:
+def sizes(before: ResourceTotals, after: ResourceTotals) -> str:
     """What an object asks for, as far as that changes."""
     shown = zip(_MEASURES, before, after, strict=True)
     return ", ".join(f"{name} {delta(old, new, spell)}" for (name, spell), old, new in shown if old != new)

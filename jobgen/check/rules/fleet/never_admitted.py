@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
+from jobgen.k8s.kueue import can_be_queued, get_queue
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.data import Data
 
@@ -16,9 +16,9 @@ def never_admitted(manifest: Manifest) -> Iterator[Violation]:
     overlay says under `cluster.queues`.
     """
     queues = manifest.cluster.queues
-    if not queues or not is_admitted_by_kueue(manifest):
+    if not queues or not can_be_queued(manifest):
         return
-    queue: Data = queue_of(manifest)
+    queue: Data = get_queue(manifest)
     most = queues.get(as_text(queue), {}).get("gpus")
     if most is not None and manifest.gpus > most:
         message = f"the job wants {manifest.gpus} GPUs, and `{as_text(queue)}` never has more than {most}"

@@ -5,9 +5,8 @@ from typing import Any
 
 from jobgen.check.rules import ERROR, WARNING, Fact, Violation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.object_paths import to_field
-from jobgen.k8s.objects import Manifest, as_text
-from jobgen.k8s.output_paths import outputs
+from jobgen.k8s.objects import Manifest, as_text, path_to_container_field
+from jobgen.k8s.output_paths import find_output_paths
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 
@@ -19,10 +18,10 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     seen = set()
     for role in manifest.roles:
         for number, container in enumerate(role.pod.containers):
-            for output in outputs(container):
+            for output in find_output_paths(container):
                 if output.place not in seen:
                     seen.add(output.place)
-                    way = to_field(container, number, output.field)
+                    way = path_to_container_field(container, number, output.field)
                     sweep = as_text(manifest.labels.get(SWEEP))
                     yield Fact((output.place, output.spelling, manifest.name, sweep), (*way, *output.way))
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Fact, Violation, rule
-from jobgen.k8s.object_paths import to_role
-from jobgen.k8s.objects import Manifest, as_list, as_text, get_path
+from jobgen.k8s.objects import Manifest, as_list, as_text, get_path, path_to_role
 from jobgen.spec.overlay import Cluster
 
 _ONE_NODE, _ONE_POD = "ReadWriteOnce", "ReadWriteOncePod"
@@ -24,7 +23,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
             if claim:
                 pods[claim] = pods.get(claim, 0) + role.count
                 steps = ("template", "spec", "volumes", number, "persistentVolumeClaim", "claimName")
-                paths.setdefault(claim, (*to_role(role), *steps))
+                paths.setdefault(claim, (*path_to_role(role), *steps))
     for claim, count in pods.items():
         yield Fact(((manifest.namespace, claim), None, count, manifest.name), paths[claim])
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.argocd_annotations import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, words
+from jobgen.k8s.argocd_annotations import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, split_annotation
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.finding import FixStep
 from jobgen.model.suggest import closest, is_same_word
@@ -35,7 +35,7 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
     for key in annotations:
         if not key.startswith(DOMAIN) or key not in _KNOWN:
             continue
-        for word in words(manifest, key):
+        for word in split_annotation(manifest, key):
             meant = closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _IDLE else ""
             if meant:
                 node = annotations[key]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training, words
+from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.objects import Manifest, as_text
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
@@ -18,10 +18,10 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     name.
     """
     annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or not is_training(manifest):
+    if not isinstance(annotations, dict) or not is_training_job(manifest):
         return
     if SYNC_OPTIONS in annotations:
-        forced = [word for word in words(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
+        forced = [word for word in split_annotation(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
         if len(forced) == 2:
             message = "each sync of the app deletes the running job and starts it again; take both options away"
             yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.argocd_annotations import is_training
+from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
 
 _ELSEWHERE = {
@@ -21,6 +21,6 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     in the job, or once for all jobs in the overlay.
     """
     elsewhere = _ELSEWHERE.get(manifest.cluster.gitops)
-    if elsewhere is not None and not manifest.namespace and is_training(manifest):
+    if elsewhere is not None and not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
         yield Violation(name, f"no namespace is written, and {elsewhere}; name it")

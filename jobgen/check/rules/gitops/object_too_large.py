@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, words
+from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, split_annotation
 from jobgen.k8s.objects import Manifest, as_mapping, as_text
 from jobgen.model.data import Data, untraced
 
@@ -34,7 +34,7 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _is_applied_by_server(manifest: Manifest) -> bool:
-    return manifest.cluster.gitops == "flux" or "ServerSideApply=true" in words(manifest, SYNC_OPTIONS)
+    return manifest.cluster.gitops == "flux" or "ServerSideApply=true" in split_annotation(manifest, SYNC_OPTIONS)
 
 
 def _texts(manifest: Manifest) -> Iterator[Data]:

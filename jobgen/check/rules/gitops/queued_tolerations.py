@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.kueue import kueue_queue
+from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import Pod, as_list
 
 
@@ -16,7 +16,7 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     the difference.
     """
     manifest = pod.role.manifest
-    if manifest.cluster.gitops != "argocd" or kueue_queue(manifest) is None:
+    if manifest.cluster.gitops != "argocd" or get_kueue_queue(manifest) is None:
         return
     if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import kueue_queue, suspend_of
+from jobgen.k8s.kueue import get_kueue_queue, get_suspend
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
@@ -19,9 +19,9 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     a job that trains, `false` starts one past its quota. Leave it out; Kueue holds a queued job back by itself.
     """
     engine = _ENGINES.get(manifest.cluster.gitops)
-    if engine is None or kueue_queue(manifest) is None:
+    if engine is None or get_kueue_queue(manifest) is None:
         return
-    suspend = suspend_of(manifest)
+    suspend = get_suspend(manifest)
     if value_of(suspend) is not None:
         does = "stops the job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
         message = f"{engine} sets `suspend` back and {does}; leave it out"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, Violation, rule
-from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, is_training
+from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, is_training_job
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
@@ -14,7 +14,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     """The wave and the name of a training job."""
     annotations = manifest.metadata.get("annotations")
     wave = as_text(annotations.get(SYNC_WAVE)) if isinstance(annotations, dict) else ""
-    if wave and is_training(manifest) and not is_hook(manifest) and wave.removeprefix("-").isdecimal():
+    if wave and is_training_job(manifest) and not is_hook(manifest) and wave.removeprefix("-").isdecimal():
         yield Fact((manifest.namespace, int(wave), manifest.name), _PATH)
 
 

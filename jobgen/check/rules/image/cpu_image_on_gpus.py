@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import image_name
+from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.objects import Container, as_text
 
 _ACCELERATED = frozenset(("gpu", "cuda", "rocm", "npu", "hpu", "tpu"))
@@ -19,7 +19,7 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     image = as_text(container.data["image"])
     if "cpu" not in image or not container.gpus:
         return
-    features = image_name(image).features
+    features = parse_image_name(image).features
     if "cpu" in features and not features & _ACCELERATED:
         message = f"`{image}` is built for CPUs, and the container holds {container.gpus} accelerators"
         message = message.removesuffix("s") if container.gpus == 1 else message

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.images import image_name
+from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.objects import Manifest, Pod, as_text, get_path
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -23,7 +23,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
         main = role.pod.main
         image = as_text(main.data.get("image")) if main else ""
         if main and ("cu" in image or "gpu" in image or "rocm" in image) and not role.pod.partial:
-            found = next(filter(_FOR_GPUS.fullmatch, sorted(image_name(image).features)), "")
+            found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).features)), "")
             if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
                 message = f"`{found}` in the image's name says GPUs, and the job asks for none"
                 yield Violation(main.data["image"], message)

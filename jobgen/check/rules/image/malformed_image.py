@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.images import malformed
+from jobgen.k8s.images import find_image_error
 from jobgen.k8s.objects import Container, as_text
 
 
@@ -15,7 +15,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     A placeholder such as `${IMAGE}` is only a risk where something may fill it in before it is applied.
     """
     image = as_text(container.data["image"])
-    why = malformed(image) if image else ""
+    why = find_image_error(image) if image else ""
     # Space around it is refused earlier, with the pod.
     if not why or image != image.strip():
         return

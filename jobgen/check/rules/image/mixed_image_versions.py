@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import ImageName, image_name
+from jobgen.k8s.images import ImageName, parse_image_name
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.data import Data
 
@@ -25,7 +25,7 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
         return
     first: dict[str, tuple[ImageName, Data]] = {}
     for role, node in images:
-        name = image_name(as_text(node))
+        name = parse_image_name(as_text(node))
         other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, node))
         if _version(name) != _version(other) and not _builds(name, other):
             message = f"`{role.spelling}` runs `{_shown(name)}` of an image that another role runs as `{_shown(other)}`"

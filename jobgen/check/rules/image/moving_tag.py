@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import MOVING
+from jobgen.k8s.images import MUTABLE_TAGS
 from jobgen.k8s.objects import Container, as_text
 
 
@@ -16,7 +16,7 @@ def moving_tag(container: Container) -> Iterator[Violation]:
     """
     image = as_text(container.data["image"])
     tag = image.rpartition("/")[2].partition(":")[2]
-    if tag in MOVING and "@" not in image:
+    if tag in MUTABLE_TAGS and "@" not in image:
         yield Violation(
             container.data["image"], f"the tag `{tag}` is moved from image to image; name a version or a digest"
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.images import image_name
+from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.objects import Container, as_text
 
 
@@ -16,8 +16,8 @@ def stale_image(container: Container) -> Iterator[Violation]:
     """
     policy = as_text(container.data["imagePullPolicy"])
     image = as_text(container.data.get("image"))
-    if policy == "IfNotPresent" and image and image_name(image).moves:
-        written = image_name(image).tag
+    if policy == "IfNotPresent" and image and parse_image_name(image).moves:
+        written = parse_image_name(image).tag
         tag = f"the tag `{written}` is moved" if written else "an image without a tag is `latest`, which is moved"
         message = f"{tag}, and with `{policy}` nodes keep what they have; name a version"
         yield Violation(container.data["imagePullPolicy"], message, ((container.data["image"], "the image"),))

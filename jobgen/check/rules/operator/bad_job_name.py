@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 from jobgen.model.lazy_re import lazy_pattern
 
 _fits = lazy_pattern(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -26,4 +26,4 @@ def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
     whole_name = name if manifest.name else f"{name}aaaaa"
     # What no object can be called is refused before any operator sees it.
     if name and not _fits.fullmatch(whole_name) and is_dns_subdomain(whole_name):
-        yield Violation(given, f"`{name}` must begin with a letter and have no dots; {refusal(manifest)}")
+        yield Violation(given, f"`{name}` must begin with a letter and have no dots; {describe_rejection(manifest)}")

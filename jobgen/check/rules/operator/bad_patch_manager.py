@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 
 
 @rule("job", ERROR, kinds=("TrainJob",))
@@ -21,5 +21,6 @@ def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
         domain, slash, path = as_text(node).partition("/")
         if as_text(node) and not (slash and path and is_dns_subdomain(domain)):
             yield Violation(
-                node, f"`{as_text(node)}` must be a domain and a path, as `example.com/team`; {refusal(manifest)}"
+                node,
+                f"`{as_text(node)}` must be a domain and a path, as `example.com/team`; {describe_rejection(manifest)}",
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 
 
 @rule("job", ERROR, kinds=("TFJob",))
@@ -17,5 +17,5 @@ def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
     leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
     if len(leaders) > 1:
         first, second = leaders[:2]
-        message = f"`{first.spelling}` and `{second.spelling}` are the same role; {refusal(manifest)}"
+        message = f"`{first.spelling}` and `{second.spelling}` are the same role; {describe_rejection(manifest)}"
         yield Violation(second.key, message, related=((first.key, "the other"),))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_mapping
-from jobgen.k8s.operator_outcome import has_come
+from jobgen.k8s.operators import is_operator_since
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.suggest import suggest_entry
@@ -17,7 +17,7 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     From 1.7 on its place is `spec.nprocPerNode`, and the operator warns of the old one. Write it there, in quotes.
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
-    if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not has_come(manifest, "1.7.0"):
+    if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not is_operator_since(manifest, "1.7.0"):
         return
     node = policy["nProcPerNode"]
     number = value_of(node)

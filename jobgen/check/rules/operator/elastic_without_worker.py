@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.operator_outcome import has_come
+from jobgen.k8s.operators import is_operator_since
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",))
@@ -21,7 +21,7 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     ):
         return
     key = next(key for key in manifest.spec if key == "elasticPolicy")
-    refused = has_come(manifest, "1.9.0")
+    refused = is_operator_since(manifest, "1.9.0")
     consequence = "the operator's webhook refuses the job" if refused else "the operator may fall over it"
     message = f"`elasticPolicy` is about `Worker`, and there is none; {consequence}"
     yield Violation(key, message, severity=None if refused else WARNING)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.operator_outcome import has_come
+from jobgen.k8s.operators import is_operator_since
 
 
 @rule("job", ERROR)
@@ -16,7 +16,7 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     """
     kind, cluster = manifest.kind, manifest.cluster
     assert kind is not None
-    if not has_come(manifest, kind.span.since):
+    if not is_operator_since(manifest, kind.span.since):
         message = (
             f"{kind.name} came with {kind.operator} {kind.span.since}, and this cluster has {manifest.operator_version}"
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_text, get_path
-from jobgen.k8s.pod_names import ROOM, longest_suffix
+from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
 
 # The server keeps so much of `generateName`, and adds five letters.
 _PREFIX, _RANDOM = 58, 5
@@ -21,12 +21,12 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
     name = as_text(given)
     length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
-    if length <= ROOM // 2 or not manifest.kind.demands.names:
+    if length <= MAX_NAME_LENGTH // 2 or not manifest.kind.demands.names:
         return
-    suffix = longest_suffix(manifest)
-    if length + len(suffix) > ROOM:
+    suffix = find_longest_suffix(manifest)
+    if length + len(suffix) > MAX_NAME_LENGTH:
         word = f"`…{suffix}` follows it" if suffix else "it is also a label"
-        message = f"the name has {length} characters; {word}, so there is room for {ROOM - len(suffix)}"
+        message = f"the name has {length} characters; {word}, so there is room for {MAX_NAME_LENGTH - len(suffix)}"
         yield Violation(given, message, severity=None if _certain(manifest) else WARNING)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Pod
-from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 
@@ -26,8 +26,8 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
         return
     blame = names[0]
     hint = f"rename `{value_of(blame)}`" if len(names) == 1 else "rename the one that trains"
-    message = f"no container is called `{wanted}`; {refusal(pod.role.manifest)}, so {hint}"
-    told = severity(pod.role.manifest)
+    message = f"no container is called `{wanted}`; {describe_rejection(pod.role.manifest)}, so {hint}"
+    told = choose_severity(pod.role.manifest)
     fix_steps = (FixStep("set", blame, wanted),) if len(names) == 1 else ()
     # A job that is refused today cannot be meant as it is.
     yield Violation(blame, message, severity=told, fix_steps=fix_steps, safe=told is None)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, get_path
-from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import Data, value_of
 
 
@@ -27,8 +27,8 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     if blame is None:
         return
     if missing:
-        message = f"there is no `{'`, `'.join(missing)}`; {refusal(manifest)}"
-        yield Violation(blame, message, severity=severity(manifest))
+        message = f"there is no `{'`, `'.join(missing)}`; {describe_rejection(manifest)}"
+        yield Violation(blame, message, severity=choose_severity(manifest))
     elif not manifest.roles:
         yield Violation(blame, "the job has no roles, so nothing is started")
     elif kind.demands.unknown_roles == "started":

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_mapping
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 
@@ -19,7 +19,7 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
-        message = f"`nprocPerNode` says it already; {refusal(manifest)}"
+        message = f"`nprocPerNode` says it already; {describe_rejection(manifest)}"
         old = policy["nProcPerNode"]
         fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
         yield Violation(

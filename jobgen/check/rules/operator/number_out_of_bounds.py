@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
-from jobgen.k8s.operator_outcome import severity
+from jobgen.k8s.operators import choose_severity
 
 
 @rule("job", ERROR)
@@ -30,4 +30,6 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
                 wanted = f"at most {bound.most}"
             else:
                 continue
-            yield Violation(holder[key], f"`{key}` is {number} and must be {wanted}", severity=severity(manifest))
+            yield Violation(
+                holder[key], f"`{key}` is {number} and must be {wanted}", severity=choose_severity(manifest)
+            )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 from jobgen.model.data import Data
 
 _OWN = {
@@ -25,7 +25,9 @@ def patched_env(manifest: Manifest) -> Iterator[Violation]:
         own = _OWN.get(as_text(container.get("name")))
         if own and as_list(container.get("env")):
             key = next(key for key in container if key == "env")
-            yield Violation(key, f"{refusal(manifest)}: variables of `{as_text(container['name'])}` belong in `{own}`")
+            yield Violation(
+                key, f"{describe_rejection(manifest)}: variables of `{as_text(container['name'])}` belong in `{own}`"
+            )
 
 
 def _containers(spec: dict[str, Data]) -> Iterator[dict[str, Data]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_integer
-from jobgen.k8s.operator_outcome import has_come, refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.finding import Severity
 from jobgen.spec import kinds
 
@@ -31,8 +31,8 @@ def replica_count(role: Role) -> Iterator[Violation]:
         return
     checked = described is not None and described.name not in kind.demands.unchecked
     bounded = described is not None and described.least is not None
-    consequence = f"; {refusal(role.manifest)}" if checked and bounded else ""
-    told = severity(role.manifest) if checked or described is None else Severity.WARNING
+    consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
+    told = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
     said = f"`numNodes` is {written}, and must be" if one else f"`{role.spelling}` has `replicas: {written}`, and needs"
     yield Violation(node, f"{said} {wanted}{consequence}", severity=told)
 
@@ -42,7 +42,7 @@ def _wanted(role: Role, described: kinds.RoleDescription | None, written: int) -
     assert role.manifest.kind is not None
     least, most = (described.least, described.most) if described else (None, None)
     since = role.manifest.kind.demands.bounds_since.get(described.name, "") if described else ""
-    if not has_come(role.manifest, since):
+    if not is_operator_since(role.manifest, since):
         least = None
     if (least or 0) <= written and (most is None or written <= most):
         return ""

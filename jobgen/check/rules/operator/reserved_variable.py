@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Container, as_text, get_path
-from jobgen.k8s.operator_outcome import refusal
+from jobgen.k8s.operators import describe_rejection
 
 
 @rule("container", ERROR, beyond=True, fields=("env",), kinds=("TrainJob",))
@@ -22,4 +22,4 @@ def reserved_variable(container: Container) -> Iterator[Violation]:
     reserved = kind.demands.reserved.get(runtime.policy, ())
     for name, entry in container.variables:
         if name in reserved:
-            yield Violation(entry["name"], f"the runtime sets `{name}` itself; {refusal(manifest)}")
+            yield Violation(entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_mapping
-from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection
 
 
 @rule("role", ERROR)
@@ -21,5 +21,7 @@ def role_without_template(role: Role) -> Iterator[Violation]:
         # An empty one is a pod without containers, which every cluster refuses.
         return
     yield Violation(
-        role.key, f"`{role.spelling}` has no pod template; {refusal(role.manifest)}", severity=severity(role.manifest)
+        role.key,
+        f"`{role.spelling}` has no pod template; {describe_rejection(role.manifest)}",
+        severity=choose_severity(role.manifest),
     )

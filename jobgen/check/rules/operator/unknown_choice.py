@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, get_path
-from jobgen.k8s.operator_outcome import has_come, refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Data, value_of
 from jobgen.model.suggest import did_you_mean, suggest_value
 from jobgen.spec.operator_requirements import Choice
@@ -30,14 +30,16 @@ def unknown_choice(manifest: Manifest) -> Iterator[Violation]:
 
 def _told(manifest: Manifest, key: Data, node: Data, choice: Choice) -> Iterator[Violation]:
     said = value_of(node)
-    if not isinstance(said, str) or not has_come(manifest, choice.since):
+    if not isinstance(said, str) or not is_operator_since(manifest, choice.since):
         return
     known = [value for value in choice.values if value]
     hint = did_you_mean(said, known).removeprefix("; ")
     words = hint or f"use {' or '.join(f'`{value}`' for value in known)}"
     # Some words only come out as they were meant.
     mild = choice.warning or (choice.otherwise and said.lower() in ("all", "always"))
-    consequence = choice.otherwise or refusal(manifest)
+    consequence = choice.otherwise or describe_rejection(manifest)
     message = f"`{key}` is `{said}`; {consequence}; {words}"
     fix_steps, safe = suggest_value(node, known)
-    yield Violation(node, message, severity=WARNING if mild else severity(manifest), fix_steps=fix_steps, safe=safe)
+    yield Violation(
+        node, message, severity=WARNING if mild else choose_severity(manifest), fix_steps=fix_steps, safe=safe
+    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role
-from jobgen.k8s.operator_outcome import refusal, severity
+from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import value_of
 from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
@@ -21,13 +21,13 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     if role.described or kind is None or not role.spelling or not kind.demands.unknown_roles:
         return
     known = [str(value_of(known.spelling)) for known in kind.roles.values()]
-    told: Severity | None = severity(role.manifest)
+    told: Severity | None = choose_severity(role.manifest)
     if kind.demands.unknown_roles == "started":
         consequence, told = "its pods start, and nobody looks at how they end", Severity.WARNING
     elif kind.demands.unknown_roles == "ignored":
         consequence = "the operator ignores it, so none of its pods is started"
     else:
-        consequence = refusal(role.manifest)
+        consequence = describe_rejection(role.manifest)
     message = f"{kind.name} has no role `{role.spelling}`{did_you_mean(role.spelling, known)}"
     taken = dict.fromkeys(other.spelling for other in role.manifest.roles)
     fix_steps, safe = suggest_rename(role.key, known, taken) if kind.shape == "map" else suggest_value(role.key, known)

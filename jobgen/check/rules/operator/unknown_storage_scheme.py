@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_text, get_path
-from jobgen.k8s.operator_outcome import has_come
+from jobgen.k8s.operators import is_operator_since
 
 _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
 
@@ -22,6 +22,6 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
         node = get_path(manifest.spec, "initializer", what, "storageUri")
         scheme = as_text(node).partition("://")[0]
         # From 2.3 on the CRD itself asks for a scheme.
-        if scheme not in schemes and ("://" in as_text(node) or (scheme and not has_come(manifest, "2.3.0"))):
+        if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
             words = " or ".join(f"`{scheme}://`" for scheme in schemes)
             yield Violation(node, f"Trainer's initializers read {words}, not `{as_text(node)}`")

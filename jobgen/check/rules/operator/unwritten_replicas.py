@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_integer
-from jobgen.k8s.operator_outcome import has_come, refusal
+from jobgen.k8s.operators import describe_rejection, is_operator_since
 from jobgen.model.suggest import suggest_entry
 
 
@@ -19,10 +19,10 @@ def unwritten_replicas(role: Role) -> Iterator[Violation]:
     if described is None or kind is None or as_integer(role.replica.get("replicas")) is not None:
         return
     since = kind.demands.written.get(described.name)
-    if since and has_come(role.manifest, since):
-        message = f"`{role.spelling}` must say `replicas: 1`; {refusal(role.manifest)}"
+    if since and is_operator_since(role.manifest, since):
+        message = f"`{role.spelling}` must say `replicas: 1`; {describe_rejection(role.manifest)}"
         yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica))
     elif not described.omitted:
-        consequence = f"; {refusal(role.manifest)}" if described.least else ""
+        consequence = f"; {describe_rejection(role.manifest)}" if described.least else ""
         message = f"`{role.spelling}` does not say `replicas`, and so has no pods{consequence}"
         yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica), safe=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import WELL_KNOWN, is_device, is_share
+from jobgen.k8s.accelerators import WELL_KNOWN_RESOURCES, is_device, is_device_share
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Data
 from jobgen.model.finding import FixStep
@@ -12,7 +12,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import is_same_word
 
 _LETTERS = lazy_pattern(r"[^a-z0-9]")
-_DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN)
+_DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN_RESOURCES)
 
 
 @rule("container", WARNING, fields=("resources",))
@@ -38,10 +38,10 @@ def _own(container: Container, key: Data) -> bool:
 @cache
 def _meant(name: str) -> str:
     """The well-known name that this one is a slip of, or nothing."""
-    if is_device(name) or is_share(name):
+    if is_device(name) or is_device_share(name):
         return ""
     domain, _, rest = name.partition("/")
-    for known in WELL_KNOWN:
+    for known in WELL_KNOWN_RESOURCES:
         right, _, tail = known.partition("/")
         if domain == right and _folded(rest) == _folded(tail):
             return known

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.devices import device_node
+from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Container, Role
 from jobgen.model.data import value_of
 
@@ -34,7 +34,7 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
             return
     for container in role.pod.containers:
         if container.gpus:
-            yield Violation(device_node(container.limits, container.requests), _told(role, container))
+            yield Violation(find_device_node(container.limits, container.requests), _told(role, container))
 
 
 def _told(role: Role, container: Container) -> str:

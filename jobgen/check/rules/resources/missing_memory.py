@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.devices import device_node
+from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Manifest, as_mapping
 
 
@@ -19,7 +19,7 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
         if main is None or role.pod.partial or not main.gpus or as_mapping(role.pod.spec.get("resources")):
             continue
         if "memory" not in main.limits and "memory" not in main.requests:
-            node = device_node(main.limits, main.requests)
+            node = find_device_node(main.limits, main.requests)
             yield Violation(
                 node, f"`{role.spelling}` holds GPUs and requests no memory, so it is the first to be evicted"
             )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.devices import device_node
+from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Container, Role, as_list, as_mapping, as_text
 from jobgen.model.data import value_of
 
@@ -25,7 +25,7 @@ def missing_shm(role: Role) -> Iterator[Violation]:
     ):
         return
     if not _mounted(main):
-        node = device_node(main.limits, main.requests)
+        node = find_device_node(main.limits, main.requests)
         yield Violation(
             node, f"{main.gpus} GPUs share 64 MiB at `/dev/shm`; mount an `emptyDir` with `medium: Memory` there"
         )

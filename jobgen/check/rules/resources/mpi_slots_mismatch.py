@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.command_line import Argument, launches, parse_command
+from jobgen.k8s.command_line import Argument, find_mpi_launches, parse_command
 from jobgen.k8s.objects import Manifest, Role, as_integer, as_text
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -25,7 +25,7 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
         return
     if not any(_LITERAL.search(as_text(word)) for word in main.words):
         return
-    calls = list(launches(parse_command(main.words)))
+    calls = list(find_mpi_launches(parse_command(main.words)))
     counts = [call.processes for call in calls if call.bound and call.processes and call.processes.text.isdigit()]
     if not counts or _oversubscribed(launcher):
         return

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.command_line import parse_command, values
+from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Manifest
 
 
@@ -22,7 +22,7 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
         main = role.pod.main
         if main is None or "nnodes" not in main.wording:
             continue
-        for word in values(parse_command(main.words), "nnodes"):
+        for word in find_option_values(parse_command(main.words), "nnodes"):
             if word.text.isdigit() and int(word.text) != manifest.total:
                 pods = f"{manifest.total} pods" if manifest.total != 1 else "one pod"
                 yield Violation(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.command_line import parse_command, values
+from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Container, Manifest, get_path
 from jobgen.model.data import Data, value_of
 
@@ -41,7 +41,7 @@ def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
 
 def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
     if "nproc" in main.wording:
-        for word in values(parse_command(main.words), "nproc-per-node"):
+        for word in find_option_values(parse_command(main.words), "nproc-per-node"):
             if word.text.isdigit():
                 yield word.node, int(word.text)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.devices import device_node
+from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Manifest, as_integer, as_text
 
 # Programs that start the processes of a node themselves, one call of them a worker.
@@ -38,7 +38,7 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     if slots < gpus and any(sign in word for word in words for sign in _STARTS_ITSELF):
         return
     shown = f"`slotsPerWorker` is {slots}" + ("" if written is not None else ", as it is left out")
-    asked = (device_node(container.limits, container.requests) for container in worker.pod.containers)
+    asked = (find_device_node(container.limits, container.requests) for container in worker.pod.containers)
     held = next((node for node in asked if node is not None), worker.key)
     related = () if written is None else ((held, "what a worker holds"),)
     yield Violation(manifest.spec.get("slotsPerWorker", held), f"{shown}, and a worker holds {gpus} GPUs", related)

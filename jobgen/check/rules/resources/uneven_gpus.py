@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import is_device
-from jobgen.k8s.devices import device_node
+from jobgen.k8s.accelerators import find_device_node, is_device
 from jobgen.k8s.objects import Manifest, Role
 from jobgen.model.amounts import amount
 from jobgen.model.data import Data
@@ -33,7 +32,7 @@ def _resources(role: Role) -> list[Data]:
 
 def _asked(role: Role) -> Data:
     """Where a role asks for its devices, or begins."""
-    asked = (device_node(container.limits, container.requests) for container in role.pod.containers)
+    asked = (find_device_node(container.limits, container.requests) for container in role.pod.containers)
     return next((node for node in asked if node is not None), role.key)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.kueue import kueue_queue
+from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -17,7 +17,7 @@ def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
 
     Kueue's webhook refuses the job: a queue is named like any object, in lower-case letters, digits, `-` and `.`.
     """
-    queue = kueue_queue(manifest)
+    queue = get_kueue_queue(manifest)
     if queue is not None and not _SUBDOMAIN.match(as_text(queue)):
         message = f"no queue can be called `{as_text(queue)}`; use lower-case letters, digits, `-` and `.`"
         yield Violation(queue, message)

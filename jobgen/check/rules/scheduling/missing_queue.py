@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
+from jobgen.k8s.kueue import can_be_queued, get_queue
 from jobgen.k8s.objects import Manifest, as_text, get_path
 
 
@@ -15,7 +15,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     every job must be in a queue. Name one with `queue`, or with the label `kueue.x-k8s.io/queue-name`.
     """
     queues = manifest.cluster.queues
-    if not queues or not is_admitted_by_kueue(manifest) or queue_of(manifest) is not None or not manifest.gpus:
+    if not queues or not can_be_queued(manifest) or get_queue(manifest) is not None or not manifest.gpus:
         return
     # Volcano has a field of its own, KAI, Run:ai and their like a label.
     elsewhere = as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))

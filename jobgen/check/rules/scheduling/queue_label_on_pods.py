@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import QUEUE, kueue_queue
+from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Role, as_mapping
 from jobgen.model.finding import FixStep
 
@@ -16,9 +16,9 @@ def queue_label_on_pods(role: Role) -> Iterator[Violation]:
     for the others for ever, and its GPUs may count twice. The label belongs into the `metadata` of the job alone.
     """
     labels = as_mapping(role.pod.metadata.get("labels"))
-    for key in labels if QUEUE in labels else ():
-        if key == QUEUE:
-            also = kueue_queue(role.manifest) is not None
+    for key in labels if QUEUE_LABEL in labels else ():
+        if key == QUEUE_LABEL:
+            also = get_kueue_queue(role.manifest) is not None
             what = "take it off the pods: the job has it" if also else "put it on the job"
             message = f"`{key}` on pods makes Kueue admit them one by one; {what}"
             yield Violation(key, message, fix_steps=(FixStep("remove", key),) if also else (), safe=False)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import QUEUE, kueue_queue
+from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
@@ -15,7 +15,7 @@ _NEARLY = lazy_pattern(
     re.IGNORECASE,
 )
 # The label itself, and one that Kueue puts on pods.
-_OTHERS = frozenset(("kueue.x-k8s.io/local-queue-name", QUEUE))
+_OTHERS = frozenset(("kueue.x-k8s.io/local-queue-name", QUEUE_LABEL))
 
 
 @rule("manifest", WARNING)
@@ -26,6 +26,6 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
     """
     labels = manifest.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
-        if "queue" in key.lower() and key not in _OTHERS and _NEARLY.match(key) and kueue_queue(manifest) is None:
-            message = f"Kueue does not read the label `{key}`; write `{QUEUE}`"
-            yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE),))
+        if "queue" in key.lower() and key not in _OTHERS and _NEARLY.match(key) and get_kueue_queue(manifest) is None:
+            message = f"Kueue does not read the label `{key}`; write `{QUEUE_LABEL}`"
+            yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE_LABEL),))

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Fact, Violation, rule
-from jobgen.k8s.kueue import QUEUE, kueue_queue
+from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
 
 def _queued(manifest: Manifest) -> Iterator[Fact]:
-    if kueue_queue(manifest) is not None and manifest.kind is not None:
-        yield Fact(manifest.kind_name, ("metadata", "labels", QUEUE))
+    if get_kueue_queue(manifest) is not None and manifest.kind is not None:
+        yield Fact(manifest.kind_name, ("metadata", "labels", QUEUE_LABEL))
 
 
 @rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_queued)

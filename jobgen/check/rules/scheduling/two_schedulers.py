@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import kueue_queue
+from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import Manifest, as_text, get_path
 
 
@@ -14,7 +14,7 @@ def two_schedulers(manifest: Manifest) -> Iterator[Violation]:
     Each keeps its own books: what Kueue has admitted can wait in Volcano's queue while it holds its quota, and GPUs
     that are free in one are taken in the other. Leave the queueing to one of them.
     """
-    queue = kueue_queue(manifest)
+    queue = get_kueue_queue(manifest)
     if queue is None:
         return
     other = get_path(manifest.run_policy, "schedulingPolicy", "queue")

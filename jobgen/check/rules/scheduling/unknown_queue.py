@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.kueue import is_admitted_by_kueue, queue_of
+from jobgen.k8s.kueue import can_be_queued, get_queue
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.suggest import did_you_mean
 
@@ -16,9 +16,9 @@ def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     the overlay declares under `cluster.queues`, or declare it there.
     """
     queues = manifest.cluster.queues
-    if not queues or not is_admitted_by_kueue(manifest):
+    if not queues or not can_be_queued(manifest):
         return
-    queue = queue_of(manifest)
+    queue = get_queue(manifest)
     if queue is not None and as_text(queue) not in queues:
         hint = did_you_mean(as_text(queue), list(queues))
         yield Violation(queue, f"the cluster has no queue `{as_text(queue)}`, so the job never starts{hint}")

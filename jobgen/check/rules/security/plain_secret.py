@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container, as_text
-from jobgen.k8s.secrets import assignments, is_secret_of, may_be_secret, suspicious, token_in
+from jobgen.k8s.secrets import find_assignments, find_token, is_secret_value, looks_like_secret, may_contain_secret
 from jobgen.model.data import Data
 
 
@@ -20,28 +20,28 @@ def plain_secret(container: Container) -> Iterator[Violation]:
         if value:
             yield from _judged(name, value, entry["value"])
     words = container.words
-    if words and suspicious("\n".join(map(as_text, words))):
+    if words and may_contain_secret("\n".join(map(as_text, words))):
         for word in words:
             yield from _in_word(as_text(word), word)
 
 
 def _judged(name: str, value: str, node: Data) -> Iterator[Violation]:
-    found = token_in(value)
-    if found or is_secret_of(name, value):
+    found = find_token(value)
+    if found or is_secret_value(name, value):
         message = f"`{name}` holds a secret, `{(found or value)[:3]}…`: revoke it, and name a Secret under `valueFrom`"
         yield Violation(node, message)
-    elif may_be_secret(name, value):
+    elif looks_like_secret(name, value):
         message = f"`{name}` seems to hold a secret, `{value[:3]}…`; name a Secret under `valueFrom`"
         yield Violation(node, message, severity=WARNING)
 
 
 def _in_word(written: str, node: Data) -> Iterator[Violation]:
-    found = token_in(written)
+    found = find_token(written)
     if found:
         yield Violation(node, f"a secret, `{found[:3]}…`, on the command line: revoke it, and pass it by a variable")
         return
-    for name, value in assignments(written):
-        if may_be_secret(name, value):
+    for name, value in find_assignments(written):
+        if looks_like_secret(name, value):
             message = f"`{name}` on the command line seems to hold a secret, `{value[:3]}…`; pass it by a variable"
             yield Violation(node, message, severity=WARNING)
             return
