@@ -7,7 +7,7 @@ from jobgen.k8s.command_line import find_mpi_launches, find_option_values, parse
 
 def calls(*words):
     return [
-        (call.processes.text if call.processes else None, call.bound)
+        (call.processes.text if call.processes else None, call.limited_by_hostfile)
         for call in find_mpi_launches(parse_command(words))
     ]
 

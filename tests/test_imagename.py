@@ -64,7 +64,7 @@ def test_the_parts_of_a_name():
     name = parse_image_name(f"localhost:5000/ml/bert-gpu:1.0-cuda12@{DIGEST}")
 
     assert name[:4] == ("localhost:5000", "ml/bert-gpu", "1.0-cuda12", DIGEST)
-    assert {"bert", "gpu", "cuda12"} <= name.features
-    assert not name.moves
-    assert parse_image_name("bert").moves
-    assert parse_image_name("bert:latest").moves
+    assert {"bert", "gpu", "cuda12"} <= name.name_tokens
+    assert not name.is_mutable
+    assert parse_image_name("bert").is_mutable
+    assert parse_image_name("bert:latest").is_mutable

@@ -35,7 +35,7 @@ class MpiLaunch(NamedTuple):
     """A call of mpirun: the words that count its processes, and whether the operator's hostfile bounds them."""
 
     processes: Argument | None
-    bound: bool
+    limited_by_hostfile: bool
 
 
 def parse_command(words: Iterable[Data]) -> list[Argument]:

@@ -27,15 +27,15 @@ class ImageName(NamedTuple):
     repository: str
     tag: str
     digest: str
-    tagged: bool
+    has_tag: bool
 
     @property
-    def moves(self) -> bool:
+    def is_mutable(self) -> bool:
         """Whether the same name may mean another image tomorrow; without a tag it is `latest`."""
         return not self.digest and (not self.tag or self.tag in MUTABLE_TAGS)
 
     @property
-    def features(self) -> frozenset[str]:
+    def name_tokens(self) -> frozenset[str]:
         """The words of which the last part of the repository and the tag are made."""
         return frozenset(_SEPARATORS.split(f"{self.repository.rpartition('/')[2]}-{self.tag}".lower()))
 
@@ -64,7 +64,7 @@ def find_image_error(image: str) -> str:
         return "a repository is written in lower case"
     if not _REPOSITORY.fullmatch(name.repository):
         return f"`{name.repository}` is not a repository" if name.repository else "it names no repository"
-    if name.tagged and not _TAG.fullmatch(name.tag):
+    if name.has_tag and not _TAG.fullmatch(name.tag):
         return f"`{name.tag}` is not a tag" if name.tag else "its tag is empty"
     if name.digest and not _DIGEST.fullmatch(name.digest):
         return f"`{name.digest}` is not a digest"

@@ -52,36 +52,36 @@ def get_path(node: Data, *steps: str) -> Data:
 class Container:
     """A container of a pod, or what a kind without templates says of its main one."""
 
-    __slots__ = ("_gpus", "_wording", "data", "init", "limits", "name", "pod", "requests", "words")
+    __slots__ = ("_gpus", "_search_text", "command_line", "data", "init", "limits", "name", "pod", "requests")
 
     def __init__(self, data: dict[str, Data], pod: Pod, *, init: bool) -> None:
         self.data = data
         self.pod = pod
         self.init = init
         self.name = as_text(data.get("name"))
-        self.words: list[Data] = [*as_list(data.get("command")), *as_list(data.get("args"))]
+        self.command_line: list[Data] = [*as_list(data.get("command")), *as_list(data.get("args"))]
         """Command and arguments, one after the other."""
         resources = as_mapping(data.get("resources"))
         self.limits = as_mapping(resources.get("limits"))
         self.requests = as_mapping(resources.get("requests"))
         self._gpus: int | None = None
-        self._wording: str | None = None
+        self._search_text: str | None = None
 
     @property
-    def variables(self) -> Iterator[tuple[str, dict[str, Data]]]:
+    def env(self) -> Iterator[tuple[str, dict[str, Data]]]:
         """Its environment: names, and the entries that set them."""
         for entry in as_list(self.data.get("env")):
             if isinstance(entry, dict):
                 yield as_text(entry.get("name")), entry
 
     @property
-    def wording(self) -> str:
+    def search_text(self) -> str:
         """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
-        if self._wording is None:
-            lines = [as_text(self.data.get("image")), *map(as_text, self.words)]
-            lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.variables]
-            self._wording = "\n".join(lines)
-        return self._wording
+        if self._search_text is None:
+            lines = [as_text(self.data.get("image")), *map(as_text, self.command_line)]
+            lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
+            self._search_text = "\n".join(lines)
+        return self._search_text
 
     @property
     def gpus(self) -> int:
@@ -95,7 +95,17 @@ class Container:
 class Pod:
     """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
 
-    __slots__ = ("_gpus", "containers", "init_containers", "main", "metadata", "partial", "role", "spec", "template")
+    __slots__ = (
+        "_gpus",
+        "containers",
+        "init_containers",
+        "main_container",
+        "metadata",
+        "partial",
+        "role",
+        "spec",
+        "template",
+    )
 
     def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
         self.template = template
@@ -106,7 +116,7 @@ class Pod:
         found, preparing = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
         self.containers = [Container(data, self, init=False) for data in found if isinstance(data, dict)]
         self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
-        self.main = _main(self.containers, role.manifest.kind)
+        self.main_container = _main(self.containers, role.manifest.kind)
         """The container that trains: the one its operator looks for, or the first."""
         self._gpus: int | None = None
 
@@ -134,17 +144,17 @@ def _main(containers: list[Container], kind: Kind | None) -> Container | None:
 class Role:
     """A role of a job: `key` is its name as it was written, `described` what its kind says of it, if anything."""
 
-    __slots__ = ("count", "described", "key", "manifest", "name", "pod", "replica", "spelling")
+    __slots__ = ("count", "definition", "key", "manifest", "name", "pod", "replica_spec", "replica_type")
 
     def __init__(self, key: Data, replica: dict[str, Data], manifest: Manifest) -> None:
         self.key = key
-        self.replica = replica
+        self.replica_spec = replica
         self.manifest = manifest
-        self.spelling = str(value_of(key))
-        self.described = _described(self.spelling, manifest.kind)
-        self.name = self.described.name if self.described else self.spelling.lower()
+        self.replica_type = str(value_of(key))
+        self.definition = _described(self.replica_type, manifest.kind)
+        self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role as jobgen calls it, whatever the kind's spelling."""
-        self.count = _count(replica, self.described, manifest.kind)
+        self.count = _count(replica, self.definition, manifest.kind)
         """How many pods it has: what is written, or what the operator takes where nothing is."""
         self.pod = Pod(as_mapping(replica.get("template")), self)
         """Its pods, all alike."""
@@ -152,9 +162,9 @@ class Role:
     @property
     def restart_policy(self) -> str:
         """What the operator does when a pod ends: what is written, or its own default."""
-        own = self.described.restart_default if self.described else ""
+        own = self.definition.restart_default if self.definition else ""
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
-        return as_text(self.replica.get("restartPolicy")) or own or default
+        return as_text(self.replica_spec.get("restartPolicy")) or own or default
 
     @property
     def gpus(self) -> int:
@@ -213,9 +223,9 @@ class Manifest:
         """The declared version of its operator; empty where none is declared: then the newest that has the kind."""
         return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
 
-    def role(self, name: str) -> Role | None:
+    def find_role(self, name: str) -> Role | None:
         """The role that jobgen calls so, if the job has it."""
-        return next((role for role in self.roles if role.described and role.described.name == name), None)
+        return next((role for role in self.roles if role.definition and role.definition.name == name), None)
 
     @property
     def gpus(self) -> int:
@@ -223,7 +233,7 @@ class Manifest:
         return sum(role.gpus for role in self.roles)
 
     @property
-    def total(self) -> int:
+    def pod_count(self) -> int:
         """How many pods the whole job has."""
         return sum(role.count for role in self.roles)
 
@@ -279,7 +289,7 @@ def path_to_role(role: Role) -> ObjectPath:
         return steps[:-1]
     if kind.shape == "list":
         return (*steps, next(place for place, other in enumerate(role.manifest.roles) if other is role))
-    return (*steps, role.spelling)
+    return (*steps, role.replica_type)
 
 
 def path_to_container_field(container: Container, place: int, field: str) -> ObjectPath:

@@ -43,7 +43,7 @@ def find_longest_suffix(manifest: Manifest) -> str:
     for role in manifest.roles:
         index = str(max(role.count - 1, 0))
         if "{role}" in kind.name_suffix:
-            ends.append(kind.name_suffix.replace("{role}", role.spelling.lower()).replace("{index}", index))
-        elif not role.described or not role.described.launches:
+            ends.append(kind.name_suffix.replace("{role}", role.replica_type.lower()).replace("{index}", index))
+        elif not role.definition or not role.definition.launches:
             ends.append(kind.name_suffix.replace("{index}", index))
     return max(ends, key=len, default="")

@@ -26,15 +26,15 @@ Place = tuple[str, ...]
 class OutputPath(NamedTuple):
     """A place that a container writes to, how it is spelt, and where: a field of the container, the way from there."""
 
-    place: Place
-    spelling: str
+    target: Place
+    text: str
     field: str
-    way: tuple[str | int, ...]
+    path: tuple[str | int, ...]
 
 
 def find_output_paths(container: Container) -> Iterator[OutputPath]:
     """Places outside of the pod that the container writes to."""
-    wording = container.wording
+    wording = container.search_text
     if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
         return
     for spelling, field, way in _spellings(container):

@@ -12,7 +12,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     kind = manifest.kind
     if kind is not None and kind.name_suffix and kind.shape != "one":
         group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
-        roles = tuple(role.spelling.lower() for role in manifest.roles)
+        roles = tuple(role.replica_type.lower() for role in manifest.roles)
         yield Fact(((manifest.namespace, manifest.name), (group, kind.name), roles), ("metadata", "name"))
 
 

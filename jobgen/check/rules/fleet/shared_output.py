@@ -19,11 +19,11 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     for role in manifest.roles:
         for number, container in enumerate(role.pod.containers):
             for output in find_output_paths(container):
-                if output.place not in seen:
-                    seen.add(output.place)
+                if output.target not in seen:
+                    seen.add(output.target)
                     way = path_to_container_field(container, number, output.field)
                     sweep = as_text(manifest.labels.get(SWEEP))
-                    yield Fact((output.place, output.spelling, manifest.name, sweep), (*way, *output.way))
+                    yield Fact((output.target, output.text, manifest.name, sweep), (*way, *output.path))
 
 
 @rule("fleet", WARNING, collect=collect)

@@ -18,12 +18,12 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
     the script never sees its variable. Say `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
     """
     manifest = container.pod.role.manifest
-    if manifest.cluster.gitops != "flux" or "${" not in container.wording or _is_switched_off(manifest):
+    if manifest.cluster.gitops != "flux" or "${" not in container.search_text or _is_switched_off(manifest):
         return
     if "${" in as_text(container.data.get("image")):
         # Flux is meant to fill it in, and others with it.
         return
-    for word in container.words:
+    for word in container.command_line:
         if "${" in as_text(word) and (found := _VARIABLE.search(as_text(word))):
             message = f"Flux puts its own variable in the place of `{found[0]}`"
             yield Violation(word, f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")

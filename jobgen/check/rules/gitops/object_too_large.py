@@ -21,7 +21,7 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     `kubectl apply` and Argo CD keep the whole object in an annotation of at most 256 KiB; etcd takes 1.5 MiB at most.
     Mount data and scripts from a volume or put them into the image; else apply on the server's side.
     """
-    said = sum(len(container.wording) for role in manifest.roles for container in role.pod.containers)
+    said = sum(len(container.search_text) for role in manifest.roles for container in role.pod.containers)
     if said < _MUCH and sum(len(as_text(value)) for value in _data(manifest)) < _MUCH:
         return
     longest = max(_texts(manifest), key=lambda leaf: len(as_text(leaf)), default=None)
@@ -41,7 +41,7 @@ def _texts(manifest: Manifest) -> Iterator[Data]:
     """Where long texts stand: the words of containers, and the data of ConfigMaps and Secrets."""
     for role in manifest.roles:
         for container in role.pod.containers:
-            yield from container.words
+            yield from container.command_line
     yield from _data(manifest)
 
 

@@ -19,9 +19,9 @@ def template_text(container: Container) -> Iterator[Violation]:
 
     The program gets the braces as they are written. Render the template first, or say in an overlay what differs.
     """
-    if "{{" not in container.wording:
+    if "{{" not in container.search_text:
         return
-    values = (entry.get("value") for _, entry in container.variables)
-    for leaf in (container.data.get("image"), *container.words, *values):
+    values = (entry.get("value") for _, entry in container.env)
+    for leaf in (container.data.get("image"), *container.command_line, *values):
         if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
             yield Violation(leaf, f"`{found[0]}` was never filled in; render the template first, or use an overlay")

@@ -19,16 +19,16 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     Kubernetes puts values in for `$(NAME)` alone; the program gets the text `${NAME}` as it is written, and makes a
     folder of that name. Write `$(NAME)`, or start a shell: `sh -c`.
     """
-    if "${" not in container.wording or "${" in as_text(container.data.get("image")):
+    if "${" not in container.search_text or "${" in as_text(container.data.get("image")):
         # In the image's name it is a template, from which something else makes the manifest.
         return
     if container.pod.role.manifest.cluster.gitops != "flux":
-        for _, entry in container.variables:
+        for _, entry in container.env:
             yield from _found(entry.get("value"), "in a value")
     if not as_list(container.data.get("command")):
         # The image's own entry point may well be a shell.
         return
-    for word in container.words:
+    for word in container.command_line:
         if _SHELL.search(as_text(word)):
             return
         yield from _found(word, "without a shell")

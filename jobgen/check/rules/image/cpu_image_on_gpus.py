@@ -19,7 +19,7 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     image = as_text(container.data["image"])
     if "cpu" not in image or not container.gpus:
         return
-    features = parse_image_name(image).features
+    features = parse_image_name(image).name_tokens
     if "cpu" in features and not features & _ACCELERATED:
         message = f"`{image}` is built for CPUs, and the container holds {container.gpus} accelerators"
         message = message.removesuffix("s") if container.gpus == 1 else message

@@ -20,10 +20,10 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     if manifest.gpus:
         return
     for role in manifest.roles:
-        main = role.pod.main
+        main = role.pod.main_container
         image = as_text(main.data.get("image")) if main else ""
         if main and ("cu" in image or "gpu" in image or "rocm" in image) and not role.pod.partial:
-            found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).features)), "")
+            found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).name_tokens)), "")
             if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
                 message = f"`{found}` in the image's name says GPUs, and the job asks for none"
                 yield Violation(main.data["image"], message)

@@ -20,7 +20,11 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
     """
     if len(manifest.roles) < 2:
         return
-    images = [(role, main.data["image"]) for role in manifest.roles if (main := role.pod.main) and "image" in main.data]
+    images = [
+        (role, main.data["image"])
+        for role in manifest.roles
+        if (main := role.pod.main_container) and "image" in main.data
+    ]
     if len({as_text(node) for _, node in images}) < 2:
         return
     first: dict[str, tuple[ImageName, Data]] = {}
@@ -28,7 +32,9 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
         name = parse_image_name(as_text(node))
         other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, node))
         if _version(name) != _version(other) and not _builds(name, other):
-            message = f"`{role.spelling}` runs `{_shown(name)}` of an image that another role runs as `{_shown(other)}`"
+            message = (
+                f"`{role.replica_type}` runs `{_shown(name)}` of an image that another role runs as `{_shown(other)}`"
+            )
             yield Violation(node, f"{message}; name the same version", ((where, "the other role's image"),))
 
 
@@ -38,7 +44,7 @@ def _version(name: ImageName) -> tuple[str, str]:
 
 def _builds(name: ImageName, other: ImageName) -> bool:
     """Whether the two differ only in what they were built for."""
-    return bool(_BUILDS & (name.features ^ other.features))
+    return bool(_BUILDS & (name.name_tokens ^ other.name_tokens))
 
 
 def _shown(name: ImageName) -> str:

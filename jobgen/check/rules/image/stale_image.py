@@ -16,7 +16,7 @@ def stale_image(container: Container) -> Iterator[Violation]:
     """
     policy = as_text(container.data["imagePullPolicy"])
     image = as_text(container.data.get("image"))
-    if policy == "IfNotPresent" and image and parse_image_name(image).moves:
+    if policy == "IfNotPresent" and image and parse_image_name(image).is_mutable:
         written = parse_image_name(image).tag
         tag = f"the tag `{written}` is moved" if written else "an image without a tag is `latest`, which is moved"
         message = f"{tag}, and with `{policy}` nodes keep what they have; name a version"

@@ -15,10 +15,10 @@ def doubled_role(manifest: Manifest) -> Iterator[Violation]:
     """
     seen: dict[str, Role] = {}
     for role in manifest.roles:
-        first = seen.setdefault(role.spelling, role)
+        first = seen.setdefault(role.replica_type, role)
         if first is not role:
             yield Violation(
                 role.key,
-                f"the role `{role.spelling}` stands here for the second time",
+                f"the role `{role.replica_type}` stands here for the second time",
                 related=((first.key, "first here"),),
             )

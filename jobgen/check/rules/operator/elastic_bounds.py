@@ -26,7 +26,7 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
 
 def _pods(manifest: Manifest, policy: dict[str, Data], least: int | None, most: int | None) -> Iterator[Violation]:
     """Without metrics nobody changes the number of pods; a bound that is missing is the other."""
-    total = manifest.total
+    total = manifest.pod_count
     bounds = [(bound, key) for bound, key in ((least, "minReplicas"), (most, "maxReplicas")) if bound is not None]
     if not bounds:
         return

@@ -16,7 +16,7 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     """
     if (
         "elasticPolicy" not in manifest.spec
-        or manifest.role("worker")
+        or manifest.find_role("worker")
         or not isinstance(manifest.spec["elasticPolicy"], dict)
     ):
         return

@@ -18,6 +18,6 @@ def gang_beyond_job(manifest: Manifest) -> Iterator[Violation]:
         return
     least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
     number = as_integer(least)
-    if number is not None and manifest.roles and number > manifest.total:
-        message = f"the job has {manifest.total} pods, so {number} never run at once and it never starts"
+    if number is not None and manifest.roles and number > manifest.pod_count:
+        message = f"the job has {manifest.pod_count} pods, so {number} never run at once and it never starts"
         yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)

@@ -19,7 +19,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     assert kind is not None
     if kind.shape not in ("map", "list") or not kind.demands.known:
         return
-    present = {role.described.name for role in manifest.roles if role.described}
+    present = {role.definition.name for role in manifest.roles if role.definition}
     missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
     if not missing and not present.isdisjoint(kind.success or present):
         return

@@ -17,7 +17,13 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     assert kind is not None
     if not kind.demands.overwrites_restart_policy:
         return
-    deciding = next((role for name in kind.success if (role := manifest.role(name))), None)
-    if deciding and as_text(deciding.replica.get("restartPolicy")) == "Always" and "Always" in kind.restart_policies:
-        message = f"`{deciding.spelling}` decides when the job is done, and is started again even then; use `OnFailure`"
-        yield Violation(deciding.replica["restartPolicy"], message)
+    deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
+    if (
+        deciding
+        and as_text(deciding.replica_spec.get("restartPolicy")) == "Always"
+        and "Always" in kind.restart_policies
+    ):
+        message = (
+            f"`{deciding.replica_type}` decides when the job is done, and is started again even then; use `OnFailure`"
+        )
+        yield Violation(deciding.replica_spec["restartPolicy"], message)

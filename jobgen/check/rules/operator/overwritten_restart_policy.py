@@ -20,7 +20,9 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
         return
     if said != ("Never" if real == "ExitCode" else real):
         whose = (
-            "the role says" if as_text(pod.role.replica.get("restartPolicy")) else "the role says nothing, which means"
+            "the role says"
+            if as_text(pod.role.replica_spec.get("restartPolicy"))
+            else "the role says nothing, which means"
         )
         node = pod.spec["restartPolicy"]
         yield Violation(

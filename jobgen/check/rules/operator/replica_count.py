@@ -19,10 +19,10 @@ def replica_count(role: Role) -> Iterator[Violation]:
     kind = role.manifest.kind
     assert kind is not None
     one = kind.shape == "one"
-    node = role.replica.get(str(kind.replicas_at[-1]) if one else "replicas")
+    node = role.replica_spec.get(str(kind.replicas_at[-1]) if one else "replicas")
     written = as_integer(node)
     # Of a kind without templates, only the nodes themselves are counted.
-    described = kind.roles.get("node") if one else role.described
+    described = kind.roles.get("node") if one else role.definition
     if written is None or (written < 0 and described and described.name in kind.demands.scaled):
         # What the CRD itself refuses has been said.
         return
@@ -33,7 +33,11 @@ def replica_count(role: Role) -> Iterator[Violation]:
     bounded = described is not None and described.least is not None
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     told = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
-    said = f"`numNodes` is {written}, and must be" if one else f"`{role.spelling}` has `replicas: {written}`, and needs"
+    said = (
+        f"`numNodes` is {written}, and must be"
+        if one
+        else f"`{role.replica_type}` has `replicas: {written}`, and needs"
+    )
     yield Violation(node, f"{said} {wanted}{consequence}", severity=told)
 
 

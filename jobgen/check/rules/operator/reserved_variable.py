@@ -20,6 +20,6 @@ def reserved_variable(container: Container) -> Iterator[Violation]:
     if kind is None or runtime is None:
         return
     reserved = kind.demands.reserved.get(runtime.policy, ())
-    for name, entry in container.variables:
+    for name, entry in container.env:
         if name in reserved:
             yield Violation(entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}")

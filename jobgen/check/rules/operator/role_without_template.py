@@ -15,13 +15,13 @@ def role_without_template(role: Role) -> Iterator[Violation]:
     `template.spec.containers`, or take the role out.
     """
     kind = role.manifest.kind
-    if role.pod.partial or kind is None or not kind.demands.known or as_mapping(role.replica.get("template")):
+    if role.pod.partial or kind is None or not kind.demands.known or as_mapping(role.replica_spec.get("template")):
         return
-    if isinstance(role.replica.get("template"), dict):
+    if isinstance(role.replica_spec.get("template"), dict):
         # An empty one is a pod without containers, which every cluster refuses.
         return
     yield Violation(
         role.key,
-        f"`{role.spelling}` has no pod template; {describe_rejection(role.manifest)}",
+        f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}",
         severity=choose_severity(role.manifest),
     )

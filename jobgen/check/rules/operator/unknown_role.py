@@ -18,7 +18,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     controllers of TFJob and MXJob start its pods and never look at how they end. Spell the role as the kind does.
     """
     kind = role.manifest.kind
-    if role.described or kind is None or not role.spelling or not kind.demands.unknown_roles:
+    if role.definition or kind is None or not role.replica_type or not kind.demands.unknown_roles:
         return
     known = [str(value_of(known.spelling)) for known in kind.roles.values()]
     told: Severity | None = choose_severity(role.manifest)
@@ -28,8 +28,8 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         consequence = "the operator ignores it, so none of its pods is started"
     else:
         consequence = describe_rejection(role.manifest)
-    message = f"{kind.name} has no role `{role.spelling}`{did_you_mean(role.spelling, known)}"
-    taken = dict.fromkeys(other.spelling for other in role.manifest.roles)
+    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, known)}"
+    taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
     fix_steps, safe = suggest_rename(role.key, known, taken) if kind.shape == "map" else suggest_value(role.key, known)
     yield Violation(
         role.key,

@@ -28,7 +28,7 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
     if role.name not in idle or not role.pod.gpus:
         return
     if role.name == "launcher":
-        worker = manifest.role("worker")
+        worker = manifest.find_role("worker")
         # A launcher alone does the work itself.
         if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
             return
@@ -40,7 +40,7 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
 def _told(role: Role, container: Container) -> str:
     held = "a GPU" if container.gpus == 1 else f"{container.gpus} GPUs"
     if role.name != "launcher":
-        return f"`{role.spelling}` does not train, and holds {held}"
+        return f"`{role.replica_type}` does not train, and holds {held}"
     kind = role.manifest.kind
     older = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     so = "so the operator adds its slots to the hostfile" if older else "which the operator hides from it"

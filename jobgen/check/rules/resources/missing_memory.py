@@ -15,12 +15,12 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     with all they have trained since the last checkpoint. Write a request for memory.
     """
     for role in manifest.roles:
-        main = role.pod.main
+        main = role.pod.main_container
         if main is None or role.pod.partial or not main.gpus or as_mapping(role.pod.spec.get("resources")):
             continue
         if "memory" not in main.limits and "memory" not in main.requests:
             node = find_device_node(main.limits, main.requests)
             yield Violation(
-                node, f"`{role.spelling}` holds GPUs and requests no memory, so it is the first to be evicted"
+                node, f"`{role.replica_type}` holds GPUs and requests no memory, so it is the first to be evicted"
             )
             return

@@ -17,7 +17,7 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     """
     if not manifest.labels or _QUEUE not in manifest.labels:
         return
-    roles = [role.spelling for role in manifest.roles if _asks_for_nothing(role)]
+    roles = [role.replica_type for role in manifest.roles if _asks_for_nothing(role)]
     if roles:
         shown = " and ".join(f"`{name}`" for name in roles)
         message = f"pods of {shown} request nothing, so the queue counts nothing for them; write cpu and memory"

@@ -15,7 +15,7 @@ def missing_shm(role: Role) -> Iterator[Violation]:
     Containers get 64 MiB of shared memory. The workers of a `DataLoader` and NCCL within a node pass their data through
     it, and die of `Bus error` when it is full. Mount an `emptyDir` with `medium: Memory` there (`shm:` in a job spec).
     """
-    main = role.pod.main
+    main = role.pod.main_container
     if (
         main is None
         or main.gpus < 2

@@ -19,14 +19,18 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     With more processes Open MPI stops: `There are not enough slots available`. With fewer, GPUs of some workers are
     held and never used. Leave `-np` out, as all slots are taken then, or let it follow the replicas.
     """
-    launcher, worker = manifest.role("launcher"), manifest.role("worker")
-    main = launcher.pod.main if launcher else None
+    launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
+    main = launcher.pod.main_container if launcher else None
     if not main or not launcher or not worker or not worker.count:
         return
-    if not any(_LITERAL.search(as_text(word)) for word in main.words):
+    if not any(_LITERAL.search(as_text(word)) for word in main.command_line):
         return
-    calls = list(find_mpi_launches(parse_command(main.words)))
-    counts = [call.processes for call in calls if call.bound and call.processes and call.processes.text.isdigit()]
+    calls = list(find_mpi_launches(parse_command(main.command_line)))
+    counts = [
+        call.processes
+        for call in calls
+        if call.limited_by_hostfile and call.processes and call.processes.text.isdigit()
+    ]
     if not counts or _oversubscribed(launcher):
         return
     written = as_integer(manifest.spec.get("slotsPerWorker"))
@@ -53,5 +57,5 @@ def _launcher_works(manifest: Manifest, launcher: Role) -> bool:
 
 
 def _oversubscribed(launcher: Role) -> bool:
-    names = [name for container in launcher.pod.containers for name, _ in container.variables]
+    names = [name for container in launcher.pod.containers for name, _ in container.env]
     return any("oversubscribe" in name.lower() or name == "PRTE_MCA_rmaps_default_mapping_policy" for name in names)

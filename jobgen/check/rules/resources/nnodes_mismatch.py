@@ -16,15 +16,15 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """
     if "elasticPolicy" in manifest.spec or "elastic" in manifest.spec:
         return
-    if any(role.pod.partial and "numNodes" not in role.replica for role in manifest.roles):
+    if any(role.pod.partial and "numNodes" not in role.replica_spec for role in manifest.roles):
         return  # the runtime knows
     for role in manifest.roles:
-        main = role.pod.main
-        if main is None or "nnodes" not in main.wording:
+        main = role.pod.main_container
+        if main is None or "nnodes" not in main.search_text:
             continue
-        for word in find_option_values(parse_command(main.words), "nnodes"):
-            if word.text.isdigit() and int(word.text) != manifest.total:
-                pods = f"{manifest.total} pods" if manifest.total != 1 else "one pod"
+        for word in find_option_values(parse_command(main.command_line), "nnodes"):
+            if word.text.isdigit() and int(word.text) != manifest.pod_count:
+                pods = f"{manifest.pod_count} pods" if manifest.pod_count != 1 else "one pod"
                 yield Violation(
                     word.node, f"torchrun waits for {word.text} nodes, and the job has {pods}; leave it out"
                 )

@@ -25,23 +25,23 @@ def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """
     told = False
     for role in manifest.roles:
-        main = role.pod.main
+        main = role.pod.main_container
         if main and main.gpus:
             for node, count in _in_command(main):
                 told = True
-                yield from _compared(node, count, main.gpus, role.spelling)
+                yield from _compared(node, count, main.gpus, role.replica_type)
     # What is said on the command line goes before the field.
     for path in () if told else _SAID:
         node = get_path(manifest.spec, *path)
         for role in manifest.roles if node is not None else ():
-            if role.pod.main and role.pod.main.gpus and str(value_of(node)).isdigit():
-                yield from _compared(node, int(str(value_of(node))), role.pod.main.gpus, role.spelling)
+            if role.pod.main_container and role.pod.main_container.gpus and str(value_of(node)).isdigit():
+                yield from _compared(node, int(str(value_of(node))), role.pod.main_container.gpus, role.replica_type)
                 return
 
 
 def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
-    if "nproc" in main.wording:
-        for word in find_option_values(parse_command(main.words), "nproc-per-node"):
+    if "nproc" in main.search_text:
+        for word in find_option_values(parse_command(main.command_line), "nproc-per-node"):
             if word.text.isdigit():
                 yield word.node, int(word.text)
 

@@ -32,7 +32,7 @@ def reserved_env(container: Container) -> Iterator[Violation]:
         return
     manifest = container.pod.role.manifest
     names = _RESERVED[manifest.kind_name]
-    for name, entry in container.variables:
+    for name, entry in container.env:
         if name in names and _set(name, container, manifest):
             yield Violation(
                 entry["name"], f"the operator sets `{name}` itself, after this: the value here has no effect"
@@ -44,9 +44,9 @@ def _set(name: str, container: Container, manifest: Manifest) -> bool:
     if manifest.kind_name == "PyTorchJob":
         if name in _TORCH:
             return not manifest.operator_version or version(manifest.operator_version) >= (1, 7)
-        return manifest.role("master") is not None
+        return manifest.find_role("master") is not None
     if manifest.kind_name == "TFJob":
-        return manifest.total > 1 and container.name == "tensorflow"
+        return manifest.pod_count > 1 and container.name == "tensorflow"
     if manifest.kind_name == "MPIJob":
         if as_text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
             return False

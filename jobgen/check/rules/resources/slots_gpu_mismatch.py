@@ -28,13 +28,15 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     mpirun starts as many processes on a worker as it has slots: with more than GPUs some share one or fail, with fewer
     some GPUs are held and never used. Write the number of GPUs; left out it means 1.
     """
-    worker, launcher = manifest.role("worker"), manifest.role("launcher")
+    worker, launcher = manifest.find_role("worker"), manifest.find_role("launcher")
     gpus = worker.pod.gpus if worker else 0
     written = as_integer(manifest.spec.get("slotsPerWorker"))
     slots = 1 if written is None else written
     if not worker or not gpus or gpus == slots:
         return
-    words = [as_text(word) for container in launcher.pod.containers for word in container.words] if launcher else []
+    words = (
+        [as_text(word) for container in launcher.pod.containers for word in container.command_line] if launcher else []
+    )
     if slots < gpus and any(sign in word for word in words for sign in _STARTS_ITSELF):
         return
     shown = f"`slotsPerWorker` is {slots}" + ("" if written is not None else ", as it is left out")

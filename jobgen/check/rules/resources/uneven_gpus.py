@@ -16,7 +16,7 @@ def uneven_gpus(manifest: Manifest) -> Iterator[Violation]:
     A rank without a GPU cannot take part in NCCL, and with different numbers `torchrun` starts different numbers of
     processes; the others wait for it. Ask for the same devices in both roles.
     """
-    master, worker = manifest.role("master"), manifest.role("worker")
+    master, worker = manifest.find_role("master"), manifest.find_role("worker")
     if not master or not worker or not worker.count or _resources(master) == _resources(worker):
         return
     ours, theirs = _devices(master), _devices(worker)

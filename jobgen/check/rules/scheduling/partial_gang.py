@@ -18,7 +18,7 @@ def partial_gang(manifest: Manifest) -> Iterator[Violation]:
     number = as_integer(least)
     if number is None or "elasticPolicy" in manifest.spec:
         return
-    total = manifest.total
+    total = manifest.pod_count
     if 0 < number < total:
         message = f"{number} of {total} pods may start and wait for the rest; leave it out, or say {total}"
         yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)

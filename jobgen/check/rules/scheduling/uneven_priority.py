@@ -21,7 +21,7 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
         return
     for role, name in classes:
         if not as_text(name) and role.count:
-            message = f"`{role.spelling}` has no priority class, and others have `{as_text(written[0])}`"
+            message = f"`{role.replica_type}` has no priority class, and others have `{as_text(written[0])}`"
             yield Violation(
                 role.key, f"{message}; give it to every role", ((written[0], "the priority of another role"),)
             )

@@ -20,7 +20,7 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
     """
     manifest = pod.role.manifest
     node = pod.spec["hostNetwork"]
-    if value_of(node) is not True or manifest.total < 2:
+    if value_of(node) is not True or manifest.pod_count < 2:
         return
     # The older MPIJob reaches its workers by kubectl.
     if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":

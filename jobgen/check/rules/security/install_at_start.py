@@ -19,7 +19,7 @@ def install_at_start(container: Container) -> Iterator[Violation]:
     Pods that start at another time may get other versions than their peers, all of them wait for it with their GPUs,
     and the job fails when the server does. Build it into the image.
     """
-    words = container.words
+    words = container.command_line
     whole = " ".join(map(as_text, words))
     if "install" not in whole and " add " not in whole and "curl " not in whole and "wget " not in whole:
         return  # quicker to look for than to match

@@ -15,11 +15,11 @@ def plain_secret(container: Container) -> Iterator[Violation]:
     Whoever can read the repository, the job or its pods has it, and Git keeps it when it is removed: revoke it. Put the
     new one into a Secret and name that under `valueFrom.secretKeyRef`. What only looks like one is a warning.
     """
-    for name, entry in container.variables:
+    for name, entry in container.env:
         value = as_text(entry.get("value"))
         if value:
             yield from _judged(name, value, entry["value"])
-    words = container.words
+    words = container.command_line
     if words and may_contain_secret("\n".join(map(as_text, words))):
         for word in words:
             yield from _in_word(as_text(word), word)
