@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from jobgen.convert.importing.collecting import Refused, Taken, collected
+from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.pipeline import config
 from jobgen.repo import layout
 
@@ -44,10 +44,10 @@ def main() -> None:
     reasons: Counter[str] = Counter()
     ratios: list[float] = []
     for entry in layout.find_manifests(folder, "."):
-        results = list(collected([entry], kinds))
+        results = list(collect_manifests([entry], kinds))
         for each in results:
             verdict = judged.get(each.location.file, "")
-            if isinstance(each, Refused):
+            if isinstance(each, SkippedManifest):
                 unknown = "not a kind" in each.reason or "not YAML" in each.reason or "no `kind`" in each.reason
                 tally["unknown kind or not YAML" if unknown else "refused"] += 1
                 tally["accepted, refused"] += verdict == "accept" and not unknown
@@ -55,7 +55,7 @@ def main() -> None:
             else:
                 tally["imported" if each.spec.is_spec else "kept as manifests"] += 1
                 tally["accepted, imported"] += verdict == "accept"
-        if len(results) == 1 and isinstance(results[0], Taken) and results[0].spec.is_spec:
+        if len(results) == 1 and isinstance(results[0], ImportedManifest) and results[0].spec.is_spec:
             ratios.append(written(results[0].spec.text) / written(layout.read(entry).content.decode()))
     known = tally["imported"] + tally["kept as manifests"] + tally["refused"]
     taken = known - tally["refused"]

@@ -22,7 +22,7 @@ from transcripts import find_transcripts, read_transcript
 
 from jobgen.check.builtin_rules import TWO_SIDED
 from jobgen.cli.commands.diff import diff_folders, diff_revisions
-from jobgen.diff.change_rules import findings_between
+from jobgen.diff.change_rules import check_change
 from jobgen.diff.formats import markdown
 from jobgen.diff.operator_behavior import Effect
 from jobgen.repo import git
@@ -116,7 +116,7 @@ def test_diff_transcript(name, cases, accept):
     transcript, folder = TRANSCRIPTS[name], cases[name]
     results = {format_: between(folder, format_=format_) for format_ in FORMATS}
     sections = {format_: result.out for format_, result in results.items()}
-    sections["findings"] = text.render(findings_between(folder / "old", folder / "new"))
+    sections["findings"] = text.render(check_change(folder / "old", folder / "new"))
     output = {section: content.encode() for section, content in sections.items()}
     if accept:
         transcript = transcript.accept([output])
@@ -127,17 +127,17 @@ def test_diff_transcript(name, cases, accept):
 
 def test_findings_are_those_of_the_repository_around_a_folder(cases, tmp_path):
     case = cases["every-effect"]
-    here = findings_between(case / "old/jobs", case / "new/jobs")
+    here = check_change(case / "old/jobs", case / "new/jobs")
 
-    assert here == findings_between(case / "old", case / "new") != []
-    assert findings_between(case / "old", tmp_path) == []
-    assert findings_between(tmp_path, case / "new") == []
+    assert here == check_change(case / "old", case / "new") != []
+    assert check_change(case / "old", tmp_path) == []
+    assert check_change(tmp_path, case / "new") == []
 
 
 def test_settings_change_the_severity_of_two_sided_rules(cases, tmp_path):
     shutil.copytree(cases["every-effect"] / "new", tmp_path / "new")
     write(tmp_path, "new/jobgen.yaml", "rules: {edit-without-effect: off, running-job-deleted: error}\n")
-    found = findings_between(cases["every-effect"] / "old", tmp_path / "new")
+    found = check_change(cases["every-effect"] / "old", tmp_path / "new")
 
     assert {(one.rule, one.severity.value) for one in found} == {
         ("queue-changed", "error"),
@@ -437,8 +437,8 @@ def test_a_move_does_nothing_even_to_a_job_that_every_change_would_restart(tmp_p
         write(tmp_path, f"{folder}/overlays/prod/o.yaml", OVERLAY)
         write(tmp_path, f"{folder}/jobs/{path}", text_)
 
-    assert findings_between(tmp_path / "old", tmp_path / "new") == []
-    assert [one.rule for one in findings_between(tmp_path / "old", tmp_path / "edited")] == ["forbidden-change"]
+    assert check_change(tmp_path / "old", tmp_path / "new") == []
+    assert [one.rule for one in check_change(tmp_path / "old", tmp_path / "edited")] == ["forbidden-change"]
 
 
 def test_where_a_moved_job_changed_too_only_that_is_told(repository):
@@ -511,7 +511,7 @@ def test_what_one_line_does_to_many_jobs_is_told_once(thousand, tmp_path):
     assert out.count("changed PyTorchJob") == 1
     assert "1000 in all" in out
     assert "overlays/prod/o.yaml:3" in out
-    assert len(findings_between(tmp_path / "old", tmp_path / "new")) == 1
+    assert len(check_change(tmp_path / "old", tmp_path / "new")) == 1
 
 
 def test_no_value_breaks_a_format(repository):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jobgen.diff.immutability import refusals
-from jobgen.diff.operator_behavior import LAWS, Effect, JobState, verdict
+from jobgen.diff.immutability import find_rejections
+from jobgen.diff.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
 
 
 def state_of(law):
@@ -24,10 +24,10 @@ def state_of(law):
 
 
 @pytest.mark.parametrize(
-    "law", LAWS, ids=lambda law: f"{law.operators or 'any'}:{law.places.split()[0]}:{law.effect.value}"
+    "law", BEHAVIORS, ids=lambda law: f"{law.operators or 'any'}:{law.places.split()[0]}:{law.effect.value}"
 )
 def test_no_law_stands_in_the_shadow_of_another(law):
-    assert (law.effect, law.why) in {verdict(place, state_of(law)) for place in law.places.split()}
+    assert (law.effect, law.why) in {predict_outcome(place, state_of(law)) for place in law.places.split()}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_no_law_stands_in_the_shadow_of_another(law):
     ],
 )
 def test_the_table_says(place, state, effect):
-    assert verdict(place, state).effect is effect
+    assert predict_outcome(place, state).effect is effect
 
 
 def crd(**properties):
@@ -65,17 +65,17 @@ def rule(text, message=""):
 def test_a_rule_about_a_change_needs_both_sides():
     schema = crd(a={"type": "integer", **rule("self == oldSelf", "no")})
 
-    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 1}}) == []
-    assert refusals(schema, {"spec": {}}, {"spec": {"a": 1}}) == []
-    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {}}) == []
-    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == [(("spec", "a"), "no")]
+    assert find_rejections(schema, {"spec": {"a": 1}}, {"spec": {"a": 1}}) == []
+    assert find_rejections(schema, {"spec": {}}, {"spec": {"a": 1}}) == []
+    assert find_rejections(schema, {"spec": {"a": 1}}, {"spec": {}}) == []
+    assert find_rejections(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == [(("spec", "a"), "no")]
 
 
 def test_rules_are_evaluated_as_cel():
     schema = crd(a={"type": "integer", **rule("self >= oldSelf")})
 
-    assert refusals(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == []
-    assert refusals(schema, {"spec": {"a": 2}}, {"spec": {"a": 1}}) == [
+    assert find_rejections(schema, {"spec": {"a": 1}}, {"spec": {"a": 2}}) == []
+    assert find_rejections(schema, {"spec": {"a": 2}}, {"spec": {"a": 1}}) == [
         (("spec", "a"), "failed rule: `self >= oldSelf`")
     ]
 
@@ -90,7 +90,7 @@ def test_defaults_are_no_change():
     )
     old, new = {"spec": {"ref": {"name": "x"}}}, {"spec": {"ref": {"name": "x", "kind": "Runtime"}}}
 
-    assert refusals(schema, old, new) == []
+    assert find_rejections(schema, old, new) == []
 
 
 def test_items_are_compared_by_their_key_or_not_at_all():
@@ -103,10 +103,10 @@ def test_items_are_compared_by_their_key_or_not_at_all():
     old = {"spec": {"a": [{"name": "x", "v": 1}, {"name": "y", "v": 2}]}}
     new = {"spec": {"a": [{"name": "y", "v": 3}, {"name": "x", "v": 1}]}}
 
-    assert [str(refusal.path[2]) for refusal in refusals(keyed, old, new)] == ["[name=y]"]
-    assert refusals(loose, old, new) == []
+    assert [str(refusal.path[2]) for refusal in find_rejections(keyed, old, new)] == ["[name=y]"]
+    assert find_rejections(loose, old, new) == []
 
 
 def test_a_schema_without_such_rules_is_not_looked_at():
-    assert refusals(b"{}", {"a": 1}, {"a": 2}) == []
-    assert refusals(b"", {"a": 1}, {"a": 2}) == []
+    assert find_rejections(b"{}", {"a": 1}, {"a": 2}) == []
+    assert find_rejections(b"", {"a": 1}, {"a": 2}) == []

@@ -17,7 +17,7 @@ from jobgen.check.cel import Failed, compile_cel
 from jobgen.cli.commands import ExitCode
 from jobgen.cli.commands.gitops import argocd, flux
 from jobgen.gitops.argocd import GENERATE_PATHS
-from jobgen.gitops.known import known
+from jobgen.gitops.inputs import group_kinds
 from jobgen.pipeline import config
 from jobgen.yamlio.read import read
 
@@ -261,7 +261,7 @@ def test_what_a_queue_writes_is_no_difference_and_what_git_says_of_other_jobs_is
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
 def test_every_path_that_is_ignored_is_one_that_jq_takes():
-    for kind in known(config.load(ROOT).kinds):
+    for kind in group_kinds(config.load(ROOT).kinds):
         made = [job({}), job(QUEUED)]
 
         assert bool(ignored(kind.key)) == kind.queued
@@ -275,7 +275,7 @@ def test_types_of_kubernetes_are_known_where_pods_are():
         for key, text in made["data"].items()
     }
 
-    assert fields.keys() == {kind.key for kind in known(config.load(ROOT).kinds)}
+    assert fields.keys() == {kind.key for kind in group_kinds(config.load(ROOT).kinds)}
     assert fields["kubeflow.org_MPIJob"] == {
         "spec.mpiReplicaSpecs.Launcher.template.spec": "core/v1/PodSpec",
         "spec.mpiReplicaSpecs.Worker.template.spec": "core/v1/PodSpec",

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from test_seeds import SEEDS, typed
 from transcripts import find_transcripts
 
-from jobgen.convert.importing import Imported, imported
-from jobgen.convert.importing.patching import patch_between
-from jobgen.convert.importing.proving import bench_for, rendered
-from jobgen.convert.importing.sameness import same
+from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.convert.importing.patch import create_patch
+from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
 from jobgen.model.quantity import canonical_quantity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
@@ -47,7 +46,7 @@ def test_a_seed_is_imported_as_a_spec_that_says_what_the_hand_written_one_says(n
     run = Run(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
 
     assert done.returncode == 0, done.stderr
-    assert [typed(rendered.object) for rendered in run] == [typed(SEEDS[name])]
+    assert [typed(made.object) for made in run] == [typed(SEEDS[name])]
     assert run.findings == []
 
 
@@ -239,11 +238,11 @@ manifests = st.builds(
 @settings(max_examples=150, deadline=None)
 @given(manifests)
 def test_whatever_a_manifest_says_its_spec_renders_to_it(manifest):
-    spec = imported(manifest, kind_of(manifest), SHELF.kinds)
+    spec = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
 
-    assert isinstance(spec, Imported), spec
+    assert isinstance(spec, ImportedSpec), spec
     [document] = read(spec.text.encode(), "").documents
-    made, problems = rendered(document.data, bench_for(spec.kind.platform, SHELF.kinds))
+    made, problems = render_spec(document.data, renderer_for(spec.kind.platform, SHELF.kinds))
     assert problems == []
     assert meaning(made) == meaning(manifest)
 
@@ -267,10 +266,10 @@ def meaning(tree, name="", holder=""):
 @settings(max_examples=120, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
 def test_a_patch_between_two_trees_makes_one_of_the_other(base, wanted):
-    assert same(merge(base, patch_between(base, wanted), []), wanted)
+    assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
 
 
 @settings(max_examples=100, deadline=None)
 @given(templates, templates)
 def test_a_patch_between_two_templates_makes_one_of_the_other(base, wanted):
-    assert same(merge(base, patch_between(base, wanted), []), wanted)
+    assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)

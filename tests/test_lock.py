@@ -8,7 +8,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.gitops.cmp import ParametersError, PluginParameters, asked_in
+from jobgen.gitops.cmp import ParametersError, PluginParameters, parse_parameters
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, LockFile, Origin, digest, parse
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
@@ -45,4 +45,4 @@ def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> N
 @given(st.one_of(documents.map(json.dumps), st.text()))
 def test_parameters_are_understood_or_refused_and_never_a_fault(text: str) -> None:
     with suppress(ParametersError):
-        assert isinstance(asked_in({"ARGOCD_APP_PARAMETERS": text}), PluginParameters)
+        assert isinstance(parse_parameters({"ARGOCD_APP_PARAMETERS": text}), PluginParameters)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from test_seeds import SEEDS
 from transcripts import find_transcripts
 
-from jobgen.convert.importing.proving import bench_for, rendered
-from jobgen.convert.migrate import migrated, served
-from jobgen.convert.migrate.draft import leaves
+from jobgen.convert.importing.verify import render_spec, renderer_for
+from jobgen.convert.migrate.draft import iter_leaves
+from jobgen.convert.migrate.migrate_job import migrate_job, target_framework
 from jobgen.pipeline import config
 
 HERE = Path(__file__).parent
@@ -62,7 +62,7 @@ def test_the_seeds_go_elsewhere_as_specs_and_as_manifests_and_nothing_is_wrong_w
 
 def _rendered(document, target):
     platform = next(kind.platform for kind in JOBS if target in (kind.name, kind.platform))
-    return rendered(document, bench_for(platform, SHELF.kinds))[0]
+    return render_spec(document, renderer_for(platform, SHELF.kinds))[0]
 
 
 def test_a_target_or_an_environment_that_nobody_knows_is_wrong_usage(tmp_path):
@@ -153,7 +153,7 @@ def routes(draw):
     source = draw(st.sampled_from([kind for kind in JOBS if set(kind.frameworks) & set(BLOCKS)]))
     framework = draw(st.sampled_from([name for name in source.frameworks if name in BLOCKS]))
     target = draw(
-        st.sampled_from([kind for kind in JOBS if served(framework, kind) and kind is not source] or [source])
+        st.sampled_from([kind for kind in JOBS if target_framework(framework, kind) and kind is not source] or [source])
     )
     role = optional(replicas=st.integers(1, 3), **container)
     names = st.sampled_from(source.frameworks[framework].roles)
@@ -178,24 +178,24 @@ def routes(draw):
         "spec": {"framework": framework, **spec, **({framework: block} if block else {})},
     }
     # A job that goes nowhere loses only what its own kind cannot say, and what is left can be rendered.
-    return migrated(document, source, source, framework, SHELF.kinds).document, source, target, framework
+    return migrate_job(document, source, source, framework, SHELF.kinds).document, source, target, framework
 
 
 @settings(max_examples=200, deadline=None)
 @given(routes())
 def test_no_field_disappears_without_a_line_in_the_account(route):
     document, source, target, framework = route
-    done = migrated(document, source, target, framework, SHELF.kinds)
+    done = migrate_job(document, source, target, framework, SHELF.kinds)
     told = [entry.field for entry in done.entries if entry.fate != "check"]
     # The objects are asked, not the specs: what counts is what reaches the cluster.
-    made, problems = rendered(document, bench_for(source.platform, SHELF.kinds))
+    made, problems = render_spec(document, renderer_for(source.platform, SHELF.kinds))
     before, after = json.dumps(made), json.dumps(done.made)
 
     # With a role goes what reached that role alone; the role's own line says so.
     role_lost = any(
         entry.fate == "lost" and len(entry.field) == 2 and entry.field[0] == "roles" for entry in done.entries
     )
-    for path, value in leaves(document["spec"]):
+    for path, value in iter_leaves(document["spec"]):
         gone = [text for text in texts(value) if f'"{text}"' in before and f'"{text}"' not in after]
         if gone and not problems and not done.problems and not (role_lost and path[0] != "roles"):
             assert any(path[: len(field)] == field or field[: len(path)] == path for field in told), (path, told)
@@ -213,9 +213,9 @@ def texts(value):
 @given(routes())
 def test_a_migrated_job_can_be_rendered(route):
     document, source, target, framework = route
-    if rendered(document, bench_for(source.platform, SHELF.kinds))[1]:
+    if render_spec(document, renderer_for(source.platform, SHELF.kinds))[1]:
         return
-    done = migrated(document, source, target, framework, SHELF.kinds)
+    done = migrate_job(document, source, target, framework, SHELF.kinds)
     roles = document["spec"].get("roles", {})
 
     # A launcher alone has no node to run on, and only that cannot be said elsewhere.

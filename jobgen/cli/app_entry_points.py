@@ -134,9 +134,9 @@ def init_command(directory: Path, folder: str, frameworks: tuple[str, ...], ci: 
 
 def _in_time(work: Callable[[], Result]) -> Result:
     """What `work` says; or that it took too long, or was told to end. Either way nothing is printed by halves."""
-    from jobgen.gitops.cmp import deadline
+    from jobgen.gitops.cmp import read_deadline
 
-    seconds = deadline(os.environ)
+    seconds = read_deadline(os.environ)
 
     def end(number: int, frame: FrameType | None) -> None:
         late = number == signal.SIGALRM

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jobgen.diff.causes import causes
-from jobgen.diff.changes import ChangeSet, difference
+from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.operator_behavior import Effect
-from jobgen.diff.snapshot import Snapshot, repository_side
+from jobgen.diff.snapshot import Snapshot, snapshot_repository
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.objects import as_text, get_path
@@ -25,9 +25,7 @@ _NAME = ("metadata", "name")
 _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "schedulingPolicy", "queue"))
 
 
-def findings_between(
-    then: Path, now: Path, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")
-) -> list[Finding]:
+def check_change(then: Path, now: Path, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")) -> list[Finding]:
     """What a change of the jobs repository around a folder would do to what runs; nothing if a side cannot be rendered.
 
     `days` are those by which jobs expire, then and now. Severities are as the settings of the new side want them.
@@ -35,12 +33,12 @@ def findings_between(
     root = layout.find_root(now.resolve())
     if root is None:
         return []
-    old = repository_side(layout.find_root(then.resolve()) or then, "then", envs, days[0])
-    new = repository_side(root, "now", envs, days[1])
+    old = snapshot_repository(layout.find_root(then.resolve()) or then, "then", envs, days[0])
+    new = snapshot_repository(root, "now", envs, days[1])
     if new.failed:
         # What is wrong with it is told by whoever lints it.
         return []
-    found = [_unjudged(old)] if old.failed else transition_findings(difference(old, new))
+    found = [_unjudged(old)] if old.failed else transition_findings(compare_snapshots(old, new))
     return [finding for finding in map(new.project.severities.of, found) if finding]
 
 
@@ -74,7 +72,7 @@ def _findings(one: Impact, told: ChangeSet) -> Iterator[Finding]:
         if one.stops:
             yield _deleted(one, told.old)
     elif one.old is not None and one.moved and one.old.identity.kind != one.made.identity.kind:
-        if one.verdict.effect is Effect.NEW_RUN:
+        if one.outcome.effect is Effect.NEW_RUN:
             yield _of_another_kind(one)
     elif one.fields and one.new is not None and not one.moved:
         yield from _of_fields(one, told.new)
@@ -84,16 +82,16 @@ def _is_forbidden(one: Impact) -> bool:
     """Whether a job that must run on as it is would not: what can be changed in place may be."""
     assert one.old is not None
     word = as_text(get_path(one.old.object, "metadata", "annotations", ON_CHANGE_ANNOTATION))
-    return word == "forbid" and (one.stops or one.verdict.effect is not Effect.IN_PLACE)
+    return word == "forbid" and (one.stops or one.outcome.effect is not Effect.IN_PLACE)
 
 
 def _forbidden(one: Impact, new: Snapshot) -> Finding:
     """On the first line that changes more than the object's name; on the whole job where there is none."""
     assert one.old is not None
-    message = f"`onChange: forbid` keeps the job from being changed, and this does it: {one.verdict.why}"
+    message = f"`onChange: forbid` keeps the job from being changed, and this does it: {one.outcome.why}"
     if one.new is None:
         return _finding("forbidden-change", Severity.ERROR, message, one, Location(one.old.location.file))
-    told = [field for field in one.fields if field.verdict.effect is not Effect.IN_PLACE]
+    told = [field for field in one.fields if field.outcome.effect is not Effect.IN_PLACE]
     paths = [path for field in told if field.change.path != _NAME for path in _upwards(field)]
     lines = causes(new, one.new, paths)
     location = next((lines[path].location for path in paths if path in lines), one.new.location)
@@ -116,9 +114,9 @@ def _of_another_kind(one: Impact) -> Finding:
 
 def _of_fields(one: Impact, new: Snapshot) -> Iterator[Finding]:
     assert one.new is not None
-    refused = [field for field in one.fields if field.verdict.effect is Effect.REJECTED]
+    refused = [field for field in one.fields if field.outcome.effect is Effect.REJECTED]
     # Nothing of an update that is refused is applied, so no other field can be without effect.
-    idle = [] if refused else [field for field in one.fields if field.verdict.effect is Effect.NO_EFFECT]
+    idle = [] if refused else [field for field in one.fields if field.outcome.effect is Effect.NO_EFFECT]
     told = [*refused, *idle[:1]]
     if not told:
         return
@@ -137,15 +135,15 @@ def _of_fields(one: Impact, new: Snapshot) -> Iterator[Finding]:
 def _of_field(field: FieldImpact, one: Impact, location: Location, more: int) -> Finding:
     path = field.change.path
     get_path = pointer(path)
-    if field.verdict.effect is Effect.NO_EFFECT:
+    if field.outcome.effect is Effect.NO_EFFECT:
         others = f" and {more} other field{'s' if more > 1 else ''}" if more > 0 else ""
-        message = f"`{dotted(path)}`{others} will not reach a job that runs: {field.verdict.why}"
+        message = f"`{dotted(path)}`{others} will not reach a job that runs: {field.outcome.why}"
         return _finding("edit-without-effect", Severity.WARNING, message, one, location, get_path)
     if path in _QUEUE_PATHS:
         old, new = (f"`{value}`" if value else "no queue" for value in (field.change.old, field.change.new))
-        message = f"a job cannot be moved from {old} to {new}: {field.verdict.why}"
+        message = f"a job cannot be moved from {old} to {new}: {field.outcome.why}"
         return _finding("queue-changed", Severity.ERROR, message, one, location, get_path)
-    message = f"`{dotted(path)}` cannot be changed: {field.verdict.why}; a job of a new name could have it"
+    message = f"`{dotted(path)}` cannot be changed: {field.outcome.why}; a job of a new name could have it"
     return _finding("immutable-field-changed", Severity.ERROR, message, one, location, get_path)
 
 

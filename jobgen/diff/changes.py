@@ -41,7 +41,7 @@ class ChangeSet(NamedTuple):
 
     def effects(self) -> dict[Effect, int]:
         """How many objects have each effect, the worst first."""
-        counts = Counter(one.verdict.effect for one in self.happened)
+        counts = Counter(one.outcome.effect for one in self.happened)
         return {effect: counts[effect] for effect in reversed(Effect) if counts[effect]}
 
     def stopped(self) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class ChangeSet(NamedTuple):
         return len(stopping), sum(one.before.gpus for one in stopping)
 
 
-def difference(old: Snapshot, new: Snapshot) -> ChangeSet:
+def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
     """What it means to go from one side to the other."""
     every: list[Impact] = []
     for before, after in match_objects(old, new):
@@ -62,7 +62,7 @@ def difference(old: Snapshot, new: Snapshot) -> ChangeSet:
         else:
             every.append(changed(old, new, before, after))
     happened = [one for one in every if one.happening != "unchanged"]
-    happened.sort(key=lambda one: (-RANK[one.verdict.effect], _ORDER[one.happening], one.made.env, one.made.identity))
+    happened.sort(key=lambda one: (-RANK[one.outcome.effect], _ORDER[one.happening], one.made.env, one.made.identity))
     return ChangeSet(old, new, tuple(happened), len(every) - len(happened), _totals(old, new, every))
 
 

@@ -20,7 +20,7 @@ _STEPS = 200_000
 """The largest CRDs have some ten thousand nodes."""
 
 
-class Refusal(NamedTuple):
+class Rejection(NamedTuple):
     """A node whose change the API server refuses, and what it says."""
 
     path: FieldPath
@@ -35,7 +35,7 @@ class _Point(NamedTuple):
     shape: Shape
 
 
-def refusals(schema: bytes, old: Data, new: Data) -> list[Refusal]:
+def find_rejections(schema: bytes, old: Data, new: Data) -> list[Rejection]:
     """What the rules of a schema say of a change; what is new or gone has nothing to be compared with."""
     points, budget = _points(schema)
     budget.renew()
@@ -46,14 +46,14 @@ def refusals(schema: bytes, old: Data, new: Data) -> list[Refusal]:
         return []
 
 
-def _at(point: _Point, old: Data, new: Data) -> Iterator[Refusal]:
+def _at(point: _Point, old: Data, new: Data) -> Iterator[Rejection]:
     for path, before, after in _nodes(point.steps, old, new, ()):
         if before is after or before is None or after is None:
             continue
         then, now = point.shape(before), point.shape(after)
         for rule in point.rules:
             if not _holds(rule["rule"], then, now):
-                yield Refusal(path, str(rule.get("message") or f"failed rule: `{' '.join(rule['rule'].split())}`"))
+                yield Rejection(path, str(rule.get("message") or f"failed rule: `{' '.join(rule['rule'].split())}`"))
 
 
 def _holds(rule: str, then: Data, now: Data) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from jobgen.diff.immutability import Refusal, refusals
-from jobgen.diff.operator_behavior import Effect, JobState, Verdict, verdict, worst
+from jobgen.diff.immutability import Rejection, find_rejections
+from jobgen.diff.operator_behavior import Effect, JobState, Outcome, predict_outcome, worst
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
@@ -29,7 +29,7 @@ class FieldImpact(NamedTuple):
     """A field that changed, and what comes of it."""
 
     change: FieldChange
-    verdict: Verdict
+    outcome: Outcome
 
 
 class Impact(NamedTuple):
@@ -40,7 +40,7 @@ class Impact(NamedTuple):
     new: Rendered | None
     before: ResourceTotals
     after: ResourceTotals
-    verdict: Verdict
+    outcome: Outcome
     fields: tuple[FieldImpact, ...] = ()
     stops: bool = False
 
@@ -60,9 +60,9 @@ class Impact(NamedTuple):
 def added(side: Snapshot, made: Rendered) -> Impact:
     """An object that was not there before."""
     manifest = side.manifest(made)
-    said = Verdict(Effect.IN_PLACE, "the object is created")
+    said = Outcome(Effect.IN_PLACE, "the object is created")
     if _runs(manifest):
-        said = Verdict(
+        said = Outcome(
             Effect.NEW_RUN, "the job waits until it is resumed" if is_suspended(manifest) else "the job starts"
         )
     return Impact("added", None, made, ResourceTotals(), sum_resources(manifest), said)
@@ -74,11 +74,11 @@ def removed(side: Snapshot, made: Rendered) -> Impact:
     kept = _kept(manifest)
     stops = _runs(manifest) and not kept and not _waits(manifest)
     if kept:
-        said = Verdict(Effect.NO_EFFECT, f"{kept}, so it stays in the cluster as it is")
+        said = Outcome(Effect.NO_EFFECT, f"{kept}, so it stays in the cluster as it is")
     elif stops:
-        said = Verdict(Effect.STOPS_RUNNING, "the object is deleted, and its pods with it")
+        said = Outcome(Effect.STOPS_RUNNING, "the object is deleted, and its pods with it")
     else:
-        said = Verdict(Effect.IN_PLACE, "the object is deleted")
+        said = Outcome(Effect.IN_PLACE, "the object is deleted")
     return Impact("removed", made, None, sum_resources(manifest), ResourceTotals(), said, stops=stops)
 
 
@@ -89,16 +89,16 @@ def changed(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> 
     same = before.object == after.object
     found = [] if same else list(compare_objects(_wherever(before.object), _wherever(after.object)))
     if not found:
-        said = Verdict(Effect.IN_PLACE, "nothing changed")
+        said = Outcome(Effect.IN_PLACE, "nothing changed")
         return Impact("unchanged", before, after, size, size, said)
-    blank = Impact("changed", before, after, sum_resources(then), size, Verdict(Effect.IN_PLACE, ""))
+    blank = Impact("changed", before, after, sum_resources(then), size, Outcome(Effect.IN_PLACE, ""))
     if blank.moved or _another_operator(then, now):
         return _replaced(blank, then, now, found)
-    refused = refusals(new.schema(after), before.object, after.object)
+    refused = find_rejections(new.schema(after), before.object, after.object)
     fields = tuple(FieldImpact(narrow_change(change), _verdict(change, then, now, refused)) for change in found)
-    total = worst(field.verdict for field in fields)
+    total = worst(field.outcome for field in fields)
     stops = total.effect in (Effect.STOPS_RUNNING, Effect.RESTART) and _runs(then) and not _waits(then)
-    return blank._replace(fields=fields, verdict=total, stops=stops)
+    return blank._replace(fields=fields, outcome=total, stops=stops)
 
 
 def _wherever(made: Data) -> Data:
@@ -118,9 +118,9 @@ def _replaced(blank: Impact, then: Manifest, now: Manifest, found: list[FieldCha
     kept = _kept(then)
     fate = f"{kept}, so `{blank.old.identity}` stays beside it" if kept else f"`{blank.old.identity}` is deleted"
     effect = Effect.NEW_RUN if _runs(now) else Effect.IN_PLACE
-    fields = tuple(FieldImpact(narrow_change(change), Verdict(effect, "the new object has it")) for change in found)
+    fields = tuple(FieldImpact(narrow_change(change), Outcome(effect, "the new object has it")) for change in found)
     stops = _runs(then) and not kept and not _waits(then)
-    return blank._replace(fields=fields, verdict=Verdict(effect, f"a new object is created; {fate}"), stops=stops)
+    return blank._replace(fields=fields, outcome=Outcome(effect, f"a new object is created; {fate}"), stops=stops)
 
 
 def _another_operator(then: Manifest, now: Manifest) -> bool:
@@ -128,27 +128,27 @@ def _another_operator(then: Manifest, now: Manifest) -> bool:
     return len(operators) > 1
 
 
-def _verdict(change: FieldChange, then: Manifest, now: Manifest, refused: list[Refusal]) -> Verdict:
+def _verdict(change: FieldChange, then: Manifest, now: Manifest, refused: list[Rejection]) -> Outcome:
     said = next((refusal for refusal in refused if _overlap(refusal.path, change.path)), None)
-    found = Verdict(Effect.REJECTED, f"its CRD says: {said.message}") if said else _by_law(change, then, now)
+    found = Outcome(Effect.REJECTED, f"its CRD says: {said.message}") if said else _by_law(change, then, now)
     options = split_annotation(now, SYNC_OPTIONS)
     if now.cluster.gitops in ("argocd", "") and {"Force=true", "Replace=true"} <= set(options):
-        return Verdict(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
+        return Outcome(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
     forced = as_text(now.annotations.get(_FLUX + "force")).lower() == "enabled"
     if found.effect is Effect.REJECTED and forced and now.cluster.gitops in ("flux", ""):
-        return Verdict(Effect.RESTART, "Flux deletes the object and creates it again where an update is refused")
+        return Outcome(Effect.RESTART, "Flux deletes the object and creates it again where an update is refused")
     return found
 
 
-def _by_law(change: FieldChange, then: Manifest, now: Manifest) -> Verdict:
+def _by_law(change: FieldChange, then: Manifest, now: Manifest) -> Outcome:
     waited, waits = is_suspended(then), is_suspended(now)
     queued = can_be_queued(now) and bool(get_kueue_queue(then) or get_kueue_queue(now))
     if waited != waits and _is_suspend(change, now):
         if waits:
-            return Verdict(Effect.STOPS_RUNNING, "the job is suspended, and its pods are deleted")
+            return Outcome(Effect.STOPS_RUNNING, "the job is suspended, and its pods are deleted")
         if queued:
-            return Verdict(Effect.IN_PLACE, "Kueue decides when the job runs")
-        return Verdict(Effect.NEW_RUN, "the job is resumed, and its pods are made")
+            return Outcome(Effect.IN_PLACE, "Kueue decides when the job runs")
+        return Outcome(Effect.NEW_RUN, "the job is resumed, and its pods are made")
     kind = now.kind
     state = JobState(
         kind.operator if kind else "unknown" if _is_foreign_job(now) else "-",
@@ -161,7 +161,7 @@ def _by_law(change: FieldChange, then: Manifest, now: Manifest) -> Verdict:
         elastic="elasticPolicy" in now.spec,
         both=change.op == "changed",
     )
-    return worst(verdict(place, state) for place in _places(change, now))
+    return worst(predict_outcome(place, state) for place in _places(change, now))
 
 
 def _is_suspend(change: FieldChange, manifest: Manifest) -> bool:

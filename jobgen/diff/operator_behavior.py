@@ -36,7 +36,7 @@ MEANING = {
 }
 
 
-class Verdict(NamedTuple):
+class Outcome(NamedTuple):
     """The effect of an edit, and why."""
 
     effect: Effect
@@ -89,7 +89,7 @@ _TEMPLATE = "pods that run are never changed; only pods made later get it"
 _WAITING = "the job is suspended, and its pods will be made with it"
 _FIXED = "the field cannot be changed once the job exists"
 
-LAWS: tuple[Behavior, ...] = (
+BEHAVIORS: tuple[Behavior, ...] = (
     Behavior("", "status", Effect.NO_EFFECT, "the status is the operator's"),
     # Kueue's webhook compares these while the job is not suspended.
     Behavior(
@@ -210,16 +210,16 @@ LAWS: tuple[Behavior, ...] = (
     Behavior("-", "spec/selector", Effect.REJECTED, _FIXED, kinds="Deployment StatefulSet DaemonSet"),
     Behavior("-", "spec/template", Effect.RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
 )
-_OTHERWISE = Verdict(Effect.IN_PLACE, "the API server updates it")
+_OTHERWISE = Outcome(Effect.IN_PLACE, "the API server updates it")
 
 
 @lru_cache(maxsize=8192)
-def verdict(place: str, state: JobState) -> Verdict:
+def predict_outcome(place: str, state: JobState) -> Outcome:
     """What an edit of a field does; the field by its place, where `role` stands for the way to any role."""
-    law = next((law for law in LAWS if law.speaks_of(place, state)), None)
-    return Verdict(law.effect, law.why) if law else _OTHERWISE
+    law = next((law for law in BEHAVIORS if law.speaks_of(place, state)), None)
+    return Outcome(law.effect, law.why) if law else _OTHERWISE
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[Outcome]) -> Outcome:
     """The verdict that counts for all of them: the first of the worst."""
     return max(verdicts, key=lambda one: RANK[one.effect])

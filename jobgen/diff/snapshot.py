@@ -86,7 +86,7 @@ def is_repository(folder: Path) -> bool:
     return (folder / layout.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def repository_side(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
+def snapshot_repository(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """A jobs repository, rendered for these environments, or for all, as it is on a day."""
     project = config.load(root, today=today)
     chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
@@ -95,7 +95,7 @@ def repository_side(root: Path, name: str, envs: Sequence[str] = (), today: str 
     return Snapshot(name, project, chosen, list(run), run.findings, entries)
 
 
-def tree_side(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
+def snapshot_tree(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """A rendered tree, or any folder of manifests; of an environment that a repository around it knows, the cluster."""
     project = config.load(layout.find_root(folder.resolve()) or folder, today=today)
     rendered = [env for env in rendered_tree.environments(folder) if env]

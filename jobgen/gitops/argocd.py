@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from jobgen.gitops.known import INJECTED, QUEUE_LABEL, QUEUE_MANAGER, Known
-from jobgen.gitops.lua import lua_check
-from jobgen.gitops.place import Place, titled
+from jobgen.gitops.health import build_lua_check
+from jobgen.gitops.inputs import INJECTED, QUEUE_LABEL, QUEUE_MANAGER, EngineKind, GitSource, resource_name
 from jobgen.model.data import Data
 from jobgen.yamlio.write import to_yaml
 
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
-SETTINGS = ("health", "differences", "types")
+CONFIG_PARTS = ("health", "differences", "types")
 _SPELLINGS = {"health": "health", "differences": "ignoreDifferences", "types": "knownTypeFields"}
 _CORE = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequirements"}
 _HERE = "https://kubernetes.default.svc"
 
 
-def config_map(kinds: Sequence[Known], parts: Collection[str]) -> Data:
+def build_config_map(kinds: Sequence[EngineKind], parts: Collection[str]) -> Data:
     """The part of the ConfigMap `argocd-cm` that is about training jobs."""
     return {
         "apiVersion": "v1",
@@ -32,14 +31,14 @@ def config_map(kinds: Sequence[Known], parts: Collection[str]) -> Data:
     }
 
 
-def _setting(part: str, kind: Known) -> str:
+def _setting(part: str, kind: EngineKind) -> str:
     if part == "health":
-        return lua_check(kind) if kind.trains else ""
+        return build_lua_check(kind) if kind.trains else ""
     settings = differences(kind) if part == "differences" else known_types(kind)
     return to_yaml(settings) if settings else ""
 
 
-def differences(kind: Known) -> dict[str, list[str]]:
+def differences(kind: EngineKind) -> dict[str, list[str]]:
     """What is written into a job after Git: by Kueue into those that it holds, and by a webhook into all."""
     if not kind.queued:
         return {}
@@ -49,7 +48,7 @@ def differences(kind: Known) -> dict[str, list[str]]:
     return {"jqPathExpressions": held + dated}
 
 
-def _queue_writes(kind: Known) -> list[str]:
+def _queue_writes(kind: EngineKind) -> list[str]:
     suspend = ["." + ".".join(kind.suspend)] if kind.suspend else []
     replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pods})
     inside = [f".{place}[]?.template.spec.{field}" for place in replicas for field in INJECTED]
@@ -61,14 +60,14 @@ def _patch_writes(place: str, *, managed: bool) -> str:
     return f'.{place}[]? | select(.manager == "{QUEUE_MANAGER}")' if managed else f".{place}"
 
 
-def known_types(kind: Known) -> list[Data]:
+def known_types(kind: EngineKind) -> list[Data]:
     """Where the types of Kubernetes are inside a kind, so that `1000m` and `1` are no difference."""
     # Lists on the way are walked without being named.
     pods = [{"field": ".".join(step for step in path if step != "*"), "type": "core/v1/PodSpec"} for path in kind.pods]
     return pods + [{"field": at, "type": _CORE[field]} for field in _CORE if (at := kind.container(field))]
 
 
-def application_set(place: Place, envs: Sequence[str]) -> Data:
+def build_application_set(place: GitSource, envs: Sequence[str]) -> Data:
     """An Application for every namespace of every environment."""
     env = f"{{{{ index .path.segments {len(place.tree)} }}}}" if any(envs) else ""
     return {
@@ -81,7 +80,7 @@ def application_set(place: Place, envs: Sequence[str]) -> Data:
             "generators": [{"git": _directories(place, envs)}],
             "syncPolicy": {"preserveResourcesOnDeletion": True},
             "template": {
-                "metadata": {"name": f"{titled(env)}-{{{{ .path.basenameNormalized }}}}"},
+                "metadata": {"name": f"{resource_name(env)}-{{{{ .path.basenameNormalized }}}}"},
                 "spec": {
                     "project": "default",
                     "source": {
@@ -100,7 +99,7 @@ def application_set(place: Place, envs: Sequence[str]) -> Data:
     }
 
 
-def _directories(place: Place, envs: Sequence[str]) -> Data:
+def _directories(place: GitSource, envs: Sequence[str]) -> Data:
     folders = [{"path": f"{place.rendered(env)}/*"} for env in envs]
     return {"repoURL": place.repo, "revision": place.revision, "directories": folders}
 
@@ -112,6 +111,6 @@ def _sync_policy() -> Data:
     }
 
 
-def generate_paths(place: Place, lineage: tuple[str, ...]) -> Data:
+def build_path_annotation(place: GitSource, lineage: tuple[str, ...]) -> Data:
     """The annotation of an Application that runs jobgen as a plugin for an environment."""
     return {"metadata": {"annotations": {GENERATE_PATHS: ";".join(place.sources(lineage))}}}

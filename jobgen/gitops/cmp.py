@@ -26,7 +26,7 @@ class PluginParameters(NamedTuple):
     jobs: tuple[str, ...] = ()
 
 
-def asked_in(environ: Mapping[str, str]) -> PluginParameters:
+def parse_parameters(environ: Mapping[str, str]) -> PluginParameters:
     """The parameters, which may be missing or null; names that we do not know are mistakes."""
     given = _listed(environ.get("ARGOCD_APP_PARAMETERS") or "null")
     found: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def _fits(value: object, type_: str) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
-def announced(environments: Sequence[str]) -> list[dict[str, Any]]:
+def describe_parameters(environments: Sequence[str]) -> list[dict[str, Any]]:
     """The parameters as Argo CD's user interface asks for them."""
     choice = f"One of: {', '.join(environments)}" if environments else "This repository has no overlays"
     return [
@@ -89,7 +89,7 @@ def announced(environments: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def bound(folder: Path, environ: Mapping[str, str]) -> list[Path]:
+def root_candidates(folder: Path, environ: Mapping[str, str]) -> list[Path]:
     """The folders in which the root of the repository may be: the Application's own, and those above it in Git."""
     source = environ.get("ARGOCD_APP_SOURCE_PATH")
     above = [folder, *folder.parents]
@@ -102,14 +102,14 @@ def bound(folder: Path, environ: Mapping[str, str]) -> list[Path]:
     return inside[: next(ends, len(inside))]
 
 
-def api_lacks(served: str, api_version: str, kind: str) -> bool:
+def lacks_kind(served: str, api_version: str, kind: str) -> bool:
     """Whether a cluster that serves these `group/version/Kind`s lacks one; a list without kinds proves nothing."""
     known = {entry.strip() for entry in served.split(",")} - {""}
     named = {entry for entry in known if entry.rpartition("/")[2][:1].isupper()}
     return bool(named) and f"{api_version}/{kind}" not in named
 
 
-def deadline(environ: Mapping[str, str]) -> float:
+def read_deadline(environ: Mapping[str, str]) -> float:
     """The seconds after which we give up; the sidecar may say otherwise."""
     try:
         seconds = float(environ.get("JOBGEN_CMP_TIMEOUT", ""))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobgen.gitops.expressions import expressions
-from jobgen.gitops.known import INJECTED, QUEUE_LABEL, Known
-from jobgen.gitops.place import Place, titled
+from jobgen.gitops.health import build_cel_checks
+from jobgen.gitops.inputs import INJECTED, QUEUE_LABEL, EngineKind, GitSource, resource_name
 from jobgen.model.data import Data
 
 
-def kustomization(kinds: Sequence[Known], place: Place, env: str, source: str, wait: str) -> Data:
+def build_kustomization(kinds: Sequence[EngineKind], place: GitSource, env: str, source: str, wait: str) -> Data:
     """The Kustomization of an environment; with `wait`, it is ready when all jobs have ended well."""
     jobs = [kind for kind in kinds if kind.trains]
     return {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
         "kind": "Kustomization",
-        "metadata": {"name": titled(env), "namespace": "flux-system"},
+        "metadata": {"name": resource_name(env), "namespace": "flux-system"},
         "spec": {
             "sourceRef": {"kind": "GitRepository", "name": source},
             "path": f"./{place.rendered(env)}",
@@ -27,15 +26,15 @@ def kustomization(kinds: Sequence[Known], place: Place, env: str, source: str, w
             "prune": True,
             "force": False,
             "deletionPolicy": "Orphan",
-            "ignore": [rule for kind in jobs if (rule := ignored(kind))],
+            "ignore": [rule for kind in jobs if (rule := ignore_rules(kind))],
             "healthCheckExprs": [
-                {"apiVersion": kind.api_version, "kind": kind.name, **expressions(kind)} for kind in jobs
+                {"apiVersion": kind.api_version, "kind": kind.name, **build_cel_checks(kind)} for kind in jobs
             ],
         },
     }
 
 
-def ignored(kind: Known) -> Data:
+def ignore_rules(kind: EngineKind) -> Data:
     """The fields of a kind that Kueue writes into the jobs it holds."""
     if not kind.queued:
         return None

@@ -31,7 +31,7 @@ class FunctionError(ValueError):
     """Input that is not what a function gets; the text is for people."""
 
 
-class Task(NamedTuple):
+class FunctionTask(NamedTuple):
     """What is asked of us."""
 
     mode: str
@@ -53,7 +53,7 @@ class ResourceList(NamedTuple):
         return to_yaml({"apiVersion": self.api_version, "kind": "ResourceList", "items": list(items), **config, **told})
 
 
-def parse(content: bytes) -> ResourceList:
+def parse_resource_list(content: bytes) -> ResourceList:
     """The ResourceList on standard input, in YAML or JSON."""
     source = read(content, "<stdin>")
     if source.findings:
@@ -77,7 +77,7 @@ def parse(content: bytes) -> ResourceList:
     return ResourceList(data["apiVersion"], items, config)
 
 
-def task_of(config: Data, mode: str) -> Task:
+def parse_task(config: Data, mode: str) -> FunctionTask:
     """What a functionConfig asks for: one of our kinds, or a ConfigMap; `mode` is the word on the command line."""
     kind = (config or {}).get("kind")
     ours = {name: word for word, name in MODES.items()}
@@ -108,7 +108,7 @@ def _settings(config: Data) -> dict[str, Data]:
     return dict(said or {})
 
 
-def _task(mode: str, said: dict[str, Data]) -> Task:
+def _task(mode: str, said: dict[str, Data]) -> FunctionTask:
     known = _FIELDS[mode]
     for name in said:
         if name not in known:
@@ -120,7 +120,7 @@ def _task(mode: str, said: dict[str, Data]) -> Task:
         raise FunctionError("`env` has to be the name of an environment")
     if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
         raise FunctionError("`jobs` has to be a list of names or patterns")
-    return Task(mode, env, tuple(patterns))
+    return FunctionTask(mode, env, tuple(patterns))
 
 
 def is_local(item: Data) -> bool:
@@ -137,7 +137,7 @@ def annotations_of(item: Data) -> dict[str, Data]:
     return found if isinstance(found, dict) else {}
 
 
-def file_of(item: Data) -> tuple[str, int]:
+def source_file(item: Data) -> tuple[str, int]:
     """The file that an item was read from and its number there, if whoever runs us says so."""
     known = annotations_of(item)
     for prefix in ("internal.config.kubernetes.io/", "config.kubernetes.io/"):
@@ -157,7 +157,7 @@ def without_orchestration(item: Data) -> Data:
     return {**item, "metadata": {**rest, **({"annotations": kept} if kept else {})}}
 
 
-def results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Data]:
+def to_results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Data]:
     """Findings as functions tell them; those who know no lines find them in the tags."""
     return [_result(finding, files) for finding in findings]
 

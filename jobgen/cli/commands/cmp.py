@@ -13,7 +13,14 @@ from typing import NamedTuple
 from jobgen.check.rule_docs import documented
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.render import Text, matcher, stream, texts_of
-from jobgen.gitops.cmp import ParametersError, PluginParameters, announced, api_lacks, asked_in, bound
+from jobgen.gitops.cmp import (
+    ParametersError,
+    PluginParameters,
+    describe_parameters,
+    lacks_kind,
+    parse_parameters,
+    root_candidates,
+)
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
@@ -41,7 +48,7 @@ class _Scope(NamedTuple):
 def generate(folder: Path, environ: Mapping[str, str]) -> Result:
     """Print the manifests of an Application; never nothing, for Argo CD would take that for an order to delete all."""
     try:
-        asked = asked_in(environ)
+        asked = parse_parameters(environ)
     except ParametersError as wrong:
         return error_result(ExitCode.USAGE, str(wrong))
     scope = _scope(folder, environ, asked)
@@ -67,7 +74,7 @@ def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
         return root
     project = config.load(root)
     known = project.environments() if not project.findings else sorted(project.overlays)
-    return Result(ExitCode.OK, dumps(announced([env for env in known if env])) + "\n")
+    return Result(ExitCode.OK, dumps(describe_parameters([env for env in known if env])) + "\n")
 
 
 def _scope(folder: Path, environ: Mapping[str, str], asked: PluginParameters) -> _Scope | Result:
@@ -95,7 +102,7 @@ def _scope(folder: Path, environ: Mapping[str, str], asked: PluginParameters) ->
 def _root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
     """The jobs repository around the Application's folder, no higher than what Argo CD unpacked."""
     here = folder.resolve()
-    marked = next((one for one in bound(here, environ) if (one / SETTINGS).is_file()), None)
+    marked = next((one for one in root_candidates(here, environ) if (one / SETTINGS).is_file()), None)
     if marked or (here / "jobs").is_dir() or (here / "overlays").is_dir():
         return marked or here
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")
@@ -148,5 +155,5 @@ def _lacking(texts: Sequence[Text], environ: Mapping[str, str]) -> Iterator[str]
     if any(kind == "CustomResourceDefinition" for _, kind in kinds):
         return
     for (api_version, kind), first in sorted(kinds.items()):
-        if api_lacks(environ.get("KUBE_API_VERSIONS", ""), api_version, kind):
+        if lacks_kind(environ.get("KUBE_API_VERSIONS", ""), api_version, kind):
             yield text.visible(f"{first.location}: the cluster has no {api_version} {kind}") + "\n"

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.diff.changes import ChangeSet, difference
+from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.formats import json, markdown
 from jobgen.diff.formats import text as terminal
-from jobgen.diff.snapshot import Snapshot, is_repository, repository_side, tree_side
+from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
 from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
@@ -36,7 +36,7 @@ def diff_revisions(
 ) -> Result:
     """Compare two commits, or a commit with the work tree, which is only read; without a repository, manifests."""
     root = layout.find_root(directory.resolve())
-    folder, render = (root, repository_side) if root else (directory, tree_side)
+    folder, render = (root, snapshot_repository) if root else (directory, snapshot_tree)
     with ExitStack() as stack:
         try:
             base, head = _named(folder, revisions)
@@ -63,7 +63,7 @@ def diff_folders(
 
 
 def _folder_side(folder: Path, name: str, envs: Sequence[str], today: str) -> Snapshot:
-    return (repository_side if is_repository(folder) else tree_side)(folder, name, envs, today)
+    return (snapshot_repository if is_repository(folder) else snapshot_tree)(folder, name, envs, today)
 
 
 def _named(root: Path, revisions: str) -> tuple[tuple[str, str], tuple[str, str] | None]:
@@ -118,7 +118,7 @@ def _told(old: Snapshot, new: Snapshot, envs: Sequence[str], format_: str, *, ex
     for side in (old, new):
         if side.failed:
             return _broken(side)
-    told = difference(old, new)
+    told = compare_snapshots(old, new)
     if not told.happened and not told.unchanged:
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no job to compare in {old.name} or {new.name}")
     code = ExitCode.ERRORS if exit_code and told.happened else ExitCode.OK

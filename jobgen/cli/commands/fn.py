@@ -12,13 +12,13 @@ from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.render import matcher, texts_of
 from jobgen.gitops.krm import (
     FunctionError,
+    FunctionTask,
     ResourceList,
-    Task,
-    file_of,
     is_local,
-    parse,
-    results,
-    task_of,
+    parse_resource_list,
+    parse_task,
+    source_file,
+    to_results,
     without_orchestration,
 )
 from jobgen.model.data import Data, Location
@@ -52,7 +52,7 @@ class _Work(NamedTuple):
     """What a function works with: the list, what is asked, the folder it stands in, and the repository."""
 
     given: ResourceList
-    task: Task
+    task: FunctionTask
     folder: Path
     project: ProjectConfig
 
@@ -60,12 +60,12 @@ class _Work(NamedTuple):
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
     """Read a ResourceList, do what is asked, and print the list with what was found."""
     try:
-        given = parse(stdin)
-        task = task_of(given.config, mode)
+        given = parse_resource_list(stdin)
+        task = parse_task(given.config, mode)
         done = _done(given, task, folder.resolve())
     except FunctionError as wrong:
         return error_result(ExitCode.USAGE, str(wrong))
-    out = given.text(done.items, results(done.findings, done.files))
+    out = given.text(done.items, to_results(done.findings, done.files))
     failed = any(finding.severity is Severity.ERROR for finding in done.findings)
     if done.nothing:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
@@ -75,7 +75,7 @@ def run(folder: Path, mode: str, stdin: bytes) -> Result:
     return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, said + summary)
 
 
-def _done(given: ResourceList, task: Task, folder: Path) -> _Done:
+def _done(given: ResourceList, task: FunctionTask, folder: Path) -> _Done:
     root = layout.find_root(folder)
     if root is None and task.mode != "validate":
         raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
@@ -85,7 +85,7 @@ def _done(given: ResourceList, task: Task, folder: Path) -> _Done:
     return _DO[task.mode](_Work(given, task._replace(env=_environment(project, task)), folder, project))
 
 
-def _environment(project: ProjectConfig, task: Task) -> str:
+def _environment(project: ProjectConfig, task: FunctionTask) -> str:
     """The environment to work in; who only judges needs none."""
     known = sorted(project.overlays)
     if task.env and task.env not in known:
@@ -196,7 +196,7 @@ def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.
         if is_local(item):
             yield item, None
             continue
-        path, index = file_of(item)
+        path, index = source_file(item)
         content = _written(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
         if content:
             files[path] = index

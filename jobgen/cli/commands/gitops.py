@@ -7,10 +7,15 @@ from pathlib import Path
 
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.commands.environments import environments
-from jobgen.gitops.argocd import GENERATE_PATHS, SETTINGS, application_set, config_map, generate_paths
-from jobgen.gitops.flux import kustomization
-from jobgen.gitops.known import known
-from jobgen.gitops.place import Place
+from jobgen.gitops.argocd import (
+    CONFIG_PARTS,
+    GENERATE_PATHS,
+    build_application_set,
+    build_config_map,
+    build_path_annotation,
+)
+from jobgen.gitops.flux import build_kustomization
+from jobgen.gitops.inputs import GitSource, group_kinds
 from jobgen.model.data import Data, value_of
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -56,16 +61,16 @@ def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, r
     chosen = _chosen(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    place = Place(repository, revision, _prefix(root))
+    place = GitSource(repository, revision, _prefix(root))
     if only == "paths":
         found = (_commented(f"For {_named(env)}.\n", _paths(project, place, env)) for env in chosen)
         return Result(ExitCode.OK, "---\n".join(found))
-    parts = [part for part in SETTINGS if only in (None, part)]
+    parts = [part for part in CONFIG_PARTS if only in (None, part)]
     documents: list[str] = []
     if parts:
-        documents.append(_commented(_CONFIG_MAP, config_map(known(project.kinds), parts)))
+        documents.append(_commented(_CONFIG_MAP, build_config_map(group_kinds(project.kinds), parts)))
     if only in (None, "appset"):
-        documents.append(_commented(_APPLICATION_SET, application_set(place, chosen)))
+        documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
     told = "" if only else _comment(_PATHS + "".join(_told(project, place, env) for env in chosen))
     return Result(ExitCode.OK, "---\n".join(documents) + told)
 
@@ -78,9 +83,10 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
     chosen = _chosen(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    kinds, place = known(project.kinds), Place("", "", _prefix(root))
+    kinds, place = group_kinds(project.kinds), GitSource("", "", _prefix(root))
     documents = [
-        _commented(_FLUX.format(whose=_named(env)), kustomization(kinds, place, env, source, wait)) for env in chosen
+        _commented(_FLUX.format(whose=_named(env)), build_kustomization(kinds, place, env, source, wait))
+        for env in chosen
     ]
     return Result(ExitCode.OK, "---\n".join(documents))
 
@@ -99,11 +105,11 @@ def _prefix(root: Path) -> tuple[str, ...]:
     return root.resolve().relative_to(top.resolve()).parts if top else ()
 
 
-def _paths(project: ProjectConfig, place: Place, env: str) -> Data:
-    return generate_paths(place, _lineage(project, env, ()))
+def _paths(project: ProjectConfig, place: GitSource, env: str) -> Data:
+    return build_path_annotation(place, _lineage(project, env, ()))
 
 
-def _told(project: ProjectConfig, place: Place, env: str) -> str:
+def _told(project: ProjectConfig, place: GitSource, env: str) -> str:
     annotations = _paths(project, place, env)["metadata"]["annotations"]
     return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
 

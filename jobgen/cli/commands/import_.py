@@ -8,9 +8,9 @@ from pathlib import Path
 
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.write_files import place
-from jobgen.convert.importing import Imported, relaid
-from jobgen.convert.importing.collecting import Refused, Taken, collected
-from jobgen.convert.importing.factoring import factored, overlay_text, platform_overlay
+from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
+from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay, overlay_text
+from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
 from jobgen.model.data import Data
 from jobgen.model.finding import Problem
 from jobgen.pipeline import config
@@ -44,9 +44,9 @@ def import_manifests(
         )
     root = layout.find_root((directory / output if output else directory).resolve())
     project = config.load(root or directory.resolve())
-    found = list(collected(_entries(directory, paths, stdin), project.kinds))
-    taken = list(_once(each for each in found if isinstance(each, Taken)))
-    refused = [each for each in found if isinstance(each, Refused)]
+    found = list(collect_manifests(_entries(directory, paths, stdin), project.kinds))
+    taken = list(_once(each for each in found if isinstance(each, ImportedManifest)))
+    refused = [each for each in found if isinstance(each, SkippedManifest)]
     said = "".join(_said(each) for each in found)
     if not taken:
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", said)
@@ -72,7 +72,7 @@ def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iter
             yield from layout.find_manifests(directory, path)
 
 
-def _once(taken: Iterable[Taken]) -> Iterator[Taken]:
+def _once(taken: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:
     """Objects that were found several times, once: an export beside its manifest says the same."""
     seen: dict[str, list[Data]] = {}
     for each in taken:
@@ -82,10 +82,10 @@ def _once(taken: Iterable[Taken]) -> Iterator[Taken]:
             yield each
 
 
-def _said(each: Taken | Refused) -> str:
+def _said(each: ImportedManifest | SkippedManifest) -> str:
     """What people should know of one manifest."""
     where = f"{each.location.file}:{each.location.line}"
-    if isinstance(each, Refused):
+    if isinstance(each, SkippedManifest):
         shown = [*each.details[:_MOST_SHOWN], *(["…"] if len(each.details) > _MOST_SHOWN else [])]
         lines = [f"{each.location}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
     else:
@@ -99,7 +99,7 @@ def _said(each: Taken | Refused) -> str:
     return "".join(f"{text.visible(line)}\n" for line in lines)
 
 
-def _files(specs: Sequence[Imported], project: ProjectConfig, *, factor: bool) -> tuple[dict[str, str], list[str]]:
+def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: bool) -> tuple[dict[str, str], list[str]]:
     """The files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`; and the texts of the jobs."""
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
     texts = {id(spec): spec.text for spec in specs}
@@ -108,17 +108,17 @@ def _files(specs: Sequence[Imported], project: ProjectConfig, *, factor: bool) -
         jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
         if factor and len(jobs) > 1:
             name = "imported" if len(platforms) == 1 else f"imported-{platform}"
-            overlay, thinner = factored(name, platform, jobs, project.kinds)
+            overlay, thinner = extract_overlay(name, platform, jobs, project.kinds)
             files[f"overlays/{name}/overlay.yaml"] = overlay_text(overlay)
             texts.update(
-                (id(job), relaid(job.text, document))
+                (id(job), rewrite_document(job.text, document))
                 for job, document in zip(jobs, thinner, strict=True)
                 if document != job.document
             )
         elif platform not in _platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
             # Where there is any overlay, Kubeflow's jobs need one too; those that are there already go with them.
             there = _names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
-            overlay = platform_overlay(platform, platform, [*there, *(job.name for job in jobs)])
+            overlay = build_overlay(platform, platform, [*there, *(job.name for job in jobs)])
             files[f"overlays/{platform}/overlay.yaml"] = overlay_text(overlay)
     for spec in specs:
         path = f"jobs/{spec.name}.yaml"
@@ -138,7 +138,7 @@ def _platforms(project: ProjectConfig) -> set[str]:
     return {project.environment(name, problems).cluster.platform for name in project.overlays}
 
 
-def _strange(taken: Sequence[Taken], project: ProjectConfig) -> list[str]:
+def _strange(taken: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:
     """Platforms of jobs for which there is no environment."""
     known = {DEFAULT_PLATFORM, *_platforms(project)}
     return sorted({each.spec.kind.platform for each in taken if each.spec.is_spec} - known)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.write_files import place
-from jobgen.convert.importing import Imported, imported
-from jobgen.convert.importing.inverting import spec_name
-from jobgen.convert.migrate import Migrated, migrated, served
-from jobgen.convert.migrate.rewriting import line_of, rewritten
+from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.convert.importing.invert import to_spec_name
+from jobgen.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
+from jobgen.convert.migrate.rewrite import find_line, rewrite_job
 from jobgen.model.data import Data
 from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
@@ -114,14 +114,14 @@ def _told(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) ->
     kind = _target(origin, project, target)
     if isinstance(kind, str):
         return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(kind)}\n")
-    done = migrated(origin.document, origin.kind, kind, origin.framework, project.kinds)
+    done = migrate_job(origin.document, origin.kind, kind, origin.framework, project.kinds)
     said = _account(origin, done, kind)
     if done.problems:
         why = "".join(f"{where}: not migrated: {text.visible(problem)}\n" for problem in done.problems)
         return _Told(job.document.name, "", said + why)
     if not origin.is_spec:
         return _Told(job.document.name, to_yaml(done.made), said)
-    return _Told(job.document.name, rewritten(job.file, job.position, done.document), said)
+    return _Told(job.document.name, rewrite_job(job.file, job.position, done.document), said)
 
 
 def _origin(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> _Origin | str:
@@ -133,8 +133,8 @@ def _origin(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) 
         kind = next((kind for kind in project.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
         if kind is None or not kind.frameworks:
             return f"`{data['apiVersion']}` `{data['kind']}` is no job that jobgen knows"
-        spec = imported(data, kind, project.kinds)
-        if not isinstance(spec, Imported):
+        spec = import_manifest(data, kind, project.kinds)
+        if not isinstance(spec, ImportedSpec):
             return "no spec renders to exactly this object; `jobgen import` shows why"
         return _Origin(job, spec.document, kind, str(spec.document["spec"]["framework"]), is_spec=False)
     found = list(_homes(job, project, envs or project.environments()))
@@ -164,19 +164,19 @@ def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_O
 def _target(origin: _Origin, project: ProjectConfig, target: str) -> Kind | str:
     """The kind that a job shall be, or why it cannot."""
     meant = [kind for kind in project.kinds if _is_meant(kind, target)]
-    able = [kind for kind in meant if served(origin.framework, kind)]
+    able = [kind for kind in meant if target_framework(origin.framework, kind)]
     other = [kind for kind in able if kind is not origin.kind]
     if other:
         return other[0]
     if able:
         return f"it is a {origin.kind.name} of `{origin.kind.platform}` already"
-    serving = {kind.platform for kind in project.kinds if served(origin.framework, kind)}
+    serving = {kind.platform for kind in project.kinds if target_framework(origin.framework, kind)}
     elsewhere = sorted(serving - {origin.kind.platform})
     hint = f"; it can go to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
     return f"`{target}` has nothing for `{origin.framework}`{hint}"
 
 
-def _account(origin: _Origin, done: Migrated, kind: Kind) -> str:
+def _account(origin: _Origin, done: MigratedJob, kind: Kind) -> str:
     """The lines of the account, each at the line it speaks of, and the check of what runs."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
@@ -185,11 +185,11 @@ def _account(origin: _Origin, done: Migrated, kind: Kind) -> str:
         way += f"; it needs an overlay with `cluster: {{platform: {kind.platform}}}`"
     lines = [f"{where}: `{job.document.name}`: {way}"]
     lines += (
-        f"{job.file.path}:{line_of(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
+        f"{job.file.path}:{find_line(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
         for entry in done.entries
     )
-    lines += (f"{where}: {each}" for each in done.unequal)
-    if not done.unequal:
+    lines += (f"{where}: {each}" for each in done.differences)
+    if not done.differences:
         lines.append(f"{where}: images, commands, env, resources, nodes and processes are the same")
     return "".join(f"{text.visible(line)}\n" for line in lines)
 
@@ -198,6 +198,6 @@ def _files(folder: Path, done: Sequence[_Told]) -> dict[Path, str]:
     """One file for each job; those of one name share it."""
     files: dict[Path, str] = {}
     for each in done:
-        path = folder / f"{spec_name(each.name)}.yaml"
+        path = folder / f"{to_spec_name(each.name)}.yaml"
         files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
     return files

@@ -47,9 +47,9 @@ def new_since(asked: LintRequest, revision: str, now: LintResult) -> LintResult:
 def _changes(then: Path, asked: LintRequest, days: tuple[str, str]) -> list[Finding]:
     """What the change does to jobs that run."""
     # Two sides are rendered and compared; whoever asks for no revision need not wait for that.
-    from jobgen.diff.change_rules import findings_between
+    from jobgen.diff.change_rules import check_change
 
-    return asked_about(findings_between(then, asked.directory, asked.envs, days), asked)
+    return asked_about(check_change(then, asked.directory, asked.envs, days), asked)
 
 
 def _less(findings: Sequence[Finding], others: Sequence[Finding]) -> list[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jobgen.convert.importing.hoisting import short_resources
+from jobgen.convert.importing.common_fields import shorten_resources
 from jobgen.convert.migrate.tables import WHY
 from jobgen.model.data import Data
 from jobgen.spec.kinds import Kind
@@ -15,7 +15,7 @@ from jobgen.spec.merge import merge
 Path = tuple[str, ...]
 
 
-class Entry(NamedTuple):
+class MigrationNote(NamedTuple):
     """One line of the account: the field of the spec, what became of it, and why."""
 
     field: Path
@@ -35,11 +35,11 @@ class Draft:
     framework: str
     source: Kind
     target: Kind
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[MigrationNote] = field(default_factory=list)
 
     def say(self, path: Path, fate: str, why: str) -> None:
         """Put a line into the account."""
-        entry = Entry(path, fate, why)
+        entry = MigrationNote(path, fate, why)
         if entry not in self.entries:
             self.entries.append(entry)
 
@@ -73,7 +73,7 @@ def say_of_all(draft: Draft, role: Path, field: str, value: Data) -> None:
         if field in draft.spec:
             draft.lose((field,), f"`{role[-1]}` unsays it")
     elif field == "resources" and isinstance(common, dict) and isinstance(value, dict):
-        draft.spec[field] = short_resources(merge(_sides(common), _sides(value), []), "")
+        draft.spec[field] = shorten_resources(merge(_sides(common), _sides(value), []), "")
     else:
         draft.spec = merge(draft.spec, {field: value}, [])
     draft.say((*role, field), "moved", "it is said of all nodes")
@@ -116,10 +116,10 @@ def put(tree: dict[str, Data], path: Path, value: Data) -> None:
     tree[path[-1]] = value
 
 
-def leaves(tree: Data, path: Path = ()) -> Iterator[tuple[Path, Data]]:
+def iter_leaves(tree: Data, path: Path = ()) -> Iterator[tuple[Path, Data]]:
     """All scalars, lists and empty maps of a spec, with their paths."""
     if isinstance(tree, dict) and tree:
         for key, value in tree.items():
-            yield from leaves(value, (*path, str(key)))
+            yield from iter_leaves(value, (*path, str(key)))
     else:
         yield path, tree

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from jobgen.convert.migrate.draft import Draft, Path, at, leaves, pop, put
-from jobgen.convert.migrate.parts import parts
+from jobgen.convert.migrate.draft import Draft, Path, at, iter_leaves, pop, put, say_of_all
 from jobgen.convert.migrate.roles import alike, nodes, restarts, roles, totals
 from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED
 from jobgen.model.data import Data, untraced, value_of
@@ -112,7 +111,7 @@ def runtime(draft: Draft) -> None:
 def manifest(draft: Draft) -> None:
     """What was merged into the old custom resource has no meaning in the new one, but for its metadata."""
     block = draft.spec.get("manifest")
-    for path, _ in list(leaves(block)) if isinstance(block, dict) else ():
+    for path, _ in list(iter_leaves(block)) if isinstance(block, dict) else ():
         if path and path[0] != "metadata":
             why = f"it is merged into a {draft.source.name}; say it for {draft.target.name} anew"
             draft.lose(("manifest", *path), why)
@@ -170,6 +169,90 @@ def _rename(draft: Draft, path: Path, old: str, new: str) -> None:
         if isinstance(container, dict) and container.get("name") == old:
             container["name"] = new
             draft.say((*path, "spec", "containers"), "changed", f"the main container is `{new}` there, not `{old}`")
+
+
+# Where each of our fields ends up in a pod template.
+_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "serviceAccount": (("pod", "serviceAccountName"),),
+    "volumes": (("pod", "volumes"), ("container", "volumeMounts")),
+    "shm": (("pod", "volumes"), ("container", "volumeMounts")),
+    "securityContext": (("pod", "securityContext"), ("container", "securityContext")),
+    "labels": (("metadata", "labels"),),
+    "annotations": (("metadata", "annotations"),),
+    **{name: (("pod", name),) for name in ("nodeSelector", "tolerations", "affinity", "imagePullSecrets")},
+    **{name: (("container", name),) for name in ("imagePullPolicy", "workingDir", "envFrom", "ports")},
+    **{name: (("container", name),) for name in ("image", "command", "args", "env", "resources")},
+}
+_KEPT = frozenset(("roles", "manifest", "podTemplate", "containerName", "replicas", "restartPolicy"))
+
+
+def parts(draft: Draft) -> None:
+    """Fields of pods that can only be said in a runtime."""
+    if draft.target.template is None:
+        return
+    for path, holder in list(draft.holders()):
+        for field in list(holder):
+            if field in JOB_FIELDS or field in _KEPT:
+                continue
+            if not all(_takes(draft, *part) for part in _PARTS.get(field, (("", ""),))):
+                draft.lose((*path, field))
+        if "containerName" in holder:
+            draft.lose((*path, "containerName"))
+        if isinstance(holder.get("podTemplate"), dict):
+            _template(draft, (*path, "podTemplate"), holder["podTemplate"])
+
+
+def _takes(draft: Draft, part: str, name: str) -> bool:
+    template = draft.target.template
+    assert template is not None, "asked by parts"
+    shape = template.shapes[-1]
+    if part == "metadata":
+        return shape.metadata is not None
+    return name in (shape.pod_fields if part == "pod" else {*template.container, *shape.container_fields})
+
+
+def _template(draft: Draft, path: Path, template: dict[str, Data]) -> None:
+    for key in list(template):
+        spec = template[key]
+        if key == "metadata" and _takes(draft, "metadata", key):
+            continue
+        if key != "spec" or not isinstance(spec, dict):
+            draft.lose((*path, key))
+            continue
+        for field in list(spec):
+            if field != "containers" and not _takes(draft, "pod", field):
+                draft.lose((*path, key, field))
+        if "containers" in spec:
+            draft.lose((*path, key, "containers"), "only the runtime's template can say more of containers")
+
+
+def skeleton(draft: Draft) -> None:
+    """Workers become the nodes of one process group; schedulers and servers have nothing to do there."""
+    spec = draft.spec
+    draft.say(("framework",), "changed", "MXNet is archived, and its operator is gone since 1.9; it is `pytorch` now")
+    spec["framework"] = draft.framework = "pytorch"
+    if "mxnet" in spec:
+        draft.lose(("mxnet",), "PyTorch has no such setting")
+    if "ports" in spec:
+        draft.lose(("ports",), "the operator adds the port of torch.distributed itself")
+    own: dict[str, Data] = spec.pop("roles", None) or {}
+    worker = dict(own.get("worker") or {})
+    for name in own:
+        if name != "worker":
+            draft.say(("roles", name), "lost", "gradients are exchanged among the workers: there is no such role")
+    count = worker.pop("replicas", None) or 1
+    for field, value in worker.items():
+        if field == "ports":
+            draft.say(("roles", "worker", field), "lost", "the operator adds the port of torch.distributed itself")
+        else:
+            say_of_all(draft, ("roles", "worker"), field, value)
+    if count > 1:
+        draft.spec["roles"] = {"master": {}, "worker": {"replicas": count - 1}}
+        draft.say(("roles", "worker"), "changed", "the first worker is the master")
+    elif own:
+        draft.say(("roles", "worker"), "moved", "the only node is the master")
+    for field, why in MEANINGS["kubeflow MXJob", "PyTorch"]:
+        draft.say(tuple(field.split(".")), "check", why)
 
 
 STEPS: tuple[Callable[[Draft], None], ...] = (

@@ -49,8 +49,8 @@ def _object(difference: ChangeSet, one: Impact) -> dict[str, Any]:
     then = causes(difference.old, one.old, paths) if one.old and paths else {}
     return {
         "happening": one.happening,
-        "effect": one.verdict.effect.value,
-        "why": one.verdict.why,
+        "effect": one.outcome.effect.value,
+        "why": one.outcome.why,
         "stops": one.stops,
         "env": one.made.env,
         "object": _identity(one.new),
@@ -66,12 +66,12 @@ def _object(difference: ChangeSet, one: Impact) -> dict[str, Any]:
                 "op": change.op,
                 "old": change.old,
                 "new": change.new,
-                "effect": verdict.effect.value,
-                "why": verdict.why,
+                "effect": outcome.effect.value,
+                "why": outcome.why,
                 "cause": _cause(now, change.path),
                 "was": _cause(then, change.path),
             }
-            for change, verdict in one.fields
+            for change, outcome in one.fields
         ],
     }
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.diff.changes import ChangeSet
-from jobgen.diff.formats.stories import Line, Story, places, stories
-from jobgen.diff.formats.sums import Row, headline, rows, sizes, warning
+from jobgen.diff.grouping import Line, Story, places, stories
 from jobgen.diff.impact import Impact
 from jobgen.diff.operator_behavior import MEANING
+from jobgen.diff.summary import Row, headline, rows, sizes, warning
 from jobgen.report.markdown import inline
 
 LONGEST = 65_000
@@ -52,7 +52,7 @@ def _named(rest: list[Impact], room: int) -> Iterator[str]:
     yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> tells all</summary>\n\n"
     for place, one in enumerate(rest):
         env = f" in {one.made.env}" if one.made.env else ""
-        line = f"- {one.happening} {inline(str(one.made.identity) + env)}: {one.verdict.effect.value}\n"
+        line = f"- {one.happening} {inline(str(one.made.identity) + env)}: {one.outcome.effect.value}\n"
         room -= len(line)
         if room < 0:
             yield f"- … and {len(rest) - place} more\n"
@@ -97,8 +97,8 @@ def _story(story: Story) -> Iterator[str]:
     first, named = story.first, places(story)
     others = f" and {len(named) - 1} more" if len(named) > 1 else ""
     yield f"<details><summary><b>{first.happening}</b> {inline(named[0])}{others}: "
-    yield f"<b>{first.verdict.effect.value}</b></summary>\n\n"
-    yield f"{'; '.join(filter(None, (inline(first.verdict.why), inline(sizes(*story.sizes)))))}\n\n"
+    yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
+    yield f"{'; '.join(filter(None, (inline(first.outcome.why), inline(sizes(*story.sizes)))))}\n\n"
     if len(named) > 1:
         yield f"Alike: {', '.join(map(inline, named[1 : _NAMES + 1]))}{' …' if len(named) > _NAMES + 1 else ''}\n\n"
     if story.lines:
@@ -113,5 +113,5 @@ def _story(story: Story) -> Iterator[str]:
 def _field(line: Line) -> str:
     alike = f" (also {', '.join(line.alike)})" if line.alike else ""
     where = line.cause or (f"was {line.was}" if line.was else "")
-    cells = (line.field + alike, line.old, line.new, line.verdict.effect.value, where)
+    cells = (line.field + alike, line.old, line.new, line.outcome.effect.value, where)
     return f"| {' | '.join(inline(cell) for cell in cells)} |\n"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.diff.changes import ChangeSet
-from jobgen.diff.formats.stories import Line, Story, places, stories
-from jobgen.diff.formats.sums import headline, rows, sizes, warning
+from jobgen.diff.grouping import Line, Story, places, stories
+from jobgen.diff.summary import headline, rows, sizes, warning
 from jobgen.report.text import visible
 
 _STORIES = 100
@@ -30,11 +30,11 @@ def render(difference: ChangeSet) -> str:
 
 def _story(story: Story) -> Iterator[str]:
     first, named = story.first, places(story)
-    yield f"{first.happening} {named[0]}: {first.verdict.effect.value}"
+    yield f"{first.happening} {named[0]}: {first.outcome.effect.value}"
     if len(named) > 1:
         more = f" … {len(named)} in all" if len(named) > _NAMES + 1 else ""
         yield f"    alike: {', '.join(named[1 : _NAMES + 1])}{more}"
-    yield f"    {'; '.join(filter(None, (first.verdict.why, sizes(*story.sizes))))}"
+    yield f"    {'; '.join(filter(None, (first.outcome.why, sizes(*story.sizes))))}"
     for line in story.lines:
         yield from _field(line)
     if story.hidden:
@@ -48,7 +48,7 @@ def _field(line: Line) -> Iterator[str]:
     yield f"    {line.field}{alike}: {values}"
     where = line.cause or (f"was {line.was}" if line.was else "")
     moved = f", was {line.was}" if line.cause and line.was and line.was != line.cause else ""
-    yield f"        {line.verdict.effect.value}; {where}{moved}".rstrip("; ")
+    yield f"        {line.outcome.effect.value}; {where}{moved}".rstrip("; ")
 
 
 def _table(difference: ChangeSet) -> Iterator[str]:

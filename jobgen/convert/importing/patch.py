@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.convert.importing.sameness import same
+from jobgen.convert.importing.verify import is_equivalent
 from jobgen.model.data import Data, value_of
 from jobgen.spec.merge import LIST_KEYS, merge
 
 _REPLACE = {"$patch": "replace"}
 
 
-def patch_between(base: Data, wanted: dict[str, Data], name: str = "", holder: str = "") -> dict[str, Data]:
+def create_patch(base: Data, wanted: dict[str, Data], name: str = "", holder: str = "") -> dict[str, Data]:
     """The smallest map of changes that makes `base` mean what `wanted` means; nulls delete."""
     known = base if isinstance(base, dict) else {}
     patch: dict[str, Data] = {key: None for key in known if key not in wanted}
     for key, value in wanted.items():
-        if key in known and same(known[key], value, key, name):
+        if key in known and is_equivalent(known[key], value, key, name):
             continue
         below = known.get(key)
         if isinstance(value, dict) and isinstance(below, dict):
-            patch[key] = patch_between(below, value, key, name)
+            patch[key] = create_patch(below, value, key, name)
         elif isinstance(value, list):
             patch[key] = _list_patch(below, value, key)
         else:
@@ -32,7 +32,7 @@ def _list_patch(base: Data, wanted: list[Data], name: str) -> list[Data]:
     """Items by their keys where Kubernetes has keys for them; else, or if that does not do, the list as it shall be."""
     keys = LIST_KEYS.get(name)
     tried = _keyed_patch(base, wanted, name, keys) if keys and isinstance(base, list) and _alike(base, keys) else None
-    if tried is not None and same(merge({name: base}, {name: tried}, [])[name], wanted, name):
+    if tried is not None and is_equivalent(merge({name: base}, {name: tried}, [])[name], wanted, name):
         return tried
     # Lists without keys are replaced whole anyway.
     return [_REPLACE, *wanted] if keys and base and _are_keyed(wanted, keys) else wanted
@@ -49,8 +49,8 @@ def _keyed_patch(base: list[Data], wanted: list[Data], name: str, keys: tuple[st
     for found, item in above.items():
         if found not in below:
             patch.append(item)
-        elif not same(below[found], item, "", name):
-            patch.append({**_keys_of(item, keys), **patch_between(below[found], item, "", name)})
+        elif not is_equivalent(below[found], item, "", name):
+            patch.append({**_keys_of(item, keys), **create_patch(below[found], item, "", name)})
     return patch
 
 
@@ -68,11 +68,11 @@ def _are_maps(item: dict[str, Data], keys: tuple[str, ...]) -> bool:
     return any(isinstance(item.get(key), (dict, list)) for key in keys)
 
 
-def doubles(tree: Data, name: str = "") -> Iterator[tuple[Data, str]]:
+def find_duplicate_items(tree: Data, name: str = "") -> Iterator[tuple[Data, str]]:
     """Items that have the key of another item of their list, with the name of the list; no patch tells them apart."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            yield from doubles(value, str(key))
+            yield from find_duplicate_items(value, str(key))
     elif isinstance(tree, list):
         keys = LIST_KEYS.get(name)
         seen: set[tuple[str, ...]] = set()
@@ -82,7 +82,7 @@ def doubles(tree: Data, name: str = "") -> Iterator[tuple[Data, str]]:
                 if found in seen:
                     yield item[keys[0]], name
                 seen.add(found)
-            yield from doubles(item)
+            yield from find_duplicate_items(item)
 
 
 def _identity(item: dict[str, Data], keys: tuple[str, ...]) -> tuple[str, ...]:

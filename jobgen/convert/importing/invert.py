@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.convert.importing.fieldwords import field_words, framework_of, settle_defaults
-from jobgen.convert.importing.hoisting import Fields, hoisted, short_resources, typed
-from jobgen.convert.importing.patching import patch_between
-from jobgen.convert.importing.podwords import fits, words_of
-from jobgen.convert.importing.proving import Bench, rendered
-from jobgen.convert.importing.sameness import differences, same
+from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
+from jobgen.convert.importing.job_fields import field_words, framework_of, settle_defaults
+from jobgen.convert.importing.patch import create_patch
+from jobgen.convert.importing.pod_fields import fits, words_of
+from jobgen.convert.importing.verify import SpecRenderer, find_differences, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Data, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
@@ -30,7 +29,7 @@ _RANK = {field: place for place, field in enumerate(_ORDER)}
 Difference = tuple[tuple[Step, ...], Data, Data]
 
 
-class Attempt(NamedTuple):
+class Candidate(NamedTuple):
     """A spec, and where what it renders to is not the manifest."""
 
     document: dict[str, Data]
@@ -38,22 +37,24 @@ class Attempt(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def attempts(manifest: dict[str, Data], kind: Kind, bench: Bench) -> Iterator[Attempt]:
+def build_candidates(manifest: dict[str, Data], kind: Kind, bench: SpecRenderer) -> Iterator[Candidate]:
     """Specs for a manifest, the ones with the most short forms first."""
     for inverted in (True, False):
         for parts in (True, False):
             yield _attempt(manifest, kind, bench, inverted=inverted, parts=parts)
 
 
-def _attempt(manifest: dict[str, Data], kind: Kind, bench: Bench, *, inverted: bool, parts: bool) -> Attempt:
+def _attempt(manifest: dict[str, Data], kind: Kind, bench: SpecRenderer, *, inverted: bool, parts: bool) -> Candidate:
     document = _document(manifest, kind, bench.gpu_resource, inverted=inverted, parts=parts)
-    made, problems = rendered(document, bench)
+    made, problems = render_spec(document, bench)
     if not isinstance(made, dict):
-        return Attempt(document, (), tuple(problems))
-    if not same(made, manifest):
-        document["spec"]["manifest"] = patch_between(made, manifest)
-        made, problems = rendered(document, bench)
-    return Attempt(document, tuple(differences(manifest, made)) if isinstance(made, dict) else (), tuple(problems))
+        return Candidate(document, (), tuple(problems))
+    if not is_equivalent(made, manifest):
+        document["spec"]["manifest"] = create_patch(made, manifest)
+        made, problems = render_spec(document, bench)
+    return Candidate(
+        document, tuple(find_differences(manifest, made)) if isinstance(made, dict) else (), tuple(problems)
+    )
 
 
 def _document(manifest: dict[str, Data], kind: Kind, gpu: str, *, inverted: bool, parts: bool) -> dict[str, Data]:
@@ -63,17 +64,17 @@ def _document(manifest: dict[str, Data], kind: Kind, gpu: str, *, inverted: bool
     roles = _roles(left, kind, framework, str(metadata["name"]), inverted=inverted)
     _priority(spec, roles, kind)
     settle_defaults(spec, kind.frameworks[framework].defaults)
-    common, own = hoisted(_settled(roles, kind, framework), parts=parts)
+    common, own = extract_common(_settled(roles, kind, framework), parts=parts)
     for words in (common, *own.values()):
         if "resources" in words:
-            words["resources"] = short_resources(words["resources"], gpu)
+            words["resources"] = shorten_resources(words["resources"], gpu)
     spec = {"framework": framework, **common, **spec}
     if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
-        spec["roles"] = {name: ordered(words) for name, words in own.items()}
-    return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": ordered(spec)}
+        spec["roles"] = {name: sort_fields(words) for name, words in own.items()}
+    return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": sort_fields(spec)}
 
 
-def ordered(fields: Fields) -> Fields:
+def sort_fields(fields: Fields) -> Fields:
     """Fields in the order in which people look for them."""
     return dict(sorted(fields.items(), key=lambda pair: _RANK.get(pair[0], len(_RANK))))
 
@@ -81,7 +82,7 @@ def ordered(fields: Fields) -> Fields:
 def _metadata(metadata: dict[str, Data]) -> dict[str, Data]:
     """The metadata of a spec; what it does not take, or takes otherwise, is patched into the object."""
     name = metadata.get("name", metadata.get("generateName", ""))
-    kept: dict[str, Data] = {"name": name if _NAME.match(str(name)) else spec_name(str(name))}
+    kept: dict[str, Data] = {"name": name if _NAME.match(str(name)) else to_spec_name(str(name))}
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and _NAMESPACE.match(namespace):
         kept["namespace"] = namespace
@@ -92,7 +93,7 @@ def _metadata(metadata: dict[str, Data]) -> dict[str, Data]:
     return kept
 
 
-def spec_name(name: str) -> str:
+def to_spec_name(name: str) -> str:
     """A name that a spec can have, for an object whose own it cannot be."""
     return _NOT_IN_NAMES.sub("-", name.lower()).strip("-.")[:253] or "imported"
 
@@ -152,7 +153,7 @@ def _settled(roles: dict[str, Fields], kind: Kind, framework: str) -> dict[str, 
     for name, fields in roles.items():
         said = {"replicas": value_of(kind.roles[name].replicas), "restartPolicy": value_of(default)}
         settled[name] = {
-            key: value for key, value in fields.items() if key not in said or typed(value) != typed(said[key])
+            key: value for key, value in fields.items() if key not in said or with_types(value) != with_types(said[key])
         }
     return settled
 
@@ -164,7 +165,11 @@ def _priority(spec: Fields, roles: dict[str, Fields], kind: Kind) -> None:
             continue
         key = str(field.at[2])
         found = [fields.get("podTemplate", {}).get("spec", {}).get(key) for fields in roles.values()]
-        if found[0] is None or any(typed(each) != typed(found[0]) for each in found) or not fits(path, found[0]):
+        if (
+            found[0] is None
+            or any(with_types(each) != with_types(found[0]) for each in found)
+            or not fits(path, found[0])
+        ):
             continue
         spec[path] = found[0]
         for fields in roles.values():

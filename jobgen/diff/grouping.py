@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen.diff.causes import Cause, causes
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.impact import FieldImpact, Impact
-from jobgen.diff.operator_behavior import Verdict
+from jobgen.diff.operator_behavior import Outcome
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Data
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     op: str
     old: str
     new: str
-    verdict: Verdict
+    outcome: Outcome
     cause: str
     was: str
 
@@ -66,7 +66,7 @@ def _alike(difference: ChangeSet) -> list[tuple[Impact, ...]]:
     groups: dict[Hashable, list[Impact]] = {}
     for one in difference.happened:
         fields = tuple((field.change.path, _text(field.change.old), _text(field.change.new)) for field in one.fields)
-        groups.setdefault((one.happening, one.verdict, fields), []).append(one)
+        groups.setdefault((one.happening, one.outcome, fields), []).append(one)
     return [tuple(group) for group in groups.values()]
 
 
@@ -91,7 +91,7 @@ def _lines(difference: ChangeSet, one: Impact, shown: list[tuple[FieldImpact, ..
             tuple(dotted(other.change.path[2:3]) for other in others),
             op,
             *_contrast(old, new),
-            field.verdict,
+            field.outcome,
             _place(now, path),
             _place(then, path),
         )

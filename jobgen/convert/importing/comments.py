@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.convert.importing.proving import Bench
+from jobgen.convert.importing.verify import SpecRenderer
 from jobgen.model.data import Data, Location, TracedKey, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.render.build import build_object
@@ -76,7 +76,7 @@ def _marks(tree: Data) -> Iterator[Location]:
 
 
 def with_remarks(
-    text: str, remarks: list[Remark], manifest: Data, kind: Kind, bench: Bench
+    text: str, remarks: list[Remark], manifest: Data, kind: Kind, bench: SpecRenderer
 ) -> tuple[str, list[Remark], set[Path]]:
     """The spec with the comments that have a place in it, those that have none, and the maps that are too crowded."""
     [source] = read(text.encode(), "spec", marked=True).documents

@@ -16,7 +16,7 @@ QUEUE_MANAGER = "kueue.x-k8s.io/manager"
 INJECTED = ("nodeSelector", "schedulingGates", "tolerations")
 
 
-class Known(NamedTuple):
+class EngineKind(NamedTuple):
     """A kind in all its versions; the operators that serve them take turns in a cluster."""
 
     group: str
@@ -65,10 +65,10 @@ class Known(NamedTuple):
         return next((".".join(_plain(each.container[field])) for each in templates if field in each.container), "")
 
 
-def known(kinds: Iterable[Kind]) -> tuple[Known, ...]:
+def group_kinds(kinds: Iterable[Kind]) -> tuple[EngineKind, ...]:
     """All kinds, by group and name."""
     ordered = sorted(kinds, key=lambda kind: (*_identity(kind), str(value_of(kind.api_version))))
-    return tuple(Known(*identity, tuple(versions)) for identity, versions in groupby(ordered, _identity))
+    return tuple(EngineKind(*identity, tuple(versions)) for identity, versions in groupby(ordered, _identity))
 
 
 def _identity(kind: Kind) -> tuple[str, str]:
@@ -90,3 +90,31 @@ def _pods(kind: Kind) -> list[tuple[str, ...]]:
 
 def _plain(path: tuple[Step, ...]) -> tuple[str, ...]:
     return tuple(map(str, path))
+
+
+class GitSource(NamedTuple):
+    """A Git repository with a tree that `jobgen render -o rendered` wrote."""
+
+    repo: str
+    revision: str
+    prefix: tuple[str, ...] = ()
+    """The folders between the top of the Git repository and the jobs repository."""
+
+    @property
+    def tree(self) -> tuple[str, ...]:
+        """The folder of all environments, from the top."""
+        return (*self.prefix, "rendered")
+
+    def rendered(self, env: str) -> str:
+        """The folder of an environment; the nameless one is the tree itself."""
+        return "/".join((*self.tree, env) if env else self.tree)
+
+    def sources(self, lineage: tuple[str, ...]) -> tuple[str, ...]:
+        """All that decides what an environment's jobs look like, as absolute paths in the Git repository."""
+        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in lineage), "policies", "schemas"]
+        return tuple("/".join(("", *self.prefix, name)) for name in names)
+
+
+def resource_name(env: str) -> str:
+    """The name of what an engine keeps about an environment."""
+    return f"jobs-{env}" if env else "jobs"

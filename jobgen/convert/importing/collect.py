@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.importing import Imported, commented, imported, kept
-from jobgen.convert.importing.exported import template_text
-from jobgen.convert.importing.patching import doubles
-from jobgen.convert.importing.remarks import remarks_in
+from jobgen.convert.importing.comments import remarks_in
+from jobgen.convert.importing.import_job import ImportedSpec, add_comments, import_manifest, keep_manifest
+from jobgen.convert.importing.patch import find_duplicate_items
+from jobgen.convert.importing.server_fields import template_text
 from jobgen.model.data import Data, Location, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.path import dotted
@@ -20,7 +20,7 @@ from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import inline
 
 
-class Refused(NamedTuple):
+class SkippedManifest(NamedTuple):
     """What cannot be imported: where it stands, and why."""
 
     location: Location
@@ -28,28 +28,30 @@ class Refused(NamedTuple):
     details: tuple[str, ...] = ()
 
 
-class Taken(NamedTuple):
+class ImportedManifest(NamedTuple):
     """A spec and where its manifest stands."""
 
     location: Location
-    spec: Imported
+    spec: ImportedSpec
     notes: tuple[tuple[Location, str], ...] = ()
 
 
-def collected(entries: Iterable[layout.FileEntry], kinds: Sequence[Kind]) -> Iterator[Taken | Refused]:
+def collect_manifests(
+    entries: Iterable[layout.FileEntry], kinds: Sequence[Kind]
+) -> Iterator[ImportedManifest | SkippedManifest]:
     """Everything in some files, imported or refused, in its order."""
     for entry in entries:
         file = layout.read(entry)
         findings: list[Finding] = []
         documents = config.read_source(file, findings).documents
-        yield from (Refused(finding.location, finding.message) for finding in findings)
+        yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
         for position, document in enumerate(documents):
             yield from _objects(file, position, document, kinds)
 
 
 def _objects(
     file: layout.File, position: int, document: YamlDocument, kinds: Sequence[Kind]
-) -> Iterator[Taken | Refused]:
+) -> Iterator[ImportedManifest | SkippedManifest]:
     marked = read(file.content, file.path, marked=True).documents[position].data
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     whole = _bounds(lines, document.location.line)
@@ -74,34 +76,36 @@ def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
 
 def _one(
     item: Data, marked: Data, location: Location, kinds: Sequence[Kind], lines: list[str], bounds: tuple[int, int]
-) -> Taken | Refused:
+) -> ImportedManifest | SkippedManifest:
     if isinstance(item, dict) and is_spec(item):
-        return Refused(location, f"`{item.get('kind')}` is jobgen's own already")
+        return SkippedManifest(location, f"`{item.get('kind')}` is jobgen's own already")
     kind = _kind(item, kinds)
     if not isinstance(kind, Kind):
-        return Refused(location_of(marked) or location, kind)
+        return SkippedManifest(location_of(marked) or location, kind)
     faults = manifest_errors(marked)
     if faults:
-        return Refused(location_of(faults[0].node) or location, faults[0].message)
+        return SkippedManifest(location_of(faults[0].node) or location, faults[0].message)
     if not any(map(value_of, _named(marked)[:2])):
-        return Refused(location, "the object has no name")
+        return SkippedManifest(location, "the object has no name")
     if not kind.frameworks:
-        return Taken(
-            location, kept(item, kind), ((location, f"`{kind.name}` is no job; it stays the manifest that it is"),)
+        return ImportedManifest(
+            location,
+            keep_manifest(item, kind),
+            ((location, f"`{kind.name}` is no job; it stays the manifest that it is"),),
         )
     notes = tuple(
         (location_of(node) or location, _TEMPLATE.format(value_of(node))) for node in template_text(_named(marked))
     )
-    spec = imported(item, kind, kinds)
-    if not isinstance(spec, Imported):
-        for node, name in doubles(marked):
+    spec = import_manifest(item, kind, kinds)
+    if not isinstance(spec, ImportedSpec):
+        for node, name in find_duplicate_items(marked):
             said = f"`{value_of(node)}` stands twice in `{name}`, which no spec can say; delete one of them"
-            return Refused(location_of(node) or location, said)
+            return SkippedManifest(location_of(node) or location, said)
         details = [
             f"`{dotted(path)}`: {inline(wanted)} would become {inline(made)}" for path, wanted, made in spec.differences
         ]
-        return Refused(location, _unproven(spec.problems), tuple(details))
-    return Taken(location, commented(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
+        return SkippedManifest(location, _unproven(spec.problems), tuple(details))
+    return ImportedManifest(location, add_comments(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
 
 
 _TEMPLATE = "`{}` is text for a template, which jobgen hands on as it is"

@@ -12,7 +12,7 @@ from jobgen.model.quantity import canonical_quantity
 from jobgen.spec.kinds import Kind
 
 
-class Footprint(NamedTuple):
+class Workload(NamedTuple):
     """What a job is to those who run it, whatever its kind."""
 
     images: frozenset[str]
@@ -23,13 +23,13 @@ class Footprint(NamedTuple):
     processes: frozenset[str]
 
 
-def footprint(made: dict[str, Data], kind: Kind, framework: str) -> Footprint:
+def describe_workload(made: dict[str, Data], kind: Kind, framework: str) -> Workload:
     """The footprint of an object."""
     replicas = list(_replicas(made, kind))
     containers = [container for _, _, container in replicas if isinstance(container, dict)]
     # Launchers start processes on the nodes, and are no nodes.
     count = sum(number for launches, number, _ in replicas if not launches and isinstance(number, int))
-    return Footprint(
+    return Workload(
         images=frozenset(str(each["image"]) for each in containers if "image" in each),
         commands=frozenset(_shown([*_items(each, "command"), *_items(each, "args")]) for each in containers) - {"[]"},
         env=frozenset(_variable(item) for each in containers for item in _items(each, "env")),
@@ -39,9 +39,9 @@ def footprint(made: dict[str, Data], kind: Kind, framework: str) -> Footprint:
     )
 
 
-def unequal(before: Footprint, after: Footprint) -> Iterator[str]:
+def compare_workloads(before: Workload, after: Workload) -> Iterator[str]:
     """What differs, one line for each."""
-    for aspect, one, other in zip(Footprint._fields, before, after, strict=True):
+    for aspect, one, other in zip(Workload._fields, before, after, strict=True):
         gone, new = sorted(one - other), sorted(other - one)
         if gone or new:
             was = ", ".join(f"`{each}`" for each in gone) or "nothing"

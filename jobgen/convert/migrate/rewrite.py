@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.convert.importing import relaid
+from jobgen.convert.importing.import_job import rewrite_document
 from jobgen.convert.migrate.draft import Path
 from jobgen.model.data import Data, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
@@ -14,7 +14,7 @@ from jobgen.yamlio.edit import RefusedError, edited
 from jobgen.yamlio.read import read
 
 
-def rewritten(file: layout.File, position: int, after: dict[str, Data]) -> str:
+def rewrite_job(file: layout.File, position: int, after: dict[str, Data]) -> str:
     """One document of a file, changed into another."""
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     documents = read(file.content, file.path, marked=True).documents
@@ -27,7 +27,7 @@ def rewritten(file: layout.File, position: int, after: dict[str, Data]) -> str:
             return text
     except RefusedError:
         pass
-    return relaid(own.decode(), after)
+    return rewrite_document(own.decode(), after)
 
 
 def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
@@ -64,7 +64,7 @@ def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
         yield TextEdit("add", anchor.location, value, key)
 
 
-def line_of(job: Job, field: Path) -> int:
+def find_line(job: Job, field: Path) -> int:
     """The line on which a field of a spec is said, or the nearest thing above it."""
     node: Data = job.marked().data["spec"]
     line = job.start().line

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from jobgen.convert.importing import Imported
-from jobgen.convert.importing.hoisting import typed
-from jobgen.convert.importing.layout import laid_out
-from jobgen.convert.importing.proving import Bench, rendered
-from jobgen.convert.importing.sameness import same
+from jobgen.convert.importing.common_fields import with_types
+from jobgen.convert.importing.format_yaml import format_document
+from jobgen.convert.importing.import_job import ImportedSpec
+from jobgen.convert.importing.verify import SpecRenderer, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Data
 from jobgen.render.expand import Expander
 from jobgen.spec.kinds import Kind
@@ -19,12 +18,12 @@ from jobgen.spec.overlay import Overlay, compose
 _OWN = frozenset(("framework", "replicas", "roles", "manifest", "podTemplate", "description"))
 
 
-def factored(
-    name: str, platform: str, jobs: Sequence[Imported], kinds: Sequence[Kind]
+def extract_overlay(
+    name: str, platform: str, jobs: Sequence[ImportedSpec], kinds: Sequence[Kind]
 ) -> tuple[dict[str, Data], list[dict[str, Data]]]:
     """An overlay with what the jobs share, and the jobs without it; proven field by field."""
     documents = [copy.deepcopy(job.document) for job in jobs]
-    overlay = platform_overlay(name, platform, [job.name for job in jobs])
+    overlay = build_overlay(name, platform, [job.name for job in jobs])
     for field, value in _shared(documents):
         tried, thinner = _with(overlay, field, value), [_without(each, field, value) for each in documents]
         if all(_proven(tried, name, each, job, kinds) for each, job in zip(thinner, jobs, strict=True)):
@@ -32,7 +31,7 @@ def factored(
     return overlay, documents
 
 
-def platform_overlay(name: str, platform: str, jobs: Sequence[str]) -> dict[str, Data]:
+def build_overlay(name: str, platform: str, jobs: Sequence[str]) -> dict[str, Data]:
     """An environment for imported jobs."""
     spec = {"cluster": {"platform": platform}, "jobs": {"names": sorted(set(jobs))}}
     return {"apiVersion": API_VERSION, "kind": "Overlay", "metadata": {"name": name}, "spec": spec}
@@ -40,7 +39,7 @@ def platform_overlay(name: str, platform: str, jobs: Sequence[str]) -> dict[str,
 
 def overlay_text(overlay: dict[str, Data]) -> str:
     """The text of an overlay."""
-    return laid_out(overlay)
+    return format_document(overlay)
 
 
 def _shared(documents: list[dict[str, Data]]) -> list[tuple[str, Data]]:
@@ -61,7 +60,7 @@ def _shared(documents: list[dict[str, Data]]) -> list[tuple[str, Data]]:
 
 def _part(value: Data, others: list[Data], field: str) -> Data:
     """What is alike; of maps, their entries."""
-    if all(typed(value) == typed(other) for other in others):
+    if all(with_types(value) == with_types(other) for other in others):
         return value
     if field == "resources" or not all(isinstance(each, dict) for each in (value, *others)):
         return None
@@ -70,7 +69,7 @@ def _part(value: Data, others: list[Data], field: str) -> Data:
 
 
 def _has(mapping: dict[str, Data], key: str, value: Data) -> bool:
-    return key in mapping and bool(typed(mapping[key]) == typed(value))
+    return key in mapping and bool(with_types(mapping[key]) == with_types(value))
 
 
 def _with(overlay: dict[str, Data], field: str, value: Data) -> dict[str, Data]:
@@ -94,8 +93,8 @@ def _without(document: dict[str, Data], field: str, value: Data) -> dict[str, Da
 
 
 def _proven(
-    overlay: dict[str, Data], name: str, document: dict[str, Data], job: Imported, kinds: Sequence[Kind]
+    overlay: dict[str, Data], name: str, document: dict[str, Data], job: ImportedSpec, kinds: Sequence[Kind]
 ) -> bool:
     environment = compose(name, {name: Overlay(name, (overlay["spec"],))}, [])
-    made, problems = rendered(document, Bench(Expander(environment, list(kinds))))
-    return not problems and same(made, job.manifest)
+    made, problems = render_spec(document, SpecRenderer(Expander(environment, list(kinds))))
+    return not problems and is_equivalent(made, job.manifest)

@@ -15,7 +15,7 @@ _OPEN = frozenset(("spec", "roles"))
 Path = tuple[str, ...]
 
 
-def laid_out(document: dict[str, Data], opened: Collection[Path] = ()) -> str:
+def format_document(document: dict[str, Data], opened: Collection[Path] = ()) -> str:
     """A document as people write it; maps in `opened` have a line for each entry."""
     return "\n".join(_mapping(document, "", "", (), opened)) + "\n"
 

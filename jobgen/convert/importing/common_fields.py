@@ -11,7 +11,7 @@ _MAPS = frozenset(("labels", "annotations", "nodeSelector", "securityContext", "
 _ORDERED = frozenset(("env",))
 
 
-def hoisted(roles: dict[str, Fields], *, parts: bool) -> tuple[Fields, dict[str, Fields]]:
+def extract_common(roles: dict[str, Fields], *, parts: bool) -> tuple[Fields, dict[str, Fields]]:
     """The words that hold for all roles, and what is left of each; with `parts`, maps are split."""
     common: Fields = {}
     own: dict[str, Fields] = {name: {} for name in roles}
@@ -32,7 +32,7 @@ _NOTHING = object()
 def _split(field: str, values: list[Data], *, parts: bool) -> tuple[Data, list[Data]]:
     first = values[0]
     ordered = field in _ORDERED and isinstance(first, dict)
-    if all(typed(value) == typed(first) and (not ordered or list(value) == list(first)) for value in values):
+    if all(with_types(value) == with_types(first) and (not ordered or list(value) == list(first)) for value in values):
         return first, [_NOTHING] * len(values)
     if not parts or not all(isinstance(value, dict) and value for value in values):
         return _NOTHING, values
@@ -62,7 +62,7 @@ def _deep(values: list[Fields]) -> tuple[Data, list[Data]]:
         if all(isinstance(each, dict) and each for each in found):
             same, left = _shallow(found, ordered=False)
         else:
-            alike = all(typed(each) == typed(found[0]) for each in found)
+            alike = all(with_types(each) == with_types(found[0]) for each in found)
             same, left = (found[0], [_NOTHING] * len(values)) if alike else (_NOTHING, found)
         if same is not _NOTHING:
             shared[key] = same
@@ -73,19 +73,19 @@ def _deep(values: list[Fields]) -> tuple[Data, list[Data]]:
 
 
 def _has(mapping: Fields, key: str, value: Data) -> bool:
-    return key in mapping and bool(typed(mapping[key]) == typed(value))
+    return key in mapping and bool(with_types(mapping[key]) == with_types(value))
 
 
-def typed(tree: Data) -> Data:
+def with_types(tree: Data) -> Data:
     """The tree with the type of every scalar, for Python takes 1 and True for the same."""
     if isinstance(tree, dict):
-        return {key: typed(value) for key, value in tree.items()}
+        return {key: with_types(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [typed(value) for value in tree]
+        return [with_types(value) for value in tree]
     return type(tree).__name__, tree
 
 
-def short_resources(resources: Data, gpu_resource: str) -> Data:
+def shorten_resources(resources: Data, gpu_resource: str) -> Data:
     """Amounts that are requested and limited alike are written once."""
     if not isinstance(resources, dict):
         return resources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 
-from jobgen.convert.importing.podwords import fits
+from jobgen.convert.importing.pod_fields import fits
 from jobgen.model.data import Data, untraced
 from jobgen.model.path import Step
 from jobgen.render.set_path import set_path
