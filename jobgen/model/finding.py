@@ -113,3 +113,8 @@ class Finding(NamedTuple):
     def fixable(self) -> bool:
         """Whether `--fix` or `--fix-unsafe` can mend it."""
         return self.fix is not None
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 GPU`, `2 GPUs`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -108,7 +108,7 @@ def _plain_of(part: FileResult, path: str) -> Plain | None:
     """A part as plain data; None if a rule keeps facts that are not."""
     used = part.used
     made = tuple((each.env, tuple(each.identity), tuple(each.location), each.position, each.item) for each in part.made)
-    rows = tuple((rule, row.fact, row.path, tuple(row.job)) for rule, row in part.rows)
+    rows = tuple((rule, row.value, row.path, tuple(row.job)) for rule, row in part.rows)
     findings = tuple(map(plain_finding, part.findings))
     if rows or findings:
         try:

@@ -39,7 +39,7 @@ class Violation(NamedTuple):
 class Fact(NamedTuple):
     """What a fleet rule keeps of one object: a fact, and the path to whom it would blame; `job` says whose it is."""
 
-    fact: Any
+    value: Any
     path: tuple[str | int, ...]
     job: Any = None
 

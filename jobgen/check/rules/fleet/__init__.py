@@ -1,1 +1,1 @@
-"""All the objects of an environment, taken together."""
+"""Rules over all objects of an environment."""

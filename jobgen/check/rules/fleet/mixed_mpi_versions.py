@@ -1,4 +1,4 @@
-"""Two operators' MPIJobs in one cluster."""
+"""MPIJobs of two operators in one environment."""
 
 from collections.abc import Iterator
 
@@ -8,31 +8,33 @@ from jobgen.spec.overlay import Cluster
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """The version of an MPIJob."""
+    """Yield the apiVersion of an MPIJob."""
     version = as_text(manifest.object.get("apiVersion"))
     if version in ("kubeflow.org/v1", "kubeflow.org/v2beta1"):
         yield Fact(version, ("apiVersion",))
 
 
 @rule("fleet", ERROR, kinds=("MPIJob",), collect=collect)
-def mixed_mpi_versions(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """MPIJobs of `kubeflow.org/v1` and of `kubeflow.org/v2beta1` in one environment.
+def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """MPIJobs of both `kubeflow.org/v1` and `kubeflow.org/v2beta1` in one environment.
 
-    Both operators, training-operator and mpi-operator, call their CRD `mpijobs.kubeflow.org`, and a cluster has it
-    once: it serves one of the two versions and refuses the other. Move all jobs to one of them.
+    training-operator and mpi-operator both name their CRD `mpijobs.kubeflow.org`, and a cluster holds only one CRD of
+    that name. It serves one of the two versions and rejects the other.
+
+    Move all jobs to one version.
     """
-    versions = sorted({row.fact for row in rows})
+    versions = sorted({fact.value for fact in facts})
     if len(versions) < 2:
         return
-    kept = versions[1] if cluster.platform == "mpi-operator" else _usual(rows)
-    other = next(row for row in rows if row.fact == kept)
-    for row in rows:
-        if row.fact != kept:
-            message = f"a cluster serves MPIJob in `{row.fact}` or in `{kept}`, not in both; use `{kept}`"
-            yield Violation(row, message, ((other, "the other version"),))
+    kept = versions[1] if cluster.platform == "mpi-operator" else _most_common_version(facts)
+    other = next(fact for fact in facts if fact.value == kept)
+    for fact in facts:
+        if fact.value != kept:
+            message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; use `{kept}`"
+            yield Violation(fact, message, ((other, f"uses `{kept}`"),))
 
 
-def _usual(rows: list[Fact]) -> str:
-    """The version that most jobs have; of equals, the first."""
-    versions = [row.fact for row in rows]
+def _most_common_version(facts: list[Fact]) -> str:
+    """Return the version that most jobs use, the first one on a tie."""
+    versions = [fact.value for fact in facts]
     return str(max(versions, key=versions.count))

@@ -1,4 +1,4 @@
-"""Two jobs whose pods have the same names."""
+"""Jobs whose pods have the same names."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from jobgen.spec.overlay import Cluster
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """What the pods of a job are called: by its namespace and name, and its roles."""
+    """Yield what the names of a job's pods are made of: its namespace and name, and its roles."""
     kind = manifest.kind
     if kind is not None and kind.name_suffix and kind.shape != "one":
         group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
@@ -17,19 +17,21 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", ERROR, collect=collect)
-def pod_name_collision(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """Two jobs of different kinds and one name, whose pods would have the same names.
+def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """Two jobs of different kinds with the same name, whose pods would also have the same names.
 
-    Pods and services are called `<job>-<role>-<number>`, whatever the kind: the second job finds its pods taken by the
-    first, and never starts. Rename one of them.
+    Pods and Services are named `<job>-<role>-<index>` whatever the kind. The second job finds its pod names taken by
+    the first, and never starts.
+
+    Rename one of the jobs.
     """
     del cluster
     first: dict[tuple[str, str], Fact] = {}
-    for row in rows:
-        (namespace, name), kind, roles = row.fact
-        other = first.setdefault((namespace, name), row)
-        shared = [role for role in roles if role in other.fact[2]]
-        # One kind twice is another rule's; without a name the server makes one.
-        if name and shared and other.fact[1] != kind:
-            message = f"pods called `{name}-{shared[0]}-0` are those of a {other.fact[1][1]} too"
-            yield Violation(row, f"{message}; rename one of the jobs", ((other, "the other job"),))
+    for fact in facts:
+        (namespace, name), kind, roles = fact.value
+        other = first.setdefault((namespace, name), fact)
+        shared = [role for role in roles if role in other.value[2]]
+        # `duplicate-identity` reports two jobs of one kind. Without a name, the server generates one.
+        if name and shared and other.value[1] != kind:
+            message = f"the pod name `{name}-{shared[0]}-0` is also used by the {other.value[1][1]} `{name}`"
+            yield Violation(fact, f"{message}; rename one of the jobs", ((other, "the other job"),))

@@ -1,4 +1,4 @@
-"""Two jobs that write to one place."""
+"""Jobs that write to the same location."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from jobgen.spec.sweeps import SWEEP
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """The places outside of its pods that a job writes to, each once."""
+    """Yield each location outside of its pods that a job writes to."""
     if not manifest.roles or is_suspended(manifest):
         return
     seen = set()
@@ -27,25 +27,26 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def shared_output(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """Two jobs of one environment that write to the same folder or bucket.
+def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """Two jobs of one environment that write to the same directory or bucket path.
 
-    They overwrite each other's checkpoints and logs, and one may go on from where the other stopped. Give each job a
-    place of its own. Members of one sweep run side by side for certain, so among them it is an error: put a variable of
-    the matrix into the path.
+    They overwrite each other's checkpoints and logs, and one may resume from a checkpoint of the other. Members of one
+    sweep are meant to run at the same time, so for them it is an error.
+
+    Give each job an output path of its own; in a sweep, put a matrix variable into the path.
     """
     del cluster
     first: dict[tuple[str, ...], Fact] = {}
     sweeps: dict[tuple[Any, ...], list[Fact]] = {}
-    for row in rows:
-        place, spelling, _, sweep = row.fact
-        other = first.setdefault(place, row)
+    for fact in facts:
+        place, spelling, _, sweep = fact.value
+        other = first.setdefault(place, fact)
         if sweep:
-            sweeps.setdefault((place, sweep), []).append(row)
-        if other.job != row.job and not (sweep and sweep == other.fact[3]):
-            message = f"`{other.fact[2]}` writes to `{spelling}` too; give each job a place of its own"
-            yield Violation(row, message, ((other, "written here too"),))
-    for (_, sweep), (row, *others) in sweeps.items():
+            sweeps.setdefault((place, sweep), []).append(fact)
+        if other.job != fact.job and not (sweep and sweep == other.value[3]):
+            message = f"job `{other.value[2]}` also writes to `{spelling}`; give each job its own output path"
+            yield Violation(fact, message, ((other, "also written here"),))
+    for (_, sweep), (fact, *others) in sweeps.items():
         if others:
-            message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{row.fact[1]}`"
-            yield Violation(row, f"{message}; put a variable of the matrix into it", severity=ERROR)
+            message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{fact.value[1]}`"
+            yield Violation(fact, f"{message}; put a matrix variable into the path", severity=ERROR)

@@ -1,4 +1,4 @@
-"""A claim for one node, or one pod, that several pods mount."""
+"""Claims for one node or one pod that several pods mount."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _ONE_NODE, _ONE_POD = "ReadWriteOnce", "ReadWriteOncePod"
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """Claims with how they may be mounted; and jobs with the claims that they mount, by how many pods."""
+    """Yield the access modes of a claim, or the claims that a job mounts with the number of pods that do."""
     if manifest.kind_name == "PersistentVolumeClaim":
         modes = tuple(as_text(mode) for mode in as_list(manifest.spec.get("accessModes")))
         yield Fact(((manifest.namespace, manifest.name), modes, 0, ""), ("spec", "accessModes"))
@@ -29,30 +29,32 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def shared_single_node_claim(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """A claim for one node or one pod (`ReadWriteOnce`, `ReadWriteOncePod`) that several pods mount.
+def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """A `ReadWriteOnce` or `ReadWriteOncePod` claim that several pods mount.
 
-    Pods on other nodes than the first cannot mount a `ReadWriteOnce` claim and hang in `ContainerCreating`; of those
-    that mount a `ReadWriteOncePod` only one ever starts. Use `ReadWriteMany`, or a claim for each.
+    Pods on any node other than the first cannot mount a `ReadWriteOnce` claim and hang in `ContainerCreating`. Of the
+    pods that mount a `ReadWriteOncePod` claim, only one ever starts.
+
+    Use `ReadWriteMany`, or one claim for each pod.
     """
     del cluster
-    claims = {row.fact[0]: row for row in rows if row.fact[1] is not None}
+    claims = {fact.value[0]: fact for fact in facts if fact.value[1] is not None}
     first: dict[tuple[str, str], Fact] = {}
-    for row in rows:
-        identity, modes_of_claim, *_ = row.fact
+    for fact in facts:
+        identity, modes_of_claim, *_ = fact.value
         if modes_of_claim is None and identity in claims:
-            modes = set(claims[identity].fact[1])
+            modes = set(claims[identity].value[1])
             if modes in ({_ONE_NODE}, {_ONE_POD}):
-                yield from _judged(row, first.setdefault(identity, row), claims[identity], modes.pop())
+                yield from _check_use(fact, first.setdefault(identity, fact), claims[identity], modes.pop())
 
 
-def _judged(row: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Violation]:
-    """One job's use of a claim: by several pods of its own, or beside another job."""
-    (_, name), _, pods, _ = row.fact
-    told = ((claim, f"the claim is {mode}"),)
+def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Violation]:
+    """Check a job's use of a claim: by several pods of its own, or together with another job."""
+    (_, name), _, pods, _ = fact.value
+    access = ((claim, f"its access mode is `{mode}`"),)
     if pods > 1:
-        message = f"{pods} pods mount `{name}`, which is {mode}; use `ReadWriteMany`, or a claim for each"
-        yield Violation(row, message, told, severity=ERROR if mode == _ONE_POD else WARNING)
-    elif first is not row and pods:
-        message = f"`{first.fact[3]}` mounts `{name}` too, which is {mode}; use `ReadWriteMany`"
-        yield Violation(row, message, (*told, (first, "mounted here too")))
+        message = f"{pods} pods mount the claim `{name}`, which is `{mode}`; use `ReadWriteMany` or one claim per pod"
+        yield Violation(fact, message, access, severity=ERROR if mode == _ONE_POD else WARNING)
+    elif first is not fact and pods:
+        message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is `{mode}`; use `ReadWriteMany`"
+        yield Violation(fact, message, (*access, (first, "also mounted here")))

@@ -1,4 +1,4 @@
-"""A runtime that is not there."""
+"""Runtimes of TrainJobs."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
-# What Trainer installs by itself; torchtune's are many.
+# The runtimes that Trainer installs; those of torchtune share a prefix.
 _SHIPPED = frozenset(
     """torch-distributed torch-distributed-with-cache deepspeed-distributed mlx-distributed jax-distributed
     xgboost-distributed""".split()
@@ -16,7 +16,7 @@ _SHIPPED = frozenset(
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """Runtimes by kind, namespace and name; and the runtime that a TrainJob asks for."""
+    """Yield a runtime by kind, namespace and name, or the runtime that a TrainJob refers to."""
     if manifest.kind_name in (_CLUSTER, _OWN):
         own = manifest.namespace if manifest.kind_name == _OWN else ""
         yield Fact((True, manifest.kind_name, own, manifest.name), ("metadata", "name"))
@@ -29,24 +29,26 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, kinds=("TrainJob", _CLUSTER, _OWN), collect=collect)
-def unknown_runtime(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
     """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
 
-    Trainer's webhook refuses a TrainJob whose runtime does not exist. It is looked for only in a repository that holds
-    runtimes of the kind; others may live in the cluster. A TrainingRuntime must be in the namespace of the job.
+    Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
+    repository contains; others may exist in the cluster alone.
+
+    Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
     """
     del cluster
-    there = {row.fact[1:]: row for row in rows if row.fact[0]}
-    kinds = {kind for kind, _, _ in there}
-    for row in rows:
-        known, kind, namespace, name = row.fact
+    known = {fact.value[1:]: fact for fact in facts if fact.value[0]}
+    kinds = {kind for kind, _, _ in known}
+    for fact in facts:
+        is_runtime, kind, namespace, name = fact.value
         wanted = (kind, namespace if kind == _OWN else "", name)
-        if known or wanted in there or (kind == _CLUSTER and (name in _SHIPPED or name.startswith("torchtune-"))):
+        if is_runtime or wanted in known or (kind == _CLUSTER and (name in _SHIPPED or name.startswith("torchtune-"))):
             continue
-        other = there.get((_OWN, namespace, name)) if kind == _CLUSTER else there.get((_CLUSTER, "", name))
+        other = known.get((_OWN, namespace, name)) if kind == _CLUSTER else known.get((_CLUSTER, "", name))
         if other is not None:
-            message = f"`{name}` is a {other.fact[1]}; say `kind: {other.fact[1]}` in `runtimeRef`"
-            yield Violation(row, message, ((other, "the runtime"),))
+            message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
+            yield Violation(fact, message, ((other, "the runtime"),))
         elif kind in kinds:
-            hint = did_you_mean(name, [other_name for _, _, other_name in there])
-            yield Violation(row, f"the repository has no {kind} `{name}`{hint}")
+            hint = did_you_mean(name, [other_name for _, _, other_name in known])
+            yield Violation(fact, f"the repository has no {kind} `{name}`{hint}")

@@ -28,9 +28,9 @@ def wave_without_health(rows: list[Fact], cluster: Cluster) -> Iterator[Violatio
     if cluster.gitops == "flux":
         return
     first: dict[str, Fact] = {}
-    for row in sorted(rows, key=lambda row: row.fact):
-        namespace, wave, _ = row.fact
+    for row in sorted(rows, key=lambda row: row.value):
+        namespace, wave, _ = row.value
         earlier = first.setdefault(namespace, row)
-        if earlier.fact[1] < wave:
-            message = f"wave {wave} does not wait for the end of `{earlier.fact[2]}` in wave {earlier.fact[1]}"
+        if earlier.value[1] < wave:
+            message = f"wave {wave} does not wait for the end of `{earlier.value[2]}` in wave {earlier.value[1]}"
             yield Violation(row, f"{message}: Argo CD has no health check for it", ((earlier, "the earlier wave"),))

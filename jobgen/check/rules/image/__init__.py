@@ -1,1 +1,1 @@
-"""Images that may not be what was meant."""
+"""Rules about container images."""

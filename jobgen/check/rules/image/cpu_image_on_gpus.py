@@ -1,26 +1,29 @@
-"""An image without drivers for the GPUs that its container holds."""
+"""CPU-only images on GPUs."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.objects import Container, as_text
+from jobgen.model.finding import pluralize
 
 _ACCELERATED = frozenset(("gpu", "cuda", "rocm", "npu", "hpu", "tpu"))
 
 
 @rule("container", WARNING, fields=("image",))
 def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
-    """An image that is built for CPUs, by its name, in a container that holds GPUs.
+    """An image built for CPUs, according to its name, in a container that requests accelerators.
 
-    The framework in it does not see the devices: it trains on the CPU, or fails at the first `cuda()`, and nobody else
-    can use them. Take the image for GPUs, or ask for none.
+    The framework in the image does not see the devices: it trains on the CPU or fails at the first `cuda()`, and no
+    other job can use the devices meanwhile.
+
+    Use an image built for the accelerator, or request none.
     """
     image = as_text(container.data["image"])
     if "cpu" not in image or not container.gpus:
         return
     features = parse_image_name(image).name_tokens
     if "cpu" in features and not features & _ACCELERATED:
-        message = f"`{image}` is built for CPUs, and the container holds {container.gpus} accelerators"
-        message = message.removesuffix("s") if container.gpus == 1 else message
-        yield Violation(container.data["image"], f"{message}; take an image that can use it")
+        devices = pluralize(container.gpus, "accelerator")
+        message = f"`{image}` is built for CPUs, but the container requests {devices}; use an image built for them"
+        yield Violation(container.data["image"], message)

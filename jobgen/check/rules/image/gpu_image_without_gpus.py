@@ -1,4 +1,4 @@
-"""An image for GPUs in a job that has none."""
+"""GPU images in jobs without GPUs."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,11 @@ _FOR_GPUS = lazy_pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
 
 @rule("job", INFO)
 def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
-    """An image that is built for GPUs, by its name, in a job of which no container asks for any device.
+    """An image built for GPUs, according to its name, in a job that requests no device.
 
-    It trains on the CPU, slowly, or fails at the first `cuda()`. Ask for GPUs in `resources.limits`, or take the
-    smaller image for CPUs.
+    The job trains on the CPU, slowly, or fails at the first `cuda()`.
+
+    Request GPUs in `resources.limits`, or use the smaller image for CPUs.
     """
     if manifest.gpus:
         return
@@ -25,13 +26,14 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
         if main and ("cu" in image or "gpu" in image or "rocm" in image) and not role.pod.partial:
             found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).name_tokens)), "")
             if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
-                message = f"`{found}` in the image's name says GPUs, and the job asks for none"
+                message = f"the image is built for GPUs (`{found}` in its name), but the job requests none"
+                message += "; request GPUs or use an image for CPUs"
                 yield Violation(main.data["image"], message)
                 return
 
 
 def _may_see_devices(pod: Pod) -> bool:
-    """Whether a pod gets devices, also those that we do not know, or any that its node has."""
+    """Whether a pod may see devices: known ones, unknown extended resources, or all devices of its node."""
     return any(
         any("/" in name for name in (*container.limits, *container.requests))
         or get_path(container.data, "resources", "claims") is not None

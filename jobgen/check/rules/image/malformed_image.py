@@ -1,4 +1,4 @@
-"""A name that no image can have."""
+"""Malformed image names."""
 
 from collections.abc import Iterator
 
@@ -9,20 +9,23 @@ from jobgen.k8s.objects import Container, as_text
 
 @rule("container", ERROR, fields=("image",))
 def malformed_image(container: Container) -> Iterator[Violation]:
-    """A name that no image can have: the pod stays in `InvalidImageName` and never starts.
+    """An image name that no container runtime accepts.
 
-    The API server does not look at it, the kubelet does: registry, repository in lower case, `:tag`, `@digest`.
-    A placeholder such as `${IMAGE}` is only a risk where something may fill it in before it is applied.
+    The API server does not check the name, but the kubelet does: the pod stays in `InvalidImageName` and never starts.
+    A placeholder such as `${IMAGE}` is only a warning unless Argo CD applies the job, because something may replace it
+    first.
+
+    Write `registry/repository:tag` or `registry/repository@digest`, with the repository in lower case.
     """
     image = as_text(container.data["image"])
     why = find_image_error(image) if image else ""
-    # Space around it is refused earlier, with the pod.
+    # `padded-image` reports surrounding whitespace.
     if not why or image != image.strip():
         return
     gitops = container.pod.role.manifest.cluster.gitops
     if "$" in image and gitops != "argocd":
         if gitops != "flux":
-            message = f"`{image}` names no image unless something fills it in before it is applied"
+            message = f"`{image}` contains a placeholder; no image can be pulled unless something replaces it first"
             yield Violation(container.data["image"], message, severity=WARNING)
         return
-    yield Violation(container.data["image"], f"no image can be called `{image}`: {why}")
+    yield Violation(container.data["image"], f"`{image}` is not a valid image name: {why}")

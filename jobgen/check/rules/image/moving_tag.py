@@ -1,4 +1,4 @@
-"""An image under a tag that is moved."""
+"""Mutable image tags."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,14 @@ from jobgen.k8s.objects import Container, as_text
 
 @rule("container", WARNING, fields=("image",))
 def moving_tag(container: Container) -> Iterator[Violation]:
-    """An image under a tag that is moved, such as `latest`.
+    """An image with a mutable tag, such as `latest`.
 
-    A pod that is started again, or a worker that joins later, may get another image than its peers, and nobody can say
-    afterwards what was trained. Name a version or a digest.
+    The registry may return a different image for the tag at any time. A restarted pod, or a worker that joins later,
+    may run other code than its peers, and the image that was trained with cannot be determined afterwards.
+
+    Pin a version or a digest.
     """
     image = as_text(container.data["image"])
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag in MUTABLE_TAGS and "@" not in image:
-        yield Violation(
-            container.data["image"], f"the tag `{tag}` is moved from image to image; name a version or a digest"
-        )
+        yield Violation(container.data["image"], f"`{tag}` is a mutable tag; pin a version or a digest")

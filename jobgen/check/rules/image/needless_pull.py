@@ -1,4 +1,4 @@
-"""A digest that is pulled always."""
+"""Pull policy of images pinned by digest."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,13 @@ from jobgen.model.finding import FixStep
 
 @rule("container", INFO, fields=("imagePullPolicy",))
 def needless_pull(container: Container) -> Iterator[Violation]:
-    """`imagePullPolicy: Always` for an image that is named by its digest.
+    """`imagePullPolicy: Always` on an image pinned by digest.
 
-    A digest never means another image, so asking the registry at every start only adds a way to fail. Use
-    `IfNotPresent`, or leave the policy out.
+    A digest always refers to the same image, so contacting the registry at every start only adds a way to fail.
+
+    Use `IfNotPresent`, or remove the policy.
     """
     if as_text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in as_text(container.data.get("image")):
-        message = "a digest always means the same image; `IfNotPresent` is enough"
+        message = "`Always` is unnecessary for an image pinned by digest; use `IfNotPresent`"
         node = container.data["imagePullPolicy"]
         yield Violation(node, message, fix_steps=(FixStep("set", node, "IfNotPresent"),), safe=False)

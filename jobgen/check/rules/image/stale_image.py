@@ -1,4 +1,4 @@
-"""A tag that is moved, and nodes that do not look where to."""
+"""Mutable tags that nodes do not pull again."""
 
 from collections.abc import Iterator
 
@@ -9,15 +9,17 @@ from jobgen.k8s.objects import Container, as_text
 
 @rule("container", WARNING, fields=("imagePullPolicy",))
 def stale_image(container: Container) -> Iterator[Violation]:
-    """A tag that is moved together with `imagePullPolicy: IfNotPresent`: nodes may hold different images of it.
+    """A mutable tag with `imagePullPolicy: IfNotPresent`.
 
-    A node that has an image under this tag keeps it, another pulls the newest, so the pods of one job may run different
-    code. Name a version, or let it be pulled always.
+    A node that already has an image for the tag keeps it, while another node pulls the newest one. The pods of one job
+    may run different code.
+
+    Pin a version or a digest, or set `imagePullPolicy: Always`.
     """
     policy = as_text(container.data["imagePullPolicy"])
     image = as_text(container.data.get("image"))
     if policy == "IfNotPresent" and image and parse_image_name(image).is_mutable:
-        written = parse_image_name(image).tag
-        tag = f"the tag `{written}` is moved" if written else "an image without a tag is `latest`, which is moved"
-        message = f"{tag}, and with `{policy}` nodes keep what they have; name a version"
+        tag = parse_image_name(image).tag
+        subject = f"`{tag}` is a mutable tag" if tag else "an image without a tag uses the mutable tag `latest`"
+        message = f"{subject}, but with `{policy}` a node keeps the image it already has; pin a version"
         yield Violation(container.data["imagePullPolicy"], message, ((container.data["image"], "the image"),))

@@ -1,4 +1,4 @@
-"""An image without a tag."""
+"""Images without a tag."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,15 @@ from jobgen.k8s.objects import Container, as_text
 
 @rule("container", WARNING, fields=("image",))
 def untagged_image(container: Container) -> Iterator[Violation]:
-    """An image without a tag or a digest, which means `latest`.
+    """An image without a tag or digest, which means `latest`.
 
-    Where nothing else is said it is pulled anew at every start: a pod that is started again, or a worker that joins
-    later, may get another image than its peers. Name a version or a digest.
+    Without a pull policy, Kubernetes pulls it at every start. A restarted pod, or a worker that joins later, may run a
+    different image than its peers.
+
+    Pin a version or a digest.
     """
     image = as_text(container.data["image"])
     if image and ":" not in image.rpartition("/")[2] and "@" not in image and not find_image_error(image):
         yield Violation(
-            container.data["image"], f"`{image}` has no tag, so it means `latest`; name a version or a digest"
+            container.data["image"], f"`{image}` has no tag, so `latest` is used; pin a version or a digest"
         )

@@ -20,7 +20,7 @@ def queue_support_ending(rows: list[Fact], cluster: Cluster) -> Iterator[Violati
     Kueue calls its support for these kinds of `kubeflow.org/v1` deprecated and means to drop it with 0.20; without it
     the jobs start at once. Plan to move to TrainJobs, and look at this before Kueue is updated.
     """
-    for kind in sorted({row.fact for row in rows}):
-        queued = [row for row in rows if row.fact == kind]
+    for kind in sorted({row.value for row in rows}):
+        queued = [row for row in rows if row.value == kind]
         more = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
         yield Violation(queued[0], f"Kueue means to drop {kind} with 0.20; a TrainJob will still be queued{more}")

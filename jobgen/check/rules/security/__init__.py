@@ -1,1 +1,1 @@
-"""What a pod could do to its node, and what Git should not know."""
+"""Rules about access to the node and about secrets."""

@@ -1,4 +1,4 @@
-"""A capability that is as good as being root on the node."""
+"""Capabilities that give control of the node."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,15 @@ _DANGEROUS = frozenset(
 
 @rule("container", WARNING, fields=("securityContext",))
 def dangerous_capability(container: Container) -> Iterator[Violation]:
-    """A capability with which a container can take over its node, such as `SYS_ADMIN`.
+    """A capability that lets a container take control of its node, such as `SYS_ADMIN`.
 
-    Training needs none of them; RDMA needs `IPC_LOCK`, and debuggers `SYS_PTRACE`. Many clusters refuse the others (the
-    Pod Security level `baseline` does). Remove it.
+    Training needs none of them; RDMA needs `IPC_LOCK`, and debuggers need `SYS_PTRACE`. Many clusters reject such pods;
+    the Pod Security level `baseline` does.
+
+    Remove the capability.
     """
     for node in as_list(get_path(container.data, "securityContext", "capabilities", "add")):
         if as_text(node).removeprefix("CAP_") in _DANGEROUS:
             yield Violation(
-                node, f"with `{as_text(node)}` the container `{container.name}` can take over its node; remove it"
+                node, f"capability `{as_text(node)}` gives container `{container.name}` control of its node; remove it"
             )

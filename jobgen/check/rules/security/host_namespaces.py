@@ -6,34 +6,38 @@ from jobgen.check.rules import INFO, WARNING, Violation, rule
 from jobgen.k8s.objects import Pod, as_text, get_path
 from jobgen.model.data import value_of
 
-_SO = {
-    "hostPID": "sees and may signal all processes of its node",
-    "hostIPC": "shares memory with other pods of its node; an `emptyDir` with `medium: Memory` is enough",
-    "hostNetwork": "takes ports of its node: two that want the same one cannot share it, and no network policy holds",
+_RISKS = {
+    "hostPID": "lets the pod see and signal all processes of its node; remove it",
+    "hostIPC": "shares memory with other pods of the node; use an `emptyDir` with `medium: Memory` instead",
+    "hostNetwork": "takes ports of the node, so two pods that use the same port cannot share a node,"
+    " and network policies do not apply",
 }
 _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 
 
-@rule("pod", WARNING, beyond=True, fields=tuple(_SO))
+@rule("pod", WARNING, beyond=True, fields=tuple(_RISKS))
 def host_namespaces(pod: Pod) -> Iterator[Violation]:
-    """A pod in the network, process or IPC namespace of its node.
+    """A pod that uses the network, process or IPC namespace of its node.
 
-    It reaches what belongs to the node and to other pods there, and many clusters refuse it (the Pod Security level
-    `baseline` does). The network of the node is needed for some RDMA fabrics, where this is only said for information.
+    The pod can reach what belongs to the node and to other pods on it. Many clusters reject such pods; the Pod Security
+    level `baseline` does. Some RDMA fabrics need the network of the node; for pods that use one, `hostNetwork` is
+    reported as info.
+
+    Remove the field.
     """
-    for field, so in _SO.items():
+    for field, risk in _RISKS.items():
         node = pod.spec.get(field)
         if node is not None and value_of(node) is True:
-            fast = field == "hostNetwork" and any(_on_fabric(role.pod) for role in pod.role.manifest.roles)
-            yield Violation(node, f"with `{field}` the pod {so}", severity=INFO if fast else None)
+            is_needed = field == "hostNetwork" and any(_uses_fabric(role.pod) for role in pod.role.manifest.roles)
+            yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)
 
 
-def _on_fabric(pod: Pod) -> bool:
-    """Whether the pod uses a network that needs the node's own."""
+def _uses_fabric(pod: Pod) -> bool:
+    """Whether the pod uses a fabric that may need the network of the node."""
     names = [str(name) for container in pod.containers for name in (*container.limits, *container.requests)]
     if any(sign in name for name in names for sign in _FABRIC):
         return True
-    # A privileged container sees the cards without asking for them.
+    # A privileged container sees the network cards without requesting them.
     if any(value_of(get_path(container.data, "securityContext", "privileged")) is True for container in pod.containers):
         return True
     return any(as_text(get_path(volume, "hostPath", "path")).startswith("/dev/infiniband") for volume in pod.volumes)

@@ -1,4 +1,4 @@
-"""Pods on the node's network that cannot find each other."""
+"""DNS of pods on the network of the node."""
 
 from collections.abc import Iterator
 
@@ -15,19 +15,21 @@ _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob",
 def host_network_dns(pod: Pod) -> Iterator[Violation]:
     """`hostNetwork` without `dnsPolicy: ClusterFirstWithHostNet` in a job of several pods.
 
-    Such a pod asks the DNS of its node, which knows no Services: the names by which the operator lets pods find each
-    other, such as `MASTER_ADDR`, do not resolve, and the job hangs. Write the policy beside it.
+    Such a pod uses the DNS of its node, which does not resolve Services. The names by which the operator connects the
+    pods, such as `MASTER_ADDR`, do not resolve, and the job hangs.
+
+    Set `dnsPolicy: ClusterFirstWithHostNet` next to `hostNetwork`.
     """
     manifest = pod.role.manifest
     node = pod.spec["hostNetwork"]
     if value_of(node) is not True or manifest.pod_count < 2:
         return
-    # The older MPIJob reaches its workers by kubectl.
+    # The MPIJob of training-operator reaches its workers through `kubectl exec`.
     if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return
     if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
         key = next(key for key in pod.spec if key == "hostNetwork")
-        message = f"on the node's network Services do not resolve without `dnsPolicy: {_POLICY}`"
+        message = f"pods with `hostNetwork` cannot resolve Services; set `dnsPolicy: {_POLICY}`"
         policy = pod.spec.get("dnsPolicy")
         fix_steps = (
             (FixStep("set", policy, _POLICY),) if policy is not None else (FixStep("add", key, _POLICY, "dnsPolicy"),)

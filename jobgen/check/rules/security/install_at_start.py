@@ -1,4 +1,4 @@
-"""Software that is fetched when a pod starts."""
+"""Software installed when a pod starts."""
 
 from collections.abc import Iterator
 
@@ -14,19 +14,21 @@ _INSTALLED = lazy_pattern(
 
 @rule("container", INFO, fields=("command", "args"))
 def install_at_start(container: Container) -> Iterator[Violation]:
-    """Software that is downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
+    """Software downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
 
-    Pods that start at another time may get other versions than their peers, all of them wait for it with their GPUs,
-    and the job fails when the server does. Build it into the image.
+    Pods that start at different times may install different versions, all pods hold their GPUs while they install, and
+    the job fails when the server is down.
+
+    Install the software in the image.
     """
     words = container.command_line
     whole = " ".join(map(as_text, words))
     if "install" not in whole and " add " not in whole and "curl " not in whole and "wget " not in whole:
-        return  # quicker to look for than to match
+        return  # faster than the patterns
     for word in words:
         found = _PIPED.search(as_text(word)) or _INSTALLED.search(as_text(word))
         if found:
-            shown = "a script from the network" if "|" in found[0] else f"`{found[0]}`"
-            message = f"{shown} runs whenever the pod starts, and may bring other versions; build it into the image"
+            subject = "a downloaded script" if "|" in found[0] else f"`{found[0]}`"
+            message = f"{subject} runs at every pod start and may install other versions; install it in the image"
             yield Violation(word, message)
             return

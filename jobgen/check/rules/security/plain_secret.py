@@ -1,47 +1,53 @@
-"""A secret written out."""
+"""Secrets in plain text."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container, as_text
 from jobgen.k8s.secrets import find_assignments, find_token, is_secret_value, looks_like_secret, may_contain_secret
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 
 
 @rule("container", ERROR, fields=("env", "args", "command"))
 def plain_secret(container: Container) -> Iterator[Violation]:
-    """A secret written out in a variable or on the command line.
+    """A secret in plain text, in an environment variable or on the command line.
 
-    Whoever can read the repository, the job or its pods has it, and Git keeps it when it is removed: revoke it. Put the
-    new one into a Secret and name that under `valueFrom.secretKeyRef`. What only looks like one is a warning.
+    Anyone who can read the repository, the job or its pods can read the secret, and Git keeps it after it is removed. A
+    value that only looks like a secret is a warning.
+
+    Revoke the secret, put a new one into a Secret, and refer to it with `valueFrom.secretKeyRef`.
     """
     for name, entry in container.env:
         value = as_text(entry.get("value"))
         if value:
-            yield from _judged(name, value, entry["value"])
+            yield from _check_variable(name, value, entry["value"])
     words = container.command_line
     if words and may_contain_secret("\n".join(map(as_text, words))):
         for word in words:
-            yield from _in_word(as_text(word), word)
+            yield from _check_argument(as_text(word), word)
 
 
-def _judged(name: str, value: str, node: Data) -> Iterator[Violation]:
+def _check_variable(name: str, value: str, node: Node) -> Iterator[Violation]:
     found = find_token(value)
     if found or is_secret_value(name, value):
-        message = f"`{name}` holds a secret, `{(found or value)[:3]}…`: revoke it, and name a Secret under `valueFrom`"
+        message = f"`{name}` contains a secret, `{(found or value)[:3]}…`; revoke it and use `valueFrom.secretKeyRef`"
         yield Violation(node, message)
     elif looks_like_secret(name, value):
-        message = f"`{name}` seems to hold a secret, `{value[:3]}…`; name a Secret under `valueFrom`"
+        message = f"`{name}` appears to contain a secret, `{value[:3]}…`; use `valueFrom.secretKeyRef`"
         yield Violation(node, message, severity=WARNING)
 
 
-def _in_word(written: str, node: Data) -> Iterator[Violation]:
-    found = find_token(written)
+def _check_argument(text: str, node: Node) -> Iterator[Violation]:
+    found = find_token(text)
     if found:
-        yield Violation(node, f"a secret, `{found[:3]}…`, on the command line: revoke it, and pass it by a variable")
+        message = (
+            f"the command line contains a secret, `{found[:3]}…`; revoke it and pass it as a variable from a Secret"
+        )
+        yield Violation(node, message)
         return
-    for name, value in find_assignments(written):
+    for name, value in find_assignments(text):
         if looks_like_secret(name, value):
-            message = f"`{name}` on the command line seems to hold a secret, `{value[:3]}…`; pass it by a variable"
+            message = f"`{name}` on the command line appears to contain a secret, `{value[:3]}…`"
+            message += "; pass it as a variable from a Secret"
             yield Violation(node, message, severity=WARNING)
             return

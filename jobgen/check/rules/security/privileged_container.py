@@ -1,4 +1,4 @@
-"""A container that may do anything on its node."""
+"""Privileged containers."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,16 @@ from jobgen.model.data import value_of
 
 @rule("container", WARNING, fields=("securityContext",))
 def privileged_container(container: Container) -> Iterator[Violation]:
-    """A privileged container: it sees all devices of the node, also GPUs that other pods hold.
+    """A privileged container.
 
-    Whoever gets into it owns the node, and many clusters refuse it (the Pod Security level `baseline` does). For RDMA
-    the capability `IPC_LOCK` and a device plugin are enough.
+    It sees all devices of the node, including GPUs of other pods, and anyone who gets into it controls the node. Many
+    clusters reject it; the Pod Security level `baseline` does.
+
+    Remove `privileged`. For RDMA, the capability `IPC_LOCK` and a device plugin are enough.
     """
     node = get_path(container.data, "securityContext", "privileged")
     if value_of(node) is True:
-        message = f"the container `{container.name}` may do anything on its node; for RDMA `IPC_LOCK` is enough"
+        message = (
+            f"privileged container `{container.name}` has full control of its node; for RDMA, `IPC_LOCK` is enough"
+        )
         yield Violation(node, message)

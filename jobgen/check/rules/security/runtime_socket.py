@@ -1,4 +1,4 @@
-"""The socket of the container runtime."""
+"""Sockets of the container runtime."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,12 @@ _SOCKETS = ("docker.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock", "
 def runtime_socket(pod: Pod) -> Iterator[Violation]:
     """The socket of the container runtime, mounted from the node.
 
-    Whoever can write to it can start any container on the node, as root, and so owns all that runs there. Training
-    needs no such thing; remove the volume.
+    Anyone who can write to the socket can start any container on the node as root, and so controls everything that runs
+    there. Training never needs it.
+
+    Remove the volume.
     """
     for volume in pod.volumes:
         node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
         if as_text(node).rpartition("/")[2] in _SOCKETS:
-            yield Violation(node, f"with `{as_text(node)}` the pod can do anything on its node; remove the volume")
+            yield Violation(node, f"`{as_text(node)}` gives the pod full control of its node; remove the volume")
