@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.check.resemblance import EVERYBODY
 from jobgen.check.rules import Fact, Rule
@@ -141,7 +141,8 @@ def _asked(rules: Iterable[Rule]) -> _Asked:
 def _look_once(pod: Pod, table: _Table, problems: list[Problem]) -> None:
     """Ask the rules that look at the template alone; roles and jobs say the same again and again."""
     try:
-        key = marshal.dumps(pod.template) if table.fine is not None else b""
+        template: Any = pod.template
+        key = marshal.dumps(template) if table.fine is not None else b""
     except ValueError:
         # A traced template: it is looked at because something is wrong with it.
         key = b""

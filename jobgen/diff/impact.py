@@ -11,7 +11,7 @@ from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
 from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, is_suspended
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.objects import Manifest, as_mapping, as_text, get_path
 from jobgen.k8s.resources import ResourceTotals, sum_resources
 from jobgen.model.data import Data
 from jobgen.model.path import Named, pointer
@@ -103,7 +103,7 @@ def changed(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> 
 
 def _wherever(made: Data) -> Data:
     """The object without the path of its file: a job that is moved is the job that it was."""
-    metadata = get_path(made, "metadata")
+    metadata = as_mapping(made.get("metadata"))
     notes = get_path(metadata, "annotations")
     if not isinstance(notes, dict) or SOURCE_ANNOTATION not in notes:
         return made

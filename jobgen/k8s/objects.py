@@ -1,47 +1,49 @@
-"""What rules look at: an object, its roles, their pods and containers. The same on the bare and on the traced walk.
+"""Typed views of a manifest: the object, its roles, their pods and containers. They serve plain and traced data.
 
-Whatever is missing, or of another type than its schema says, is empty here: the schema has spoken of it already.
+A field that is missing or has the wrong type reads as empty: the schema check reports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.accelerators import is_device
 from jobgen.model.amounts import amount
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
+ObjectPath = tuple[str | int, ...]
+"""Keys and indexes that lead from an object to a node in it."""
 
-def as_mapping(node: Data) -> dict[str, Data]:
-    """The node if it is a mapping, else an empty one."""
+
+def as_mapping(node: Node) -> Mapping[str, Node]:
+    """Return the node if it is a mapping, else an empty mapping."""
     return node if isinstance(node, dict) else {}
 
 
-def as_list(node: Data) -> list[Data]:
-    """The node if it is a list, else an empty one."""
+def as_list(node: Node) -> Sequence[Node]:
+    """Return the node if it is a list, else an empty list."""
     return node if isinstance(node, list) else []
 
 
-def as_text(node: Data) -> str:
-    """The string that a leaf holds; empty if it holds anything else."""
+def as_text(node: Node) -> str:
+    """Return the string of a scalar, or an empty string if it has another type."""
     if type(node) is str:
         return node
     value = value_of(node)
     return value if isinstance(value, str) else ""
 
 
-def as_integer(node: Data) -> int | None:
-    """The whole number that a leaf holds."""
+def as_integer(node: Node) -> int | None:
+    """Return the integer of a scalar, or None if it has another type."""
     value = value_of(node)
     return value if type(value) is int else None
 
 
-def get_path(node: Data, *steps: str) -> Data:
-    """The node at the end of a path of keys, or None."""
+def get_path(node: Node, *steps: str) -> Node:
+    """Return the node at a path of keys, or None."""
     for step in steps:
         if not isinstance(node, dict):
             return None
@@ -50,17 +52,17 @@ def get_path(node: Data, *steps: str) -> Data:
 
 
 class Container:
-    """A container of a pod, or what a kind without templates says of its main one."""
+    """A container of a pod, or the main container that a kind without pod templates describes."""
 
     __slots__ = ("_gpus", "_search_text", "command_line", "data", "init", "limits", "name", "pod", "requests")
 
-    def __init__(self, data: dict[str, Data], pod: Pod, *, init: bool) -> None:
+    def __init__(self, data: Mapping[str, Node], pod: Pod, *, init: bool) -> None:
         self.data = data
         self.pod = pod
         self.init = init
         self.name = as_text(data.get("name"))
-        self.command_line: list[Data] = [*as_list(data.get("command")), *as_list(data.get("args"))]
-        """Command and arguments, one after the other."""
+        self.command_line: list[Node] = [*as_list(data.get("command")), *as_list(data.get("args"))]
+        """`command` followed by `args`."""
         resources = as_mapping(data.get("resources"))
         self.limits = as_mapping(resources.get("limits"))
         self.requests = as_mapping(resources.get("requests"))
@@ -68,15 +70,15 @@ class Container:
         self._search_text: str | None = None
 
     @property
-    def env(self) -> Iterator[tuple[str, dict[str, Data]]]:
-        """Its environment: names, and the entries that set them."""
+    def env(self) -> Iterator[tuple[str, Mapping[str, Node]]]:
+        """The entries of `env`, each with the name of its variable."""
         for entry in as_list(self.data.get("env")):
             if isinstance(entry, dict):
                 yield as_text(entry.get("name")), entry
 
     @property
     def search_text(self) -> str:
-        """Image, words and variables as one text, a line each: to see at a glance whether to look closer."""
+        """Image, command line and variables as one text, one per line, for a cheap search before a closer look."""
         if self._search_text is None:
             lines = [as_text(self.data.get("image")), *map(as_text, self.command_line)]
             lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
@@ -85,7 +87,7 @@ class Container:
 
     @property
     def gpus(self) -> int:
-        """How many accelerators it gets: its limits count, requests only where there is no limit."""
+        """The number of accelerators: the limits, or the requests that have no limit."""
         if self._gpus is None:
             wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
             self._gpus = sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
@@ -93,7 +95,7 @@ class Container:
 
 
 class Pod:
-    """The pod template of a role; `partial` where the rest of it stands elsewhere, as in a TrainJob's runtime."""
+    """The pod template of a role; `partial` if the rest of it is in another object, such as a TrainJob's runtime."""
 
     __slots__ = (
         "_gpus",
@@ -107,34 +109,34 @@ class Pod:
         "template",
     )
 
-    def __init__(self, template: dict[str, Data], role: Role, *, partial: bool = False) -> None:
+    def __init__(self, template: Mapping[str, Node], role: Role, *, partial: bool = False) -> None:
         self.template = template
         self.role = role
         self.partial = partial
         self.metadata = as_mapping(template.get("metadata"))
         self.spec = as_mapping(template.get("spec"))
-        found, preparing = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
-        self.containers = [Container(data, self, init=False) for data in found if isinstance(data, dict)]
-        self.init_containers = [Container(data, self, init=True) for data in preparing if isinstance(data, dict)]
-        self.main_container = _main(self.containers, role.manifest.kind)
-        """The container that trains: the one its operator looks for, or the first."""
+        containers, init = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
+        self.containers = [Container(data, self, init=False) for data in containers if isinstance(data, dict)]
+        self.init_containers = [Container(data, self, init=True) for data in init if isinstance(data, dict)]
+        self.main_container = _find_main_container(self.containers, role.manifest.kind)
+        """The container that trains: the one with the name that the operator expects, or the first."""
         self._gpus: int | None = None
 
     @property
     def gpus(self) -> int:
-        """How many accelerators one such pod holds."""
+        """The number of accelerators of one pod."""
         if self._gpus is None:
-            held = sum(container.gpus for container in self.containers)
-            self._gpus = max([held, *(container.gpus for container in self.init_containers)])
+            total = sum(container.gpus for container in self.containers)
+            self._gpus = max([total, *(container.gpus for container in self.init_containers)])
         return self._gpus
 
     @property
-    def volumes(self) -> Iterator[dict[str, Data]]:
-        """Its volumes."""
+    def volumes(self) -> Iterator[Mapping[str, Node]]:
+        """The volumes of the pod."""
         return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
 
 
-def _main(containers: list[Container], kind: Kind | None) -> Container | None:
+def _find_main_container(containers: list[Container], kind: Kind | None) -> Container | None:
     wanted = value_of(kind.container) if kind else ""
     return next(
         (container for container in containers if container.name == wanted), containers[0] if containers else None
@@ -142,133 +144,133 @@ def _main(containers: list[Container], kind: Kind | None) -> Container | None:
 
 
 class Role:
-    """A role of a job: `key` is its name as it was written, `described` what its kind says of it, if anything."""
+    """A role of a job: `key` is the node of its name, `definition` its entry in the kind, if there is one."""
 
     __slots__ = ("count", "definition", "key", "manifest", "name", "pod", "replica_spec", "replica_type")
 
-    def __init__(self, key: Data, replica: dict[str, Data], manifest: Manifest) -> None:
+    def __init__(self, key: Node, replica_spec: Mapping[str, Node], manifest: Manifest) -> None:
         self.key = key
-        self.replica_spec = replica
+        self.replica_spec = replica_spec
         self.manifest = manifest
         self.replica_type = str(value_of(key))
-        self.definition = _described(self.replica_type, manifest.kind)
+        self.definition = _find_definition(self.replica_type, manifest.kind)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
-        """The role as jobgen calls it, whatever the kind's spelling."""
-        self.count = _count(replica, self.definition, manifest.kind)
-        """How many pods it has: what is written, or what the operator takes where nothing is."""
-        self.pod = Pod(as_mapping(replica.get("template")), self)
-        """Its pods, all alike."""
+        """The role's name in jobgen, which is the same for every kind."""
+        self.count = _count_pods(replica_spec, self.definition, manifest.kind)
+        """The number of pods: the declared number, or the operator's default."""
+        self.pod = Pod(as_mapping(replica_spec.get("template")), self)
+        """The template of its pods."""
 
     @property
     def restart_policy(self) -> str:
-        """What the operator does when a pod ends: what is written, or its own default."""
+        """The declared restart policy, or the operator's default."""
         own = self.definition.restart_default if self.definition else ""
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
         return as_text(self.replica_spec.get("restartPolicy")) or own or default
 
     @property
     def gpus(self) -> int:
-        """How many accelerators all its pods hold."""
+        """The number of accelerators of all its pods."""
         return self.count * self.pod.gpus
 
 
-def _count(replica: dict[str, Data], described: kinds.RoleDescription | None, kind: Kind | None) -> int:
-    written = as_integer(replica.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
-    if written is not None:
-        return max(written, 0)
-    return described.omitted if described else 1
+def _count_pods(replica_spec: Mapping[str, Node], definition: kinds.RoleDescription | None, kind: Kind | None) -> int:
+    declared = as_integer(replica_spec.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
+    if declared is not None:
+        return max(declared, 0)
+    return definition.omitted if definition else 1
 
 
 class Manifest:
-    """A whole object, in the cluster of its environment."""
+    """An object, with its kind and the cluster of its environment."""
 
     __slots__ = ("_roles", "annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "spec")
 
-    def __init__(self, made: Data, kind: Kind | None, cluster: Cluster) -> None:
-        self.object: dict[str, Data] = made
+    def __init__(self, obj: Mapping[str, Node], kind: Kind | None, cluster: Cluster) -> None:
+        self.object = obj
         self.kind = kind
         self.cluster = cluster
-        self.kind_name = as_text(made.get("kind"))
-        """The kind as it is written."""
-        self.metadata = as_mapping(made.get("metadata"))
-        self.spec = as_mapping(made.get("spec"))
+        self.kind_name = as_text(obj.get("kind"))
+        """The value of `kind`, also for kinds that jobgen does not know."""
+        self.metadata = as_mapping(obj.get("metadata"))
+        self.spec = as_mapping(obj.get("spec"))
         self.labels = as_mapping(self.metadata.get("labels"))
         self.annotations = as_mapping(self.metadata.get("annotations"))
         self._roles: list[Role] | None = None
 
     @property
     def roles(self) -> list[Role]:
-        """Its roles, in the order they were written."""
+        """The roles, in the order of the manifest."""
         if self._roles is None:
-            self._roles = list(_roles(self)) if self.kind else []
+            self._roles = list(_find_roles(self)) if self.kind else []
         return self._roles
 
     @property
     def name(self) -> str:
-        """Its name; empty where the server shall make one."""
+        """The name; empty if the server generates one."""
         return as_text(self.metadata.get("name"))
 
     @property
     def namespace(self) -> str:
-        """Its namespace; empty where none is written."""
+        """The namespace; empty if none is declared."""
         return as_text(self.metadata.get("namespace"))
 
     @property
-    def run_policy(self) -> dict[str, Data]:
-        """What the operator does with the whole job."""
+    def run_policy(self) -> Mapping[str, Node]:
+        """`spec.runPolicy`."""
         return as_mapping(self.spec.get("runPolicy"))
 
     @property
     def operator_version(self) -> str:
-        """The declared version of its operator; empty where none is declared: then the newest that has the kind."""
+        """The declared version of the operator; empty if none is declared, which means the newest that has the kind."""
         return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
 
     def find_role(self, name: str) -> Role | None:
-        """The role that jobgen calls so, if the job has it."""
+        """Return the role with this name in jobgen, if the job has it."""
         return next((role for role in self.roles if role.definition and role.definition.name == name), None)
 
     @property
     def gpus(self) -> int:
-        """How many accelerators the whole job holds."""
+        """The number of accelerators of the whole job."""
         return sum(role.gpus for role in self.roles)
 
     @property
     def pod_count(self) -> int:
-        """How many pods the whole job has."""
+        """The number of pods of the whole job."""
         return sum(role.count for role in self.roles)
 
 
-def _described(spelling: str, kind: Kind | None) -> kinds.RoleDescription | None:
+def _find_definition(replica_type: str, kind: Kind | None) -> kinds.RoleDescription | None:
     roles = kind.roles.values() if kind else ()
-    found = next((role for role in roles if value_of(role.spelling) == spelling), None)
+    found = next((role for role in roles if value_of(role.spelling) == replica_type), None)
     if found is None and kind and kind.demands.unknown_roles == "started":
-        # An operator that looks at no names takes any case for its own.
-        found = next((role for role in roles if str(value_of(role.spelling)).lower() == spelling.lower()), None)
+        # An operator that starts unknown roles also ignores the case of known ones.
+        found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
     return found
 
 
-def _roles(manifest: Manifest) -> Iterator[Role]:
+def _find_roles(manifest: Manifest) -> Iterator[Role]:
     kind = manifest.kind
     assert kind is not None
     if kind.shape == "one":
-        yield from _single(manifest, kind)
+        yield from _build_single_role(manifest, kind)
         return
     node = get_path(manifest.object, *map(str, kind.replicas_at))
     if isinstance(node, dict):
-        for key, replica in node.items():
-            if isinstance(replica, dict):
-                yield Role(key, replica, manifest)
-    for replica in as_list(node):
-        if isinstance(replica, dict):
-            yield Role(replica.get("type", ""), replica, manifest)
+        for key, replica_spec in node.items():
+            if isinstance(replica_spec, dict):
+                yield Role(key, replica_spec, manifest)
+    for replica_spec in as_list(node):
+        if isinstance(replica_spec, dict):
+            yield Role(replica_spec.get("type", ""), replica_spec, manifest)
 
 
-def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
-    """A kind without pod templates: what it says of its main container, as the part of a pod."""
+def _build_single_role(manifest: Manifest, kind: Kind) -> Iterator[Role]:
+    """Build the role of a kind without pod templates; its pod has only the fields of the main container."""
     assert kind.template is not None
     *steps, _ = map(str, kind.replicas_at)
     role = Role(kind.container, as_mapping(get_path(manifest.object, *steps)), manifest)
-    container: dict[str, Any] = {}
+    container: dict[str, Node] = {}
     for field, path in kind.template.container.items():
         found = get_path(manifest.object, *map(str, path))
         if found is not None:
@@ -277,25 +279,22 @@ def _single(manifest: Manifest, kind: Kind) -> Iterator[Role]:
     yield role
 
 
-ObjectPath = tuple[str | int, ...]
-
-
 def path_to_role(role: Role) -> ObjectPath:
-    """The way to what is written about a role."""
+    """Return the path to a role's replica spec."""
     kind = role.manifest.kind
     assert kind is not None
     steps = tuple(map(str, kind.replicas_at))
     if kind.shape == "one":
         return steps[:-1]
     if kind.shape == "list":
-        return (*steps, next(place for place, other in enumerate(role.manifest.roles) if other is role))
+        return (*steps, next(index for index, other in enumerate(role.manifest.roles) if other is role))
     return (*steps, role.replica_type)
 
 
-def path_to_container_field(container: Container, place: int, field: str) -> ObjectPath:
-    """The way to a field of a container, which is the one at that place of its pod."""
+def path_to_container_field(container: Container, index: int, field: str) -> ObjectPath:
+    """Return the path to a field of a container, which has this index in its pod."""
     kind = container.pod.role.manifest.kind
     assert kind is not None
     if container.pod.partial and kind.template is not None:
         return tuple(map(str, kind.template.container[field]))
-    return (*path_to_role(container.pod.role), "template", "spec", "containers", place, field)
+    return (*path_to_role(container.pod.role), "template", "spec", "containers", index, field)

@@ -6,6 +6,7 @@ A mend is `(changes, safe)`; without changes nobody knows better than who wrote 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from jobgen.model.data import Data, TracedScalar, value_of
@@ -24,7 +25,7 @@ _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
 
 
-def key_in(mapping: dict[str, Data], name: str) -> Data:
+def key_in(mapping: Mapping[str, Data], name: str) -> Data:
     """The key itself, which knows its place; None if it is not there."""
     return next((key for key in mapping if key == name), None)
 
@@ -56,13 +57,15 @@ def suggest_value(node: Data, known: list[str]) -> SuggestedFix:
     return (((FixStep("set", node, meant),), is_same_word(found, meant))) if meant else NO_FIX
 
 
-def suggest_rename(key: str, known: list[str], taken: dict[str, Data]) -> SuggestedFix:
+def suggest_rename(key: str, known: list[str], taken: Mapping[str, Data]) -> SuggestedFix:
     """The nearest name that a mapping may have and has not got."""
     meant = closest(key, known, _ALMOST)
     return (((FixStep("rename", key, meant),), is_same_word(key, meant))) if meant and meant not in taken else NO_FIX
 
 
-def suggest_move(key: str, value: Data, holder: dict[str, Data], name: str, beside: dict[str, Data]) -> SuggestedFix:
+def suggest_move(
+    key: str, value: Data, holder: Mapping[str, Data], name: str, beside: Mapping[str, Data]
+) -> SuggestedFix:
     """An entry moved to the mapping `name` of `beside`, which is opened if there is none; comments inside would go."""
     home = beside.get(name)
     sibling = _sibling(home, key) if isinstance(home, dict) else None
@@ -77,13 +80,13 @@ def suggest_move(key: str, value: Data, holder: dict[str, Data], name: str, besi
     return (FixStep("remove", key), FixStep("add", sibling, {str(key): value}, name)), True
 
 
-def suggest_entry(name: str, value: Data, holder: dict[str, Data]) -> tuple[FixStep, ...]:
+def suggest_entry(name: str, value: Data, holder: Mapping[str, Data]) -> tuple[FixStep, ...]:
     """An entry put into a mapping that has none of this name."""
     sibling = None if name in holder else _sibling(holder, name)
     return (FixStep("add", sibling, value, name),) if sibling is not None else ()
 
 
-def _sibling(mapping: dict[str, Data], but: str) -> Data:
+def _sibling(mapping: Mapping[str, Data], but: str) -> Data:
     """Behind what a new entry is put: the last that is short, or else the last."""
     others = [key for key in mapping if key is not but]
     short = [key for key in others if isinstance(mapping[key], TracedScalar)]

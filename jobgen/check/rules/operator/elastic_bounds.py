@@ -1,6 +1,6 @@
 """Elastic bounds that cannot be kept."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, as_mapping
@@ -24,7 +24,7 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
         yield from _pods(manifest, policy, least, most)
 
 
-def _pods(manifest: Manifest, policy: dict[str, Data], least: int | None, most: int | None) -> Iterator[Violation]:
+def _pods(manifest: Manifest, policy: Mapping[str, Data], least: int | None, most: int | None) -> Iterator[Violation]:
     """Without metrics nobody changes the number of pods; a bound that is missing is the other."""
     total = manifest.pod_count
     bounds = [(bound, key) for bound, key in ((least, "minReplicas"), (most, "maxReplicas")) if bound is not None]

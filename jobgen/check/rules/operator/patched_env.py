@@ -1,6 +1,6 @@
 """Variables in a patch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
@@ -30,7 +30,7 @@ def patched_env(manifest: Manifest) -> Iterator[Violation]:
             )
 
 
-def _containers(spec: dict[str, Data]) -> Iterator[dict[str, Data]]:
+def _containers(spec: Mapping[str, Data]) -> Iterator[dict[str, Data]]:
     """The containers that are patched, in the shapes of all versions."""
     for patch in as_list(spec.get("runtimePatches")):
         for job in as_list(get_path(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):

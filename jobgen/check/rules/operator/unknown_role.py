@@ -30,7 +30,10 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         consequence = describe_rejection(role.manifest)
     message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, known)}"
     taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
-    fix_steps, safe = suggest_rename(role.key, known, taken) if kind.shape == "map" else suggest_value(role.key, known)
+    if kind.shape == "map" and isinstance(role.key, str):
+        fix_steps, safe = suggest_rename(role.key, known, taken)
+    else:
+        fix_steps, safe = suggest_value(role.key, known)
     yield Violation(
         role.key,
         f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
