@@ -1,7 +1,7 @@
-"""A job and its environment to a JobSpec: every layer laid on the last, each role with all its fields.
+"""Expand a job: merge kind defaults, overlay defaults, the job and the patches into a JobSpec.
 
-Layers count before nearness: a job's own word for all roles beats an overlay's default for one role, and a patch
-for all roles beats what the job says of one.
+Layer order outranks specificity. A job's value for all roles overrides an overlay's default for one role, and a patch
+for all roles overrides the job's value for one role.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
 
 
 class JobDocument(NamedTuple):
-    """A job as it was written: a spec of ours, or a raw manifest."""
+    """A document of jobs/: a job spec, or a raw manifest."""
 
     data: Data
     file: str
     sweep: str = ""
-    """The name of the sweep that it is a member of."""
+    """The name of the sweep that generated it."""
 
     @property
     def name(self) -> str:
-        """The name in its metadata, as text."""
+        """`metadata.name` as text."""
         return str(value_of(self.data["metadata"].get("name", "")))
 
 
 class RoleSpec(NamedTuple):
-    """A role with all its layers; roles that are told nothing of their own share their pod and templates."""
+    """A role with all its layers merged. Roles without fields of their own share `pod` and `templates`."""
 
     replica: dict[str, Data]
     pod: dict[str, Data]
@@ -42,7 +42,7 @@ class RoleSpec(NamedTuple):
 
 
 class JobSpec(NamedTuple):
-    """A job with its overlays applied, ready to be spelt as its kind spells it."""
+    """A job with its overlays applied, ready to be rendered as its kind."""
 
     metadata: dict[str, Data]
     framework: str
@@ -54,42 +54,48 @@ class JobSpec(NamedTuple):
 
 
 class Expander:
-    """Expands the jobs of one environment; what all jobs of a framework share is folded once."""
+    """Expands the jobs of one environment. The layers below all jobs of a framework are merged once."""
 
     def __init__(self, environment: Environment, kinds: list[Kind], day: Callable[[], str] = lambda: "") -> None:
         self.environment = environment
         self.kinds = kinds
         self.day = day
-        self._bases: dict[str, _Base] = {}
+        self._defaults: dict[str, _Defaults] = {}
         self._served: dict[str, Kind | None] = {}
 
     def expand(
         self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
     ) -> JobSpec | None:
-        """The job's spec with the patches that mean it, or None with the problems that stand in its way."""
+        """Merge all layers of a job; None if a problem prevents that."""
         own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
-        problems.extend(_locked(job.data, self.environment))
+        problems.extend(_find_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
-        framework = _framework((*self.environment.defaults, *layers))
+        framework = _find_framework((*self.environment.defaults, *layers))
         if value_of(framework) is None:
-            problems.append(Problem("missing-field", "the job names no `framework`", job.data["spec"] or job.data))
+            problems.append(
+                Problem(
+                    "missing-field", "the job has no `framework`; set `spec.framework`", job.data["spec"] or job.data
+                )
+            )
             return None
-        kind = self._kind(value_of(framework))
+        kind = self._select_kind(value_of(framework))
         if kind is None:
-            problems.append(Problem("not-expressible", self._no_kind(value_of(framework)), framework))
+            problems.append(Problem("not-expressible", self._explain_missing_kind(value_of(framework)), framework))
             return None
-        return self._fold(job, layers, value_of(framework), kind, problems, deletions)
+        return self._merge_layers(job, layers, value_of(framework), kind, problems, deletions)
 
     def attributes(self, job: JobDocument) -> JobAttributes:
-        """What matches may ask about a spec, before any patch."""
+        """The attributes that overlay selectors match on, before any patch."""
         metadata = job.data["metadata"]
         namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
-        framework = value_of(job.data["spec"].get("framework")) or value_of(_framework(self.environment.defaults)) or ""
-        kind = self._kind(framework)
+        framework = (
+            value_of(job.data["spec"].get("framework")) or value_of(_find_framework(self.environment.defaults)) or ""
+        )
+        kind = self._select_kind(framework)
         labels = untraced(metadata.get("labels", {}))
         return JobAttributes(job.name, labels, framework, kind.name if kind else "", namespace, job.file)
 
-    def _kind(self, framework: str) -> Kind | None:
+    def _select_kind(self, framework: str) -> Kind | None:
         if framework not in self._served:
             self._served[framework] = self._find_kind(framework)
         return self._served[framework]
@@ -103,18 +109,18 @@ class Expander:
                 return kind
         return None
 
-    def _no_kind(self, framework: str) -> str:
+    def _explain_missing_kind(self, framework: str) -> str:
         cluster = self.environment.cluster
         for kind in self.kinds:
             if kind.platform == cluster.platform and framework in kind.frameworks:
                 declared = cluster.operators[kind.operator]
                 span = kind.span if not kind.span.holds(declared) else kind.frameworks[framework].span
-                return f"{kind.operator} {declared} has no {kind.name} for `{framework}`: it {span}"
+                return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
-        where = f"; it can be on {', '.join(f'`{name}`' for name in served)}" if served else ""
-        return f"`{framework}` cannot be trained on platform `{cluster.platform}`{where}"
+        where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
+        return f"platform `{cluster.platform}` has no kind for framework `{framework}`{where}"
 
-    def _fold(
+    def _merge_layers(
         self,
         job: JobDocument,
         layers: list[Layer],
@@ -123,17 +129,17 @@ class Expander:
         problems: list[Problem],
         deletions: list[Deletion],
     ) -> JobSpec:
-        base = self._base(framework, kind)
-        fields = base.fields
+        defaults = self._merge_defaults(framework, kind)
+        fields = defaults.fields
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
-        names = _role_names(layers, kind, kind.frameworks[framework], problems, deletions)
-        shared = _fold_role(base.shared, [layer.common for layer in layers], deletions)
-        roles = {name: _role(name, base, layers, shared, deletions) for name in names}
+        names = _list_roles(layers, kind, kind.frameworks[framework], problems, deletions)
+        shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
+        roles = {name: _merge_role(name, defaults, layers, shared, deletions) for name in names}
         manifests: tuple[Data, ...] = ()
-        for manifest in (layer.manifest for layer in (*base.layers, *layers) if layer.manifest is not None):
-            manifests = _stacked(manifests, manifest, "manifest", deletions)
-        deletions += base.deletions
+        for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
+            manifests = _stack_block(manifests, manifest, "manifest", deletions)
+        deletions += defaults.deletions
         return JobSpec(
             metadata=self._metadata(job),
             framework=framework,
@@ -150,15 +156,15 @@ class Expander:
             return dict(metadata)
         return {**metadata, "namespace": self.environment.namespace}
 
-    def _base(self, framework: str, kind: Kind) -> _Base:
-        if framework not in self._bases:
+    def _merge_defaults(self, framework: str, kind: Kind) -> _Defaults:
+        if framework not in self._defaults:
             own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
-            self._bases[framework] = _Base(kind, [own, *self.environment.defaults])
-        return self._bases[framework]
+            self._defaults[framework] = _Defaults(kind, [own, *self.environment.defaults])
+        return self._defaults[framework]
 
 
-class _Base:
-    """The kind's defaults and the overlays' defaults, folded for the job and for each role."""
+class _Defaults:
+    """The defaults of the kind and of the overlays, merged for the job and for each role."""
 
     def __init__(self, kind: Kind, layers: list[Layer]) -> None:
         self.kind = kind
@@ -167,33 +173,35 @@ class _Base:
         self.fields: dict[str, Data] = {}
         for layer in layers:
             self.fields = merge(self.fields, layer.job, self.deletions)
-        self.shared = _fold_role(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
+        self.shared = _merge_fields(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
         self._roles: dict[str, RoleSpec] = {}
 
     def role(self, name: str) -> RoleSpec:
-        """All that is said of a role before the job speaks."""
+        """The defaults of one role."""
         if name not in self._roles:
             start = RoleSpec({"replicas": self.kind.roles[name].replicas}, {}, ())
-            self._roles[name] = _fold_role(start, _words_for(name, self.layers), self.deletions)
+            self._roles[name] = _merge_fields(start, _fields_for(name, self.layers), self.deletions)
         return self._roles[name]
 
-    def singles_out(self, name: str) -> bool:
-        """Whether some default speaks of this role alone."""
+    def has_role_defaults(self, name: str) -> bool:
+        """Whether some layer has defaults for this role alone."""
         return any(layer.roles.get(name) for layer in self.layers)
 
 
-def _role(name: str, base: _Base, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]) -> RoleSpec:
-    own = [words for layer in layers if (words := layer.roles.get(name))]
-    if base.singles_out(name) or any(words.pod or words.template is not None for words in own):
-        return _fold_role(base.role(name), _words_for(name, layers), deletions)
-    replica = {"replicas": base.kind.roles[name].replicas, **base.shared.replica}
-    for words in _words_for(name, layers):
-        replica = merge(replica, words.replica, deletions) if words.replica else replica
+def _merge_role(
+    name: str, defaults: _Defaults, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]
+) -> RoleSpec:
+    own = [fields for layer in layers if (fields := layer.roles.get(name))]
+    if defaults.has_role_defaults(name) or any(fields.pod or fields.template is not None for fields in own):
+        return _merge_fields(defaults.role(name), _fields_for(name, layers), deletions)
+    replica = {"replicas": defaults.kind.roles[name].replicas, **defaults.shared.replica}
+    for fields in _fields_for(name, layers):
+        replica = merge(replica, fields.replica, deletions) if fields.replica else replica
     return shared._replace(replica=replica)
 
 
-def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
-    """What the layers say of a role: each first of all roles, then of this one; a deleted role starts anew."""
+def _fields_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
+    """The fields of a role, layer by layer: for all roles, then its own. A deletion drops its own fields below."""
     deleted = [index for index, layer in enumerate(layers) if layer.roles.get(name, True) is None]
     first = deleted[-1] if deleted else 0
     for index, layer in enumerate(layers):
@@ -203,34 +211,34 @@ def _words_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
             yield own
 
 
-def _fold_role(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[Deletion]) -> RoleSpec:
+def _merge_fields(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[Deletion]) -> RoleSpec:
     replica, pod, templates = role
-    for words in layers:
-        replica = merge(replica, words.replica, deletions) if words.replica else replica
-        pod = merge(pod, words.pod, deletions) if words.pod else pod
+    for fields in layers:
+        replica = merge(replica, fields.replica, deletions) if fields.replica else replica
+        pod = merge(pod, fields.pod, deletions) if fields.pod else pod
         templates = (
-            templates if words.template is None else _stacked(templates, words.template, "podTemplate", deletions)
+            templates if fields.template is None else _stack_block(templates, fields.template, "podTemplate", deletions)
         )
     return RoleSpec(replica, pod, templates)
 
 
-def _stacked(below: tuple[Data, ...], block: Data, name: str, deletions: list[Deletion]) -> tuple[Data, ...]:
-    """Blocks that are merged in later, the last on top; a deletion takes all below it away."""
+def _stack_block(below: tuple[Data, ...], block: Data, name: str, deletions: list[Deletion]) -> tuple[Data, ...]:
+    """Add a block that is merged into the rendered object; a deletion drops all blocks below it."""
     if not is_deletion(block):
         return (*below, block)
     deletions.append(Deletion(block, name, bool(below)))
     return ()
 
 
-def _framework(layers: Sequence[Layer]) -> Data:
-    """The strongest layer's word for the framework."""
+def _find_framework(layers: Sequence[Layer]) -> Data:
+    """The framework of the last layer that sets it."""
     return next((layer.job["framework"] for layer in reversed(layers) if "framework" in layer.job), None)
 
 
-def _role_names(
+def _list_roles(
     layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem], deletions: list[Deletion]
 ) -> list[str]:
-    """The roles of a job in its kind's order: those that it or a patch names, and those that the kind must have."""
+    """The roles of a job, in the order of its kind: those that a layer names, and those that the kind requires."""
     named: dict[str, Data] = {}
     for layer in layers:
         for name, role in layer.roles.items():
@@ -253,17 +261,17 @@ def _role_names(
     return [name for name in framework.roles if name in named or kind.roles[name].required]
 
 
-def _locked(job: Data, environment: Environment) -> Iterator[Problem]:
+def _find_locked(job: Data, environment: Environment) -> Iterator[Problem]:
     for lock in environment.locks:
         for holder, path in _holders(job, lock.path):
             node = _find_key(holder, path)
             if node is not None:
-                message = f"`{dotted(lock.path)}` is locked by overlay `{lock.overlay}`; a job may not set it"
+                message = f"`{dotted(lock.path)}` is locked by overlay `{lock.overlay}`; remove it from the job"
                 yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
 
 
 def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[Step, ...]]]:
-    """Where a job could set a field: in its spec, in each role, or for its namespace in its metadata."""
+    """The mappings in which a job can set a field: its spec and each role, or its metadata for the namespace."""
     spec = job["spec"]
     yield (job["metadata"] if path == ("namespace",) else spec), path
     if path and path[0] not in JOB_FIELDS and path[0] != "roles":
@@ -272,7 +280,7 @@ def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[St
 
 
 def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
-    """The key at the end of a path, if the path is there."""
+    """The key at the end of a path; None if the path does not exist."""
     for depth, step in enumerate(path):
         if not isinstance(node, dict):
             return None
@@ -286,11 +294,11 @@ def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
 
 
 def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
-    """Markers that deleted nothing anywhere; told apart by their place, so the walk must be traced."""
+    """Report deletion markers that deleted nothing anywhere. They are identified by location, so the walk is traced."""
     hit = {deletion.location for deletion in deletions if deletion.found}
     seen = set(hit)
     for deletion in deletions:
         if deletion.location not in seen:
             seen.add(deletion.location)
-            message = deletion.fault or f"`{deletion.key}` is to be deleted, but there is nothing to delete"
+            message = deletion.fault or f"`{deletion.key}: null` deletes nothing; remove it"
             yield Problem("invalid-patch" if deletion.fault else "deletes-nothing", message, deletion.asked_by)

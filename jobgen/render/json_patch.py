@@ -1,4 +1,4 @@
-"""RFC 6902 operations on an object, with `[name=x]` steps that find list items by a field."""
+"""Apply RFC 6902 operations to an object. A `[name=x]` step selects a list item by a field."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 
 
 class _FailedError(Exception):
-    """The operation cannot be carried out; its text says why."""
+    """The operation failed; its text says why."""
 
 
 def apply_json_patch(target: Data, operations: list[Data], problems: list[Problem]) -> Data:
-    """The object after all operations, or as it was if one of them fails; the failure is a problem."""
+    """Apply all operations to a copy. If one fails, report it and return the object unchanged."""
     changed = copy_containers(target)
     for operation in operations:
         try:
@@ -32,7 +32,7 @@ def apply_json_patch(target: Data, operations: list[Data], problems: list[Proble
 
 
 def copy_containers(tree: Data) -> Data:
-    """A copy whose containers may be changed; leaves are shared."""
+    """Copy mappings and lists; share the leaves."""
     if isinstance(tree, dict):
         return {key: copy_containers(value) for key, value in tree.items()}
     if type(tree) is TracedList:
@@ -43,43 +43,43 @@ def copy_containers(tree: Data) -> Data:
 
 
 def _add(target: Data, operation: dict[str, Data]) -> None:
-    _insert(target, _path(operation), copy_containers(_value(operation)))
+    _insert_value(target, _parse_path(operation), copy_containers(_require_value(operation)))
 
 
 def _remove(target: Data, operation: dict[str, Data]) -> None:
-    _take(target, _path(operation))
+    _remove_value(target, _parse_path(operation))
 
 
 def _replace(target: Data, operation: dict[str, Data]) -> None:
-    parent, key = _parent(target, _path(operation))
-    parent[key] = override(copy_containers(_value(operation)), parent[key])
+    parent, key = _find_parent(target, _parse_path(operation))
+    parent[key] = override(copy_containers(_require_value(operation)), parent[key])
 
 
 def _move(target: Data, operation: dict[str, Data]) -> None:
-    source, path = _path(operation, "from"), _path(operation)
+    source, path = _parse_path(operation, "from"), _parse_path(operation)
     if path[: len(source)] == source and path != source:
-        raise _FailedError(f"`{_text(operation)}` lies inside what is to be moved")
-    _insert(target, path, _take(target, source))
+        raise _FailedError(f"`{_pointer_text(operation)}` is inside the value that it moves")
+    _insert_value(target, path, _remove_value(target, source))
 
 
 def _copy(target: Data, operation: dict[str, Data]) -> None:
-    parent, key = _parent(target, _path(operation, "from"))
-    _insert(target, _path(operation), copy_containers(parent[key]))
+    parent, key = _find_parent(target, _parse_path(operation, "from"))
+    _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
 
 
 def _test(target: Data, operation: dict[str, Data]) -> None:
-    parent, key = _parent(target, _path(operation))
-    found, wanted = untraced(parent[key]), untraced(_value(operation))
-    if not _same(found, wanted):
-        raise _FailedError(f"`{_text(operation)}` is `{_shown(found)}`, not `{_shown(wanted)}`")
+    parent, key = _find_parent(target, _parse_path(operation))
+    found, wanted = untraced(parent[key]), untraced(_require_value(operation))
+    if not _is_equal(found, wanted):
+        raise _FailedError(f"`{_pointer_text(operation)}` is `{_format_value(found)}`, not `{_format_value(wanted)}`")
 
 
-def _same(one: Data, other: Data) -> bool:
-    """Equality as JSON has it: `1` is `1.0`, but `true` is not `1`."""
+def _is_equal(one: Data, other: Data) -> bool:
+    """Equality of JSON: `1` equals `1.0`, but `true` does not equal `1`."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_equal, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -93,71 +93,71 @@ _OPERATIONS: dict[str, Callable[[Data, dict[str, Data]], None]] = {
 }
 
 
-def _text(operation: dict[str, Data], field: str = "path") -> str:
+def _pointer_text(operation: dict[str, Data], field: str = "path") -> str:
     return str(value_of(operation[field]))
 
 
-def _path(operation: dict[str, Data], field: str = "path") -> tuple[Step, ...]:
+def _parse_path(operation: dict[str, Data], field: str = "path") -> tuple[Step, ...]:
     if field not in operation:
         raise _FailedError(f"`{value_of(operation['op'])}` needs `{field}`")
-    path = parse_pointer(_text(operation, field))
+    path = parse_pointer(_pointer_text(operation, field))
     if not path:
-        raise _FailedError("the whole object cannot be patched; name a field")
+        raise _FailedError("an operation cannot replace the whole object; give the path of a field")
     return path
 
 
-def _value(operation: dict[str, Data]) -> Data:
+def _require_value(operation: dict[str, Data]) -> Data:
     if "value" not in operation:
         raise _FailedError(f"`{value_of(operation['op'])}` needs `value`")
     return operation["value"]
 
 
-def _parent(target: Data, path: tuple[Step, ...]) -> tuple[Any, Any]:
-    """The container and the key of a value that is there."""
+def _find_parent(target: Data, path: tuple[Step, ...]) -> tuple[Any, Any]:
+    """The container and the key of an existing value."""
     node = _walk(target, path[:-1])
-    return node, _existing(node, path[-1], path)
+    return node, _require_key(node, path[-1], path)
 
 
 def _walk(target: Data, path: tuple[Step, ...]) -> Any:
     node = target
     for depth, step in enumerate(path):
-        node = node[_existing(node, step, path[: depth + 1])]
+        node = node[_require_key(node, step, path[: depth + 1])]
     return node
 
 
-def _existing(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
+def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
     shown = "/" + "/".join(str(part) for part in path)
     if isinstance(node, dict):
         if str(step) in node:
             return str(step)
-        raise _FailedError(f"`{shown}` is not there")
+        raise _FailedError(f"`{shown}` does not exist")
     if not isinstance(node, list):
-        raise _FailedError(f"`{shown}` is not there: what holds it is a scalar")
-    index = _index(node, step)
+        raise _FailedError(f"`{shown}` does not exist: its parent is a scalar")
+    index = _find_index(node, step)
     if index is None or index >= len(node):
-        raise _FailedError(f"`{shown}` is not there")
+        raise _FailedError(f"`{shown}` does not exist")
     return index
 
 
-def _index(items: list[Data], step: Step) -> int | None:
+def _find_index(items: list[Data], step: Step) -> int | None:
     if isinstance(step, Named):
         named = [index for index, item in enumerate(items) if _is_named(item, step)]
         if len(named) > 1:
-            raise _FailedError(f"`{step}` fits {len(named)} items; give the index of one")
+            raise _FailedError(f"`{step}` matches {len(named)} items; use an index")
         return named[0] if named else None
     return int(step) if _INDEX.match(str(step)) else None
 
 
 def _is_named(item: Data, step: Named) -> bool:
-    return isinstance(item, dict) and step.field in item and _shown(untraced(item[step.field])) == step.value
+    return isinstance(item, dict) and step.field in item and _format_value(untraced(item[step.field])) == step.value
 
 
-def _shown(value: Data) -> str:
-    """A value as YAML people write it."""
+def _format_value(value: Data) -> str:
+    """A value as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _insert(target: Data, path: tuple[Step, ...], value: Data) -> None:
+def _insert_value(target: Data, path: tuple[Step, ...], value: Data) -> None:
     node, step = _walk(target, path[:-1]), path[-1]
     if isinstance(node, dict) and not isinstance(step, Named):
         key = str(step)
@@ -165,19 +165,19 @@ def _insert(target: Data, path: tuple[Step, ...], value: Data) -> None:
     elif isinstance(node, list):
         _insert_item(node, step, value, path)
     else:
-        raise _FailedError(f"`/{'/'.join(map(str, path))}` has no place there")
+        raise _FailedError(f"`/{'/'.join(map(str, path))}` cannot be added: its parent is a scalar")
 
 
 def _insert_item(items: list[Data], step: Step, value: Data, path: tuple[Step, ...]) -> None:
-    at = len(items) if step == "-" else _index(items, step)
+    at = len(items) if step == "-" else _find_index(items, step)
     if isinstance(step, Named) and at is not None:
         items[at] = value
     elif at is not None and at <= len(items):
         items.insert(at, value)
     else:
-        raise _FailedError(f"`/{'/'.join(map(str, path))}` is not there")
+        raise _FailedError(f"`/{'/'.join(map(str, path))}` does not exist")
 
 
-def _take(target: Data, path: tuple[Step, ...]) -> Data:
-    parent, key = _parent(target, path)
+def _remove_value(target: Data, path: tuple[Step, ...]) -> Data:
+    parent, key = _find_parent(target, path)
     return parent.pop(key)

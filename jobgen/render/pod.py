@@ -1,4 +1,4 @@
-"""A role's fields to the pod template that says the same."""
+"""Render the fields of a role as a pod template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobgen.model.suggest import suggest_quantity
 _CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
 _POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
 _METADATA_FIELDS = frozenset(("labels", "annotations"))
-# Of a security context, what only a container has; everything else is said once for the pod.
+# Fields of a security context that only containers have; the others are set on the pod.
 _CONTAINER_SECURITY = frozenset(
     ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
 )
@@ -28,11 +28,11 @@ _SHORT_SOURCES = {
 
 
 def build_pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
-    """The pod template of a role; its main container comes first."""
+    """Build the pod template of a role. The main container comes first."""
     container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
     spec: dict[str, Data] = {"containers": [container]}
     metadata: dict[str, Data] = {}
-    # Keys are handed on, not spelt anew: they know where they were written.
+    # Keys are reused, because they carry their locations.
     for field, value in fields.items():
         if field in _CONTAINER_FIELDS:
             container[field] = value
@@ -41,9 +41,9 @@ def build_pod_template(fields: dict[str, Data], container_name: Data, problems: 
         elif field in _METADATA_FIELDS:
             metadata[field] = value
         elif field == "env":
-            container[field] = [_env(name, item, problems) for name, item in value.items()]
+            container[field] = [_render_env(name, item, problems) for name, item in value.items()]
         elif field == "resources":
-            container[field] = _resources(value, problems)
+            container[field] = _render_resources(value, problems)
         elif field == "serviceAccount":
             spec["serviceAccountName"] = value
     _check_ports(fields.get("ports", ()), problems)
@@ -52,7 +52,7 @@ def build_pod_template(fields: dict[str, Data], container_name: Data, problems: 
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
-def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
+def _render_env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
     if isinstance(value, dict):
         _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
         return {"name": to_scalar(name), **value}
@@ -63,38 +63,37 @@ def _env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
 
 
 def _check_sources(what: str, sources: Data, rule: str, name: str, problems: list[Problem]) -> None:
-    """Layers may each have named a source; merged, they contradict each other."""
+    """Report several sources: each may come from another layer, and merged they conflict."""
     if isinstance(sources, dict) and len(sources) > 1:
         listed = " and ".join(f"`{key}`" for key in sources)
         last = list(sources)[-1]
-        message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
+        message = f"{what} has {len(sources)} sources, {listed}; set all but one to `null`"
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
 def _check_ports(ports: Data, problems: list[Problem]) -> None:
-    """Ports merge by number, so two layers can give one name to two of them."""
+    """Report a name that two ports have: ports merge by number, so layers can cause that."""
     numbers: dict[Data, Data] = {}
     for port in ports:
         name = value_of(port.get("name"))
         if name is not None and name in numbers:
-            message = (
-                f"`{name}` names two ports, {numbers[name]} and {value_of(port['containerPort'])}; delete one of them"
-            )
+            both = f"{numbers[name]} and {value_of(port['containerPort'])}"
+            message = f"`{name}` is the name of ports {both}; rename one of them"
             problems.append(Problem("conflicting-port", message, port["name"]))
         numbers[name] = value_of(port["containerPort"])
 
 
-def _resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
-    spelt: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
+def _render_resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
+    rendered: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
     for side in ("limits", "requests"):
         if side in resources:
             amounts = resources[side].items()
-            spelt[side] = {name: _amount(name, value, problems) for name, value in amounts}
-    return spelt
+            rendered[side] = {name: _render_amount(name, value, problems) for name, value in amounts}
+    return rendered
 
 
-def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
-    """A quantity in canonical form; whole numbers of devices stay the numbers that everybody writes."""
+def _render_amount(name: str, value: Data, problems: list[Problem]) -> Data:
+    """A quantity in canonical form. Device counts stay integers, as users write them."""
     found = value_of(value)
     if isinstance(found, int) and "/" in name:
         return value
@@ -102,24 +101,24 @@ def _amount(name: str, value: Data, problems: list[Problem]) -> Data:
 
 
 def render_quantity(value: Data, name: str, problems: list[Problem]) -> Data:
-    """A scalar as a canonical quantity."""
+    """A scalar as a canonical quantity; report one that is not a quantity."""
     found = value_of(value)
-    spelt = _known.get(found)
-    if spelt is None:
+    rendered = _quantities.get(found)
+    if rendered is None:
         text = str(found)
-        spelt = canonical_quantity(text)
-        if spelt is None:
-            message = f"`{name}` is `{text}`, which is not a quantity like `500m` or `4Gi`"
+        rendered = canonical_quantity(text)
+        if rendered is None:
+            message = f"`{name}` is `{text}`, which is not a quantity; write one such as `500m` or `4Gi`"
             fix_steps, safe = suggest_quantity(value)
             problems.append(Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe))
             return value
-        if len(_known) < _KNOWN_LIMIT:
-            _known[found] = spelt
-    return with_value(value, spelt)
+        if len(_quantities) < _MAX_QUANTITIES:
+            _quantities[found] = rendered
+    return with_value(value, rendered)
 
 
-_known: dict[str | int | float, str] = {}
-_KNOWN_LIMIT = 10_000
+_quantities: dict[str | int | float, str] = {}
+_MAX_QUANTITIES = 10_000
 
 
 def _add_security(context: dict[str, Data], container: dict[str, Data], spec: dict[str, Data]) -> None:
@@ -140,14 +139,14 @@ def _add_volumes(
         source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
         _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
         if not source:
-            message = f"volume `{name}` has no source; give it `pvc`, `emptyDir`, `configMap` or another"
+            message = f"volume `{name}` has no source; add `pvc`, `emptyDir`, `configMap` or another"
             problems.append(Problem("missing-field", message, name))
-        volumes.append({"name": to_scalar(name), **dict(_source(source, problems))})
+        volumes.append({"name": to_scalar(name), **dict(_render_source(source, problems))})
         mount = {field: volume[field] for field in _MOUNT_FIELDS if field in volume}
         if "mountPath" in mount:
             mounts.append({"name": to_scalar(name), **mount})
         elif mount:
-            problems.append(Problem("missing-field", f"volume `{name}` needs `mountPath`", name))
+            problems.append(Problem("missing-field", f"volume `{name}` has no `mountPath`; add one", name))
     if "shm" in fields:
         _add_shm(fields["shm"], volumes, mounts, problems)
     if volumes:
@@ -160,15 +159,19 @@ def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: li
     size = render_quantity(wanted, "shm", problems)
     name = with_value(size, _SHM)
     if any(value_of(volume["name"]) == _SHM for volume in volumes):
-        problems.append(Problem("conflicting-volume", "`shm` makes a volume `shm`, and there is one already", wanted))
+        problems.append(
+            Problem(
+                "conflicting-volume", "`shm` adds a volume named `shm`, but there is one already; rename it", wanted
+            )
+        )
     if any(value_of(mount["mountPath"]) == _SHM_PATH for mount in mounts):
-        message = f"`shm` is mounted at {_SHM_PATH}, and a volume is mounted there already"
+        message = f"`shm` is mounted at `{_SHM_PATH}`, but another volume is mounted there; remove one of them"
         problems.append(Problem("conflicting-volume", message, wanted))
     volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
     mounts.append({"name": name, "mountPath": with_value(size, _SHM_PATH)})
 
 
-def _source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:
+def _render_source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:
     for key, value in source.items():
         if key in _SHORT_SOURCES and not isinstance(value, dict):
             name, field = _SHORT_SOURCES[key]

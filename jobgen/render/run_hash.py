@@ -1,7 +1,7 @@
-"""The fingerprint of a run: equal for objects that make the same pods, however they are spelt.
+"""The hash of a run: equal for objects that create the same pods, however they are written.
 
-Names of running jobs hang on it. Whatever is changed here, or in what it reads of kind descriptions, must not change
-the fingerprint of any object; a new law would be `h2`, beside this one.
+Names of running jobs contain it. No change here, or to the kind descriptions it reads, may change the hash of any
+object. A different algorithm would be `h2`, beside this one.
 """
 
 from __future__ import annotations
@@ -17,58 +17,58 @@ from jobgen.spec.kinds import Kind
 VERSION = "h1"
 LENGTH = 8
 
-# What is said around the pods: who admits them, when they end, what is left of them.
-_AROUND = frozenset(("runPolicy", "suspend", "queue", "priority", "tensorboard", "description"))
-_AMOUNTS = frozenset(("limits", "requests"))
-_ONE_AMOUNT = frozenset(("sizeLimit", "divisor"))
+# Fields that no pod depends on: admission, deadlines, cleanup.
+_WITHOUT_EFFECT = frozenset(("runPolicy", "suspend", "queue", "priority", "tensorboard", "description"))
+_RESOURCE_FIELDS = frozenset(("limits", "requests"))
+_QUANTITY_FIELDS = frozenset(("sizeLimit", "divisor"))
 
 
 def run_hash(made: Data, kind: Kind, attempt: int, salt: str = "") -> str:
-    """Eight letters that stand for all that reaches the pods of an object, and for the attempt."""
-    projection = [VERSION, _group(made), kind.name, attempt, salt, project_pods(made, kind)]
+    """Hash the fields that the pods of an object depend on, and the attempt, to eight characters."""
+    projection = [VERSION, _api_group(made), kind.name, attempt, salt, project_pods(made, kind)]
     text = json.dumps(projection, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:LENGTH]
 
 
 def project_pods(made: Data, kind: Kind) -> Any:
-    """What reaches the pods of an object, in one spelling; its metadata does not."""
+    """The part of an object that its pods depend on, in canonical form; metadata is not part of it."""
     spec: Any = untraced(made.get("spec", {}))
-    for path in (("runPolicy",), *_around(kind)):
-        spec = _without(spec, path)
-    return _alike(spec)
+    for path in (("runPolicy",), *_paths_without_effect(kind)):
+        spec = _remove_path(spec, path)
+    return _canonicalize(spec)
 
 
-def _group(made: Data) -> str:
+def _api_group(made: Data) -> str:
     return str(value_of(made.get("apiVersion", ""))).rpartition("/")[0]
 
 
-def _around(kind: Kind) -> list[tuple[str, ...]]:
-    """Where in a kind's spec the fields stand that no pod sees."""
+def _paths_without_effect(kind: Kind) -> list[tuple[str, ...]]:
+    """The paths in a kind's spec that no pod depends on."""
     fields = ((name.partition(".")[0], tuple(map(str, field.at))) for name, field in kind.fields.items())
-    return [at[1:] for name, at in fields if name in _AROUND and at[0] == "spec"]
+    return [at[1:] for name, at in fields if name in _WITHOUT_EFFECT and at[0] == "spec"]
 
 
-def _without(tree: Any, path: tuple[str, ...]) -> Any:
-    """The tree less what stands at a path, and less what held nothing else."""
+def _remove_path(tree: Any, path: tuple[str, ...]) -> Any:
+    """The tree without the value at a path, and without mappings that are then empty."""
     if not isinstance(tree, dict) or path[0] not in tree:
         return tree
     rest = {key: value for key, value in tree.items() if key != path[0]}
-    below = _without(tree[path[0]], path[1:]) if len(path) > 1 else None
+    below = _remove_path(tree[path[0]], path[1:]) if len(path) > 1 else None
     return rest if below is None or below == {} else {**rest, path[0]: below}
 
 
-def _alike(tree: Any, key: str = "") -> Any:
-    """The tree with amounts as numbers, and without what is null."""
+def _canonicalize(tree: Any, key: str = "") -> Any:
+    """The tree with quantities as numbers and without nulls."""
     if isinstance(tree, dict):
-        if key in _AMOUNTS:
-            return {name: _amount(value) for name, value in tree.items() if value is not None}
-        return {name: _alike(value, name) for name, value in tree.items() if value is not None}
+        if key in _RESOURCE_FIELDS:
+            return {name: _to_thousandths(value) for name, value in tree.items() if value is not None}
+        return {name: _canonicalize(value, name) for name, value in tree.items() if value is not None}
     if isinstance(tree, list):
-        return [_alike(value) for value in tree]
-    return _amount(tree) if key in _ONE_AMOUNT else tree
+        return [_canonicalize(value) for value in tree]
+    return _to_thousandths(tree) if key in _QUANTITY_FIELDS else tree
 
 
-def _amount(value: Any) -> Any:
-    """Thousandths: `1024Mi`, `1Gi` and `1073741824` are one amount."""
+def _to_thousandths(value: Any) -> Any:
+    """A quantity in thousandths, so that `1024Mi`, `1Gi` and `1073741824` are equal."""
     found = amount(str(value)) if isinstance(value, float) else amount(value)
     return value if found is None else f"{found}m"

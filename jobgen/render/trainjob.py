@@ -1,4 +1,4 @@
-"""The shape of kinds without pod templates: a number of nodes, alike, and what they override of a runtime."""
+"""Render kinds without pod templates: a number of equal nodes, and their overrides of a runtime."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobgen.spec.kinds import PodParts
 
 
 def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
-    """Kubeflow Trainer v2: a number of nodes, alike, and what they override of their runtime."""
+    """Kubeflow Trainer v2: a number of equal nodes, and their overrides of the runtime."""
     kind = job.kind
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
     for name, role in job.roles.items():
@@ -19,42 +19,42 @@ def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, D
             problems.append(
                 Problem(
                     "not-expressible",
-                    f"{kind.name} has no place for `restartPolicy` of role `{name}`",
+                    f"{kind.name} does not support `restartPolicy` of role `{name}`",
                     role.replica["restartPolicy"],
                 )
             )
     nodes = [name for name in templates if not kind.roles[name].launches]
     if not nodes:
-        message = f"{kind.name} needs a role that does the work, not only `{next(iter(templates))}`"
+        message = f"{kind.name} needs a role besides `{next(iter(templates))}`, which only launches"
         problems.append(Problem("not-expressible", message, job.metadata["name"]))
         return
-    template = _one_template(job, templates, nodes, problems)
+    template = _merge_templates(job, templates, nodes, problems)
     counts = [job.roles[name].replica["replicas"] for name in nodes if "replicas" in job.roles[name].replica]
     if counts:
         set_path(resource, kind.replicas_at, with_value(counts[-1], sum(map(value_of, counts))))
     if "runtimeRef" not in resource["spec"]:
-        message = f"{kind.name} has no runtime of its own for `{job.framework}`; set `{job.framework}.runtime`"
+        message = f"{kind.name} has no default runtime for `{job.framework}`; set `{job.framework}.runtime`"
         problems.append(Problem("missing-field", message, job.metadata["name"]))
-    _place_parts(job, template, resource, problems)
+    _render_parts(job, template, resource, problems)
 
 
-def _one_template(job: JobSpec, templates: dict[str, Data], nodes: list[str], problems: list[Problem]) -> Data:
-    """The template that all roles share; a launcher lends it the command, for the nodes only wait for it."""
+def _merge_templates(job: JobSpec, templates: dict[str, Data], nodes: list[str], problems: list[Problem]) -> Data:
+    """The template of all roles, with the launcher's command if there is one: nodes only wait for it."""
     template = templates[nodes[0]]
     for name, other in templates.items():
         launches = job.kind.roles[name].launches
-        wanted = _with_command(template, other) if launches else template
-        path = _difference(untraced(wanted), untraced(other))
+        wanted = _add_command(template, other) if launches else template
+        path = _find_difference(untraced(wanted), untraced(other))
         if path:
             both = f"`{nodes[0]}` and `{name}` differ in `{dotted(path)}`"
-            message = f"{job.kind.name} has one template for all nodes, but {both}"
-            problems.append(Problem("not-expressible", message, _found(other, path) or _found(template, path)))
+            message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
+            problems.append(Problem("not-expressible", message, _node_at(other, path) or _node_at(template, path)))
     launchers = [name for name in templates if job.kind.roles[name].launches]
-    return _with_command(template, templates[launchers[0]]) if launchers else template
+    return _add_command(template, templates[launchers[0]]) if launchers else template
 
 
-def _with_command(template: Data, launcher: Data) -> Data:
-    """The template with the launcher's command, unless it has one of its own."""
+def _add_command(template: Data, launcher: Data) -> Data:
+    """The template with the launcher's command, unless it has one itself."""
     command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in _COMMAND}
     first, *rest = template["spec"]["containers"]
     return {**template, "spec": {**template["spec"], "containers": [{**command, **first}, *rest]}}
@@ -63,22 +63,22 @@ def _with_command(template: Data, launcher: Data) -> Data:
 _COMMAND = ("command", "args")
 
 
-def _difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
-    """The first place where two templates differ, or nothing."""
+def _find_difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+    """The path of the first difference between two templates; empty if they are equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
-            found = _difference(one.get(key), other.get(key), (*path, key))
+            found = _find_difference(one.get(key), other.get(key), (*path, key))
             if found:
                 return found
         return ()
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = enumerate(zip(one, other, strict=True))
-        return next(filter(None, (_difference(a, b, (*path, i)) for i, (a, b) in pairs)), ())
+        return next(filter(None, (_find_difference(a, b, (*path, i)) for i, (a, b) in pairs)), ())
     return () if one == other else path
 
 
-def _found(tree: Data, path: tuple[Step, ...]) -> Data:
-    """What stands at a path, if anything does."""
+def _node_at(tree: Data, path: tuple[Step, ...]) -> Data:
+    """The node at a path; None if there is none."""
     for step in path:
         if isinstance(tree, dict):
             tree = tree.get(str(step))
@@ -89,34 +89,34 @@ def _found(tree: Data, path: tuple[Step, ...]) -> Data:
     return tree
 
 
-def _place_parts(job: JobSpec, template: Data, resource: dict[str, Data], problems: list[Problem]) -> None:
-    """The parts of a pod template, each where the kind takes it; the rest it cannot say."""
+def _render_parts(job: JobSpec, template: Data, resource: dict[str, Data], problems: list[Problem]) -> None:
+    """Set the parts of a pod template where the kind takes them; report the parts that it does not support."""
     spec, (first, *others) = template["spec"], template["spec"]["containers"]
-    parts = _parts(job)
+    parts = _select_parts(job)
     override: dict[str, Data] = {}
-    _place_container(job, first, parts, resource, override, problems)
+    _render_container(job, first, parts, resource, override, problems)
     for other in others:
-        problems.append(_no_part(job, f"a second container `{value_of(other.get('name', ''))}`", other))
+        problems.append(_unsupported_part(job, f"a second container `{value_of(other.get('name', ''))}`", other))
     for field, value in spec.items():
         if field in parts.pod_fields:
             set_path(override, (*parts.spec, field), value)
         elif field != "containers":
-            problems.append(_no_part(job, f"`{field}` of a pod", field if location_of(field) else value))
+            problems.append(_unsupported_part(job, f"`{field}` of a pod", field if location_of(field) else value))
     if "metadata" in template and parts.metadata is not None:
         set_path(override, parts.metadata, template["metadata"])
     elif "metadata" in template:
-        problems.append(_no_part(job, "labels and annotations of pods", template["metadata"]))
+        problems.append(_unsupported_part(job, "labels and annotations of pods", template["metadata"]))
     if override:
         set_path(resource, parts.at, [{**parts.item, **override}])
 
 
-def _parts(job: JobSpec) -> PodParts:
-    """The shape of the declared operator version; without one the newest is meant, and that is the last."""
-    assert job.kind.template is not None, "checked by as_one"
-    return [shape for shape in job.kind.template.shapes if shape.span.holds(_declared(job))][-1]
+def _select_parts(job: JobSpec) -> PodParts:
+    """The mapping for the declared operator version; the newest, which is the last, if none is declared."""
+    assert job.kind.template is not None, "checked by render_nodes"
+    return [shape for shape in job.kind.template.shapes if shape.span.holds(_declared_version(job))][-1]
 
 
-def _place_container(
+def _render_container(
     job: JobSpec,
     container: Data,
     parts: PodParts,
@@ -124,7 +124,7 @@ def _place_container(
     override: dict[str, Data],
     problems: list[Problem],
 ) -> None:
-    assert job.kind.template is not None, "checked by as_one"
+    assert job.kind.template is not None, "checked by render_nodes"
     own = job.kind.template.container
     for field, value in container.items():
         if field in own:
@@ -132,14 +132,14 @@ def _place_container(
         elif field in parts.container_fields:
             set_path(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
         elif field != "name":
-            problems.append(_no_part(job, f"`{field}` of a container", field if location_of(field) else value))
+            problems.append(_unsupported_part(job, f"`{field}` of a container", field if location_of(field) else value))
 
 
-def _declared(job: JobSpec) -> str:
+def _declared_version(job: JobSpec) -> str:
     return job.cluster.operators.get(job.kind.operator, "")
 
 
-def _no_part(job: JobSpec, what: str, node: Data) -> Problem:
-    version = f" of {job.kind.operator} {_declared(job)}" if _declared(job) else ""
-    message = f"{job.kind.name}{version} has no place for {what}; it comes from the runtime"
+def _unsupported_part(job: JobSpec, what: str, node: Data) -> Problem:
+    version = f" of {job.kind.operator} {_declared_version(job)}" if _declared_version(job) else ""
+    message = f"{job.kind.name}{version} does not support {what}; set it in the runtime"
     return Problem("not-expressible", message, node)
