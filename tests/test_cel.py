@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.cel import Expression, Failed, Fault, available, bind, compile_cel, mentions
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 
 TABLE = yaml.safe_load((Path(__file__).parent / "cel.yaml").read_text("utf-8"))
 NAMES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
@@ -171,7 +171,7 @@ def test_quantities_compare_as_their_amounts(one, other):
 
 @given(st.text(string.digits + "+-.eEKMGinumk", max_size=12))
 def test_what_is_a_quantity_agrees_with_our_own_reading(text):
-    assert compile_cel("isQuantity(object)", NAMES)({"object": text}) is (canonical_quantity(text) is not None)
+    assert compile_cel("isQuantity(object)", NAMES)({"object": text}) is (canonicalize_quantity(text) is not None)
 
 
 @settings(deadline=None)

@@ -16,7 +16,7 @@ from transcripts import find_transcripts
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.patch import create_patch
 from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.spec.merge import merge
@@ -259,7 +259,7 @@ def meaning(tree, name="", holder=""):
             else said
         )
     if holder in ("limits", "requests") or name == "sizeLimit":
-        return canonical_quantity(str(tree))
+        return canonicalize_quantity(str(tree))
     return type(tree).__name__, tree
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
@@ -19,7 +19,7 @@ DIGITS = st.text("0123456789", min_size=1, max_size=24) | st.sampled_from(["0", 
 NUMBERS = DIGITS | st.tuples(DIGITS, DIGITS | st.just("")).map(".".join) | DIGITS.map(".{}".format)
 ANY = st.tuples(st.sampled_from(["", "", "+", "-"]), NUMBERS, st.sampled_from(SUFFIXES) | EXPONENTS).map("".join)
 # From 1000E on, kubectl loses the suffix: see below.
-QUANTITIES = ANY.filter(lambda quantity: not canonical_quantity(quantity).endswith("000E"))
+QUANTITIES = ANY.filter(lambda quantity: not canonicalize_quantity(quantity).endswith("000E"))
 WORDS = """
     1K 1mi 1ki 1KI 1GI 1gi 1B 1Gb 1e 1E+ 1e- 1e1.5 1.2.3 1_000 0x10 1mE3 1Ei3 k3 1k-3 1m1 abc 1/2 ½ 10% ١
     --1 +-1 1- 1+ NaN inf
@@ -48,7 +48,7 @@ def with_more_zeros(quantity):
 @laws(50)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
 def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
-    ours = [canonical_quantity(quantity) for quantity in quantities]
+    ours = [canonicalize_quantity(quantity) for quantity in quantities]
 
     assert ours == printed_by_kubectl([with_more_zeros(quantity) for quantity in quantities])
 
@@ -56,15 +56,15 @@ def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
 @laws(20)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
 def test_what_kubectl_prints_is_the_same_quantity(quantities):
-    assert [canonical_quantity(text) for text in printed_by_kubectl(quantities)] == list(
-        map(canonical_quantity, quantities)
+    assert [canonicalize_quantity(text) for text in printed_by_kubectl(quantities)] == list(
+        map(canonicalize_quantity, quantities)
     )
 
 
 @laws(300)
 @given(ANY)
 def test_a_canonical_quantity_stays_as_it_is(quantity):
-    assert canonical_quantity(canonical_quantity(quantity)) == canonical_quantity(quantity)
+    assert canonicalize_quantity(canonicalize_quantity(quantity)) == canonicalize_quantity(quantity)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -72,19 +72,19 @@ def test_what_kubectl_refuses_is_no_quantity(word):
     with pytest.raises(AssertionError, match="quantit"):
         printed_by_kubectl([word])
 
-    assert canonical_quantity(word) is None
+    assert canonicalize_quantity(word) is None
 
 
 # kubectl reads them as nought, but the pattern in every CRD's schema asks for a digit.
 @pytest.mark.parametrize("word", ["", ".", "-", "+.", "Gi", ".m", "-e3", " 1", "1 ", "1\n"])
 def test_a_quantity_has_digits_and_no_space(word):
-    assert canonical_quantity(word) is None
+    assert canonicalize_quantity(word) is None
 
 
 def test_spellings_of_one_amount_become_one():
     spellings = ["1000m", "1", "1.0", "+1", "01", "1000000u", "1.", ".001k"]
 
-    assert {canonical_quantity(spelling) for spelling in spellings} == {"1"}
+    assert {canonicalize_quantity(spelling) for spelling in spellings} == {"1"}
 
 
 def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them():
@@ -112,15 +112,39 @@ def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them()
         "999E",
     ]
 
-    assert list(map(canonical_quantity, edges)) == printed_by_kubectl([with_more_zeros(edge) for edge in edges])
+    assert list(map(canonicalize_quantity, edges)) == printed_by_kubectl([with_more_zeros(edge) for edge in edges])
 
 
 def test_what_is_too_large_for_a_suffix_is_not_lost_as_kubectl_loses_it():
-    assert (canonical_quantity("1000E"), canonical_quantity("1000000000000000000000")) == ("1000E", "1000E")
+    assert (canonicalize_quantity("1000E"), canonicalize_quantity("1000000000000000000000")) == ("1000E", "1000E")
     assert printed_by_kubectl(["1000E"]) == ["1"]
 
 
 def test_a_number_of_any_size_costs_nothing():
     spellings = ["1e1000000000", "15e-1000000000", "0e1000000000", "12e99999999999999999999", "9" * 10_000]
 
-    assert list(map(canonical_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]
+    assert list(map(canonicalize_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]
+
+
+@laws(300)
+@given(ANY)
+def test_the_canonical_text_has_the_same_value(quantity):
+    assert to_milli(canonicalize_quantity(quantity)) == to_milli(quantity)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "milli"),
+    [("1", 1000), (2, 2000), ("1m", 1), ("1n", 1), ("-1n", -1), ("1.5Ki", 1_536_000), ("1e3", 1_000_000), ("8Ei", 0)],
+)
+def test_thousandths_are_rounded_away_from_zero_and_capped(quantity, milli):
+    assert to_milli(quantity) == (milli or (2**63 - 1) * 1000)
+
+
+def test_the_thousandths_of_any_exponent_are_computed_at_once():
+    assert [to_milli(text) > 10**1000 for text in ("1e1000000000", "1e5000")] == [True, True]
+    assert to_milli("1e-1000000000") == 1
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, "x", [], {}])
+def test_other_values_have_no_thousandths(value):
+    assert to_milli(value) is None

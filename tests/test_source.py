@@ -196,30 +196,6 @@ def assert_sure_is_right(text):
         assert (findings, spelt(data)) == ([], spelt(exact))
 
 
-@laws(400)
-@given(yamltexts.variants())
-def test_a_document_that_is_like_another_is_read_as_if_it_stood_alone(texts):
-    before = [spelt_in_order(read(text.encode(), "case.yaml", alike=True)) for text in texts]
-    # Whatever was read with the help of others leaves them as they were.
-    again = [spelt_in_order(read(text.encode(), "case.yaml", alike=True)) for text in texts]
-    alone = [spelt_in_order(read(text.encode(), "case.yaml")) for text in texts]
-
-    assert before == again == alone
-
-
-def spelt_in_order(source):
-    return json.dumps([(document.data, document.location) for document in source.documents]), source.findings
-
-
-def test_documents_share_what_they_say_alike():
-    head = "kind: Job\nmetadata:\n  name: {}\nspec:\n  pods:\n    count: 1\n    names: [a]\n  other: x\n"
-    one, other = (read(head.format(name).encode(), "f", alike=True).documents[0].data for name in ("a", "b"))
-
-    assert other["metadata"] == {"name": "b"}
-    assert one["metadata"] == {"name": "a"}
-    assert other["spec"] is one["spec"]
-
-
 def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
     sure = [text for text in yamltexts.REAL_DOCUMENTS if read_lines(text)[0]]
 

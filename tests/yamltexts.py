@@ -199,20 +199,3 @@ def edited(draw, texts):
 
 REAL = st.sampled_from(REAL_DOCUMENTS)
 TEXTS = st.one_of(documents(), documents(), heaps(), edited(documents()), edited(heaps()), edited(REAL))
-
-
-@st.composite
-def variants(draw):
-    """A text, and some like it: other values behind the same keys, other lines, other characters."""
-    text = draw(REAL)
-    texts = [text]
-    for _ in range(4):
-        lines = text.split("\n")
-        for _ in range(draw(st.integers(1, 4))):
-            at = draw(st.integers(0, len(lines) - 1))
-            head, colon, _ = lines[at].partition(": ")
-            value = draw(scalars() | st.sampled_from(lines))
-            lines[at] = f"{head}{colon}{value}" if colon else draw(st.sampled_from([value, *lines]))
-        texts.append("\n".join(lines))
-        texts.append(draw(edited(st.just(text))))
-    return texts

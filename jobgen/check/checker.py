@@ -18,7 +18,7 @@ from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.data import Data, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
-from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
@@ -67,10 +67,10 @@ class Checker:
             problems += self.rulebook.problems(manifest)
         if self.evaluator is not None:
             problems += self.evaluator.problems(made)
-        if len(problems) > MAX_FAULTS:
+        if len(problems) > MAX_FINDINGS:
             # To find the places of more would take long, and nobody reads them.
-            rest = Problem("too-many-faults", TOO_MANY_FAULTS, problems[MAX_FAULTS].node)
-            problems[MAX_FAULTS:] = [rest]
+            rest = Problem("too-many-faults", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
+            problems[MAX_FINDINGS:] = [rest]
         return problems
 
     def with_problems(self, manifests: Sequence[Manifest]) -> set[int]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from jobgen.check.schema.cel_values import Shape, shape
 from jobgen.k8s.compare import FieldPath
-from jobgen.model.budget import BROKEN, Budget, SpentError
 from jobgen.model.data import Data
+from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 from jobgen.model.path import Named
 
 _RULES = "x-kubernetes-validations"
@@ -38,10 +38,10 @@ class _Point(NamedTuple):
 def find_rejections(schema: bytes, old: Data, new: Data) -> list[Rejection]:
     """What the rules of a schema say of a change; what is new or gone has nothing to be compared with."""
     points, budget = _points(schema)
-    budget.renew()
+    budget.reset()
     try:
         return [refusal for point in points for refusal in _at(point, old, new)]
-    except (SpentError, *BROKEN):
+    except (BudgetExceededError, *MALFORMED_DATA_ERRORS):
         # A lint says what is wrong with the schema.
         return []
 
@@ -96,7 +96,7 @@ def _points(schema: bytes) -> tuple[tuple[_Point, ...], Budget]:
     try:
         root = json.loads(schema)
         return tuple(_walk(root, root, (), (), budget)), budget
-    except (SpentError, *BROKEN):
+    except (BudgetExceededError, *MALFORMED_DATA_ERRORS):
         return (), budget
 
 

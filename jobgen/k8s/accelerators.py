@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import to_milli
 
 # Resources that count devices, by vendor; MIG slices and templates are devices too.
 _DEVICES = lazy_pattern(
@@ -94,4 +94,4 @@ def is_device_share(resource: str) -> bool:
 def find_device_node(limits: Mapping[str, Data], requests: Mapping[str, Data]) -> Data:
     """The number of the first devices in a container's resources; None where it asks for none."""
     named = (*limits.items(), *requests.items())
-    return next((value for name, value in named if is_device(str(name)) and amount(value)), None)
+    return next((value for name, value in named if is_device(str(name)) and to_milli(value)), None)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data
 from jobgen.model.path import Named, Step
+from jobgen.model.quantity import to_milli
 from jobgen.spec.merge import LIST_KEYS
 
 Op = Literal["added", "removed", "changed"]
@@ -63,7 +63,7 @@ def _is_same(old: Data, new: Data, path: FieldPath) -> bool:
     elif isinstance(old, (dict, list)) or isinstance(new, (dict, list)):
         return False
     # Extended resources may be written as numbers or as strings.
-    return _is_quantity(path) and amount(old) is not None and amount(old) == amount(new)
+    return _is_quantity(path) and to_milli(old) is not None and to_milli(old) == to_milli(new)
 
 
 def _is_quantity(path: FieldPath) -> bool:

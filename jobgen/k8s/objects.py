@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.accelerators import is_device
-from jobgen.model.amounts import amount
 from jobgen.model.data import Node, value_of
+from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
@@ -90,7 +90,7 @@ class Container:
         """The number of accelerators: the limits, or the requests that have no limit."""
         if self._gpus is None:
             wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
-            self._gpus = sum((amount(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
+            self._gpus = sum((to_milli(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
         return self._gpus
 
 

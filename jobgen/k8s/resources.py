@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.model.amounts import amount
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
 class ResourceTotals(NamedTuple):
@@ -39,16 +38,16 @@ def _of_pod(pod: Pod, resource: str) -> int:
 
 
 def _wanted(container: Container, resource: str) -> int:
-    found = amount(container.requests.get(resource))
-    return (found if found is not None else amount(container.limits.get(resource))) or 0
+    found = to_milli(container.requests.get(resource))
+    return (found if found is not None else to_milli(container.limits.get(resource))) or 0
 
 
 def format_cpu(thousandths: int) -> str:
     """An amount of CPU as Kubernetes prints it."""
-    return canonical_quantity(f"{thousandths}m") or ""
+    return canonicalize_quantity(f"{thousandths}m") or ""
 
 
 def format_memory(thousandths: int) -> str:
     """An amount of memory as people write it: in powers of 1024 where it is whole."""
     size = -(-thousandths // 1000)
-    return canonical_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""
+    return canonicalize_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""

@@ -1,27 +1,53 @@
-"""How much a document may hold before it is refused: Kubernetes' limits, and tighter ones of our own."""
+"""Limits on untrusted input: the size of a document, and the work that may be spent on it."""
 
 from __future__ import annotations
 
 MAX_BYTES = 8 * 1024 * 1024
-"""A file larger than this is not read: the API server takes objects of at most 3 MiB."""
+"""Larger files are not read: the API server accepts objects of at most 3 MiB."""
 
 MAX_DEPTH = 200
-"""Nesting beyond this is refused: pods are less than twenty levels deep."""
+"""Deeper nesting is rejected: pods have fewer than twenty levels."""
 
 MAX_NODES = 1_000_000
-"""Nodes after aliases are expanded."""
+"""The limit of nodes in a document after its aliases are expanded."""
 
-MAX_FAULTS = 100
-"""Findings about one file before the rest of it is left alone."""
+MAX_FINDINGS = 100
+"""After this many findings about one file, the rest of it is not checked."""
 
-TOO_MANY_FAULTS = f"there are more than {MAX_FAULTS} faults; the rest is not looked at"
+TOO_MANY_FINDINGS = f"there are more than {MAX_FINDINGS} errors; the rest of the file is not checked"
+
+MALFORMED_DATA_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""The exceptions that code raises when it walks data of an unexpected shape."""
 
 
-def alias_share_allowed(nodes: int) -> float:
-    """The share of aliased nodes that Go's decoder takes, falling from 99 % to 10 % as documents grow."""
+def allowed_alias_share(nodes: int) -> float:
+    """The share of aliased nodes that Go's YAML decoder accepts: 99 % in small documents, 10 % in large ones."""
     low, high = 400_000, 4_000_000
     if nodes <= low:
         return 0.99
     if nodes >= high:
         return 0.10
     return 0.99 - 0.89 * (nodes - low) / (high - low)
+
+
+class BudgetExceededError(Exception):
+    """A check of untrusted input needed more steps than its budget has."""
+
+
+class Budget:
+    """A limited number of steps. Steps instead of a clock make the result the same on every machine."""
+
+    __slots__ = ("limit", "remaining")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = self.remaining = limit
+
+    def reset(self) -> None:
+        """Restore all steps, for the next object."""
+        self.remaining = self.limit
+
+    def spend(self, steps: int = 1) -> None:
+        """Use steps; raise `BudgetExceededError` if there are too few."""
+        self.remaining -= steps
+        if self.remaining < 0:
+            raise BudgetExceededError

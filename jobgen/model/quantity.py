@@ -1,73 +1,136 @@
-"""Kubernetes quantities: `1000m` is `1`, `1024Mi` is `1Gi`, spelt as Kubernetes itself prints them."""
+"""Kubernetes quantities: parser, canonical text (`1000m` is `1`, `1024Mi` is `1Gi`) and value in thousandths."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
-# A thousand digits are more than anybody means.
+# More than a thousand digits are rejected: no real amount has them, and they take long to convert.
 _QUANTITY = lazy_pattern(
     r"([+-]?)([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z"
 )
 _BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _POWERS = {suffix: power for power, suffix in _DECIMAL.items()}
-_LARGEST = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 _NANO = -9
+# The digits that Go's fast path takes.
+_FAST_DIGITS = 18
+_FAST_BINARY_DIGITS = 15
+
+MAX_POWER = 1000
+"""Exponents beyond this are not evaluated: the number would take longer to compute than it is worth."""
 
 
-def canonical_quantity(text: str) -> str | None:
-    """The quantity as Kubernetes prints it, or None if it is not a quantity."""
+class Quantity(NamedTuple):
+    """A parsed quantity: its value is `amount * 10**power`, rounded up to nanos as Kubernetes does."""
+
+    amount: int
+    power: int
+    is_binary: bool = False
+    has_exponent: bool = False
+    scale: int | None = None
+    """The power of ten of its last digit if Go keeps it as a 64-bit integer; None if Go needs arbitrary precision."""
+
+    def __str__(self) -> str:
+        """The canonical text, as Kubernetes prints it."""
+        size = abs(self.amount)
+        if not size:
+            return "0"
+        if self.is_binary:
+            text = _format_binary(size, self.power)
+        else:
+            text = _format_decimal(size, self.power, exponent=self.has_exponent)
+        return f"-{text}" if self.amount < 0 else text
+
+
+def parse_quantity(text: str) -> Quantity | None:
+    """Parse a quantity; None if the text is not one."""
     match = _QUANTITY.match(text)
     if match is None:
         return None
     sign, whole, fraction, suffix = match.groups("")
-    if not whole and not fraction:
-        return None
-    power = _power(suffix)
+    power = _power_of_ten(suffix) if whole or fraction else None
     if power is None:
         return None
-    binary = suffix.endswith("i")
-    amount = int(whole + fraction) * (1024 ** _BINARY.index(suffix) if binary else 1)
-    amount, power = _at_least_nanos(amount, power - len(fraction))
-    if not amount:
-        return "0"
-    shown = _binary(amount, power) if binary else _decimal(amount, power, exponent=suffix[-1:].isdigit())
-    return f"-{shown}" if sign == "-" else shown
+    is_binary = suffix.endswith("i")
+    doublings = _BINARY.index(suffix) * 10 if is_binary else 0
+    scale = _go_scale(whole, fraction, power, doublings)
+    amount, power = _round_up_to_nanos(int(whole + fraction) << doublings, power - len(fraction))
+    if is_binary and amount > _MAX_INT64 * 10**-power:
+        # Kubernetes caps binary quantities at 64 bits.
+        amount, power = _MAX_INT64, 0
+    return Quantity(-amount if sign == "-" else amount, power, is_binary, suffix[-1:].isdigit(), scale)
 
 
-def _power(suffix: str) -> int | None:
-    """The power of ten that a suffix stands for; Go keeps 32 bits of an exponent, and refuses more than 64."""
+def canonicalize_quantity(text: str) -> str | None:
+    """The quantity as Kubernetes prints it; None if the text is not a quantity."""
+    parsed = parse_quantity(text)
+    return None if parsed is None else str(parsed)
+
+
+def to_milli(node: Node) -> int | None:
+    """The thousandths in a quantity, to which Kubernetes rounds up before it compares; None if it is not one."""
+    found = value_of(node)
+    return _parse_milli(found) if type(found) is str or type(found) is int else None
+
+
+@lru_cache(maxsize=8192)
+def _parse_milli(found: str | int) -> int | None:
+    parsed = parse_quantity(str(found))
+    if parsed is None:
+        return None
+    power = min(parsed.power, MAX_POWER) + 3
+    if power >= 0:
+        return int(parsed.amount * 10**power)
+    # Kubernetes rounds away from zero.
+    rounded = -(-abs(parsed.amount) // int(10**-power))
+    return rounded if parsed.amount > 0 else -rounded
+
+
+def _power_of_ten(suffix: str) -> int | None:
+    """The power of ten of a suffix. Go keeps 32 bits of an exponent, and rejects one of more than 64."""
     if not suffix[-1:].isdigit():
         return _POWERS.get(suffix, 0)
     power = int(suffix[1:]) if len(suffix) < 24 else 2**63
     return (power + 2**31) % 2**32 - 2**31 if -(2**63) <= power < 2**63 else None
 
 
-def _at_least_nanos(amount: int, power: int) -> tuple[int, int]:
-    """The amount rounded up to a whole number of nanos, the smallest that Kubernetes keeps."""
+def _go_scale(whole: str, fraction: str, power: int, doublings: int) -> int | None:
+    """The scale that Go's fast path gives a quantity; None if Go takes the slow path."""
+    whole = whole.lstrip("0")
+    if doublings:
+        return 0 if not fraction and len(whole) + doublings * 3 // 10 < _FAST_BINARY_DIGITS else None
+    scale = power - len(fraction)
+    return scale if len(whole) + len(fraction) <= _FAST_DIGITS and scale >= _NANO else None
+
+
+def _round_up_to_nanos(amount: int, power: int) -> tuple[int, int]:
+    """Round up to a whole number of nanos, the smallest unit that Kubernetes keeps."""
     if power >= _NANO:
         return amount, power
     digits = _NANO - power
-    # Beyond its own length there is nothing left of a number but the rounding.
+    # Dividing by more than the number's own length leaves only the rounding.
     step = 10 ** min(digits, len(str(amount)) + 1)
     return -(-amount // step), _NANO
 
 
-def _binary(amount: int, power: int) -> str:
-    """Powers of 1024 for whole numbers; Kubernetes caps what 64 bits cannot hold."""
+def _format_binary(amount: int, power: int) -> str:
+    """Powers of 1024 for whole numbers from 1024 on; a decimal suffix for all others."""
     whole, rest = (amount, 0) if power == 0 else divmod(amount, 10**-power)
-    if whole > _LARGEST or (whole == _LARGEST and rest):
-        whole, rest = _LARGEST, 0
     if whole < 1024 or rest:
-        return _decimal(amount, power, exponent=False)
+        return _format_decimal(amount, power, exponent=False)
     step = 0
     while whole % 1024 == 0 and step < len(_BINARY) - 1:
         whole, step = whole // 1024, step + 1
     return f"{whole}{_BINARY[step]}"
 
 
-def _decimal(amount: int, power: int, *, exponent: bool) -> str:
-    """Powers of a thousand. Kubernetes drops the suffix of what is larger than `E` can say; we do not."""
+def _format_decimal(amount: int, power: int, *, exponent: bool) -> str:
+    """Powers of a thousand. Kubernetes drops the suffix of amounts beyond `E`, which changes them; this does not."""
     while amount % 10 == 0:
         amount, power = amount // 10, power + 1
     least = power - power % 3 if exponent else min(power - power % 3, 18)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from jobgen.model.data import Data, TracedScalar, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 
 SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
 
@@ -113,4 +113,4 @@ def suggest_quantity(node: Data) -> SuggestedFix:
         return NO_FIX
     suffix = parts[2] if parts[2].lower() in _SUFFIXES else parts[2].lower().removesuffix("b")
     meant = f"{parts[1]}{_SUFFIXES.get(suffix.lower(), '?')}"
-    return ((FixStep("set", node, meant),), False) if canonical_quantity(meant) else NO_FIX
+    return ((FixStep("set", node, meant),), False) if canonicalize_quantity(meant) else NO_FIX

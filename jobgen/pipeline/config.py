@@ -14,7 +14,7 @@ from jobgen import cache
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Data, Location, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
-from jobgen.model.limits import MAX_FAULTS, TOO_MANY_FAULTS
+from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
 from jobgen.repo import git, layout
@@ -123,14 +123,17 @@ def read_layer(file: layout.File, findings: list[Finding], *, marked: bool = Fal
     return source
 
 
-def read_source(file: layout.File, findings: list[Finding], *, marked: bool = False, alike: bool = False) -> Source:
-    """The file's documents; what is wrong with its text goes to `findings`."""
+def read_source(file: layout.File, findings: list[Finding], *, marked: bool = False, shared: bool = False) -> Source:
+    """Read the file's documents; what is wrong with its text goes to `findings`.
+
+    With `shared`, equal parts of a document may be one and the same object.
+    """
     if file.finding:
         findings.append(file.finding)
         return Source(file.path, ())
-    source = read(file.content, file.path, marked=marked, alike=alike)
+    source = read(file.content, file.path, marked=marked)
     findings += source.findings
-    if marked or alike:
+    if marked or shared:
         return source
     # Equal texts may have become one mapping; in layers, whoever asks for a deletion is known by where it stands.
     return source._replace(documents=tuple(each._replace(data=_unshared(each.data)) for each in source.documents))
@@ -150,8 +153,8 @@ def faults(data: Data, format_name: str) -> list[Problem]:
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
     format_check(format_name)(data, format_name, data, problems)
-    if len(problems) >= MAX_FAULTS:
-        problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FAULTS))
+    if len(problems) >= MAX_FINDINGS:
+        problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FINDINGS))
     if not problems and format_name in _SENSE:
         problems += _SENSE[format_name](data)
     return problems

@@ -28,7 +28,7 @@ def jobs_in(
         file = layout.read(path)
         if comments is not None:
             note_comments(file, comments, findings)
-        for position, document in enumerate(config.read_source(file, findings, alike=True).documents):
+        for position, document in enumerate(config.read_source(file, findings, shared=True).documents):
             if is_spec(document.data):
                 yield from _spec(document.data, file, position, document.location, findings)
             else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.model.data import Data, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import suggest_quantity
 
 _CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
@@ -106,7 +106,7 @@ def render_quantity(value: Data, name: str, problems: list[Problem]) -> Data:
     rendered = _quantities.get(found)
     if rendered is None:
         text = str(found)
-        rendered = canonical_quantity(text)
+        rendered = canonicalize_quantity(text)
         if rendered is None:
             message = f"`{name}` is `{text}`, which is not a quantity; write one such as `500m` or `4Gi`"
             fix_steps, safe = suggest_quantity(value)

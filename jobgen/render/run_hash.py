@@ -10,8 +10,8 @@ import json
 from hashlib import sha256
 from typing import Any
 
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import Kind
 
 VERSION = "h1"
@@ -70,5 +70,5 @@ def _canonicalize(tree: Any, key: str = "") -> Any:
 
 def _to_thousandths(value: Any) -> Any:
     """A quantity in thousandths, so that `1024Mi`, `1Gi` and `1073741824` are equal."""
-    found = amount(str(value)) if isinstance(value, float) else amount(value)
+    found = to_milli(str(value)) if isinstance(value, float) else to_milli(value)
     return value if found is None else f"{found}m"

@@ -20,8 +20,8 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.metadata import annotation_keys, labels
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.selectors import label_selector
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, value_of
+from jobgen.model.quantity import to_milli
 
 _RULE = "invalid-volume-source"
 _MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
@@ -72,7 +72,7 @@ def _storage(spec: dict[str, Data], around: str, pod: PodCheck) -> None:
     value = requests.get("storage") if isinstance(requests, dict) else None
     if not is_set(value):
         missing("a claim", {}, "resources.requests.storage", around, pod)
-    elif (milli := amount(value)) is not None and milli <= 0:
+    elif (milli := to_milli(value)) is not None and milli <= 0:
         pod.report(_RULE, f"`storage` is `{value_of(value)}`; it must be more than nothing", value)
 
 

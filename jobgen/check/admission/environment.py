@@ -26,9 +26,8 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_referred_subdomain,
 )
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, value_of
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean
 
 _SOURCE_RULE = "invalid-env-source"
@@ -126,14 +125,14 @@ def resource_ref(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
         missing(f"`{key}`", value, "resource", key, pod)
     elif resource not in _RESOURCES and not resource.startswith(_HUGEPAGES):
         unsupported_ref("resource", resource, _RESOURCES, value["resource"], pod)
-    elif "divisor" in value and amount(value["divisor"]):
+    elif "divisor" in value and to_milli(value["divisor"]):
         _divisor(resource, value["divisor"], pod)
 
 
 def _divisor(resource: str, node: Data, pod: PodCheck) -> None:
     known = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS
     found = str(value_of(node))
-    if canonical_quantity(found) not in known:
+    if canonicalize_quantity(found) not in known:
         listed = "`1` and `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` and so on"
         pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`; Kubernetes takes {listed}", node)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from jobgen.check.admission.fields import PodCheck, is_set, string
 from jobgen.check.admission.resources import requirements
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, value_of
+from jobgen.model.quantity import to_milli
 
 _RULE = "inconsistent-pod-resources"
 _Amounts = dict[str, int]
@@ -39,7 +39,7 @@ def _supported(name: str, pod: PodCheck) -> None:
 
 
 def _limit(name: str, node: Data, pod: PodCheck) -> None:
-    allowed = amount(node)
+    allowed = to_milli(node)
     for container in pod.containers("containers"):
         own = _asked(container, ("limits",)).get(name, 0)
         if allowed is not None and own > allowed:
@@ -53,7 +53,7 @@ def _limit(name: str, node: Data, pod: PodCheck) -> None:
 
 
 def _request(name: str, node: Data, pod: PodCheck) -> None:
-    wanted = amount(node)
+    wanted = to_milli(node)
     if wanted is not None and _total(name, pod) > wanted:
         message = f"`{name}` of the pod requests `{value_of(node)}`, less than its containers together"
         pod.report(_RULE, message, node)
@@ -82,7 +82,7 @@ def _asked(container: dict[str, Data], sides: tuple[str, ...]) -> _Amounts:
     if isinstance(own, dict):
         for side in sides:
             for name, node in _fields(own, side):
-                milli = amount(node)
+                milli = to_milli(node)
                 if milli is not None:
                     asked[name] = milli
     return asked

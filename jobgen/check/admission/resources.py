@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from jobgen.check.admission.fields import PodCheck, is_set, mappings, missing, string
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_label_key
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
@@ -76,7 +76,7 @@ def overhead(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
 def quantity(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
     """A quantity of something, which cannot be negative."""
     found = value_of(value)
-    milli = amount(value)
+    milli = to_milli(value)
     if milli is None:
         if type(found) is str:
             message = f"`{key}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
@@ -92,7 +92,7 @@ def _amounts(amounts: dict[str, Data], pod: PodCheck) -> bool:
         if not is_set(value):
             continue
         sort = sort_of(name)
-        milli = amount(value)
+        milli = to_milli(value)
         if milli is None or milli < 0:
             quantity(name, value, amounts, pod)
         if sort is _UNKNOWN:
@@ -113,7 +113,7 @@ def _unknown(name: str, amounts: dict[str, Data], pod: PodCheck) -> None:
 
 
 def _pages(name: str, value: Data, milli: int | None, pod: PodCheck) -> None:
-    size = amount(name[len(_HUGEPAGES) :])
+    size = to_milli(name[len(_HUGEPAGES) :])
     if size is None or size <= 0 or size % 1000:
         pod.report("invalid-hugepages", f"`{name}` does not name a size of pages like `hugepages-2Mi`", name)
     # A part of a byte counts as one.
@@ -137,7 +137,7 @@ def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: P
             )
             pod.report("missing-resource-limit", message, name, (same, True))
         return
-    wanted, allowed = amount(asked), amount(limit)
+    wanted, allowed = to_milli(asked), to_milli(limit)
     if wanted is None or allowed is None or wanted == allowed:
         return
     if not shared:

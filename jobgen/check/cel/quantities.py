@@ -7,16 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, tagged, untagged
-from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import MAX_POWER, parse_quantity
 
 TAG = "quantity"
 _LARGEST = 2**63 - 1
-_SPELT = lazy_pattern(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?")
-_BINARY = {f"{letter}i": 10 * power for power, letter in enumerate("KMGTPE", 1)}
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-# Powers beyond this are nobody's amount, and cost more than they say.
-_MOST_POWER = 1000
 
 
 class Amount(NamedTuple):
@@ -109,7 +103,7 @@ def _sum(ours: Amount, theirs: Amount) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _is_quantity(text: str) -> bool:
-    return canonical_quantity(text) is not None
+    return parse_quantity(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -118,42 +112,16 @@ def _spelt(text: str) -> bytes:
 
 
 def _parsed(text: str) -> Amount:
-    shown = canonical_quantity(text)
-    if shown is None:
+    parsed = parse_quantity(text)
+    if parsed is None:
         raise ValueError(f"`{text}` is not a quantity")
-    written = _SPELT.fullmatch(text)
-    assert written, "what is canonical has been matched"
-    return Amount(_value(shown), _scale(*written.groups("")))
-
-
-def _value(shown: str) -> Fraction:
-    match = _SPELT.fullmatch(shown)
-    assert match, "Kubernetes' own spelling"
-    minus, whole, part, suffix = match.groups("")
-    digits = Fraction(int(whole + part or "0"), 10 ** len(part))
-    value = digits * (2 ** _BINARY[suffix] if suffix in _BINARY else _ten(_power(suffix)))
-    return -value if minus == "-" else value
+    if parsed.power > MAX_POWER:
+        raise ValueError(f"a quantity with the power `{parsed.power}` {OFFLINE}")
+    return Amount(parsed.amount * _ten(parsed.power), parsed.scale)
 
 
 def _ten(power: int) -> Fraction:
     return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
-
-
-def _power(suffix: str) -> int:
-    power = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
-    if abs(power) > _MOST_POWER:
-        raise ValueError(f"a quantity with the power `{power}` {OFFLINE}")
-    return power
-
-
-def _scale(sign: str, whole: str, part: str, suffix: str) -> int | None:
-    """The scale that Go's fast path gives a number, or None if it takes the slow one, which knows no integers."""
-    whole = whole.lstrip("0")
-    if suffix in _BINARY:
-        digits = 15 - len(whole) - _BINARY[suffix] * 3 // 10 - 1
-        return 0 if digits >= 0 and not part else None
-    scale = _power(suffix) - len(part)
-    return scale if len(whole) + len(part) <= 18 and scale >= -9 else None
 
 
 def _tagged(amount: Amount) -> bytes:

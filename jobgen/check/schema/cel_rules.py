@@ -11,10 +11,10 @@ from jobgen.check.cel import Bound, Expression, Failed, Fault, available, bind, 
 from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_values import Shape, escaped, shape
 from jobgen.check.schema.own_formats import to_blame
-from jobgen.model.budget import Budget
 from jobgen.model.data import Data, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import Budget
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
 """Judges a value: the value, its name, the node to blame if it has no place, the problems so far."""

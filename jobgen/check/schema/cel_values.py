@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jobgen.model.budget import Budget
 from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.limits import Budget
 
 Shape = Callable[[Data], Data]
 """Makes of a value what its rules see."""

@@ -14,10 +14,9 @@ from jobgen.check.schema.constraints import forms, limits
 from jobgen.check.schema.field_locations import homes, homeward
 from jobgen.check.schema.list_keys import repeated
 from jobgen.check.schema.own_formats import TYPES, WORDS, shown, to_blame
-from jobgen.model.budget import Budget
 from jobgen.model.data import Data, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
-from jobgen.model.limits import MAX_FAULTS
+from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
@@ -193,7 +192,7 @@ def _unknown(
     hint: Callable[[str, list[str]], str],
     problems: list[Problem],
 ) -> None:
-    if len(problems) < MAX_FAULTS:
+    if len(problems) < MAX_FINDINGS:
         near = hint(str(key), known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that has its home elsewhere is not renamed to what happens to be near.
@@ -210,7 +209,7 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
                 problems.append(_wrong_type(value, name, blame, "a list"))
             return
         for index, item in enumerate(value):
-            if len(problems) > MAX_FAULTS:
+            if len(problems) > MAX_FINDINGS:
                 return
             if type(item) is not simple:
                 if item is None or (type(item) is TracedScalar and is_null(item)):

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobgen.model.data import Data, TracedScalar
 from jobgen.model.finding import Problem
-from jobgen.model.limits import MAX_FAULTS
+from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_type, suggest_value
 
 Check = Callable[[Data, str, Data, list[Problem]], None]
@@ -108,7 +108,7 @@ def _mapping(properties: dict[str, Check], other: Check | None, required: Any, t
             return
         for key, child in value.items():
             judge = properties.get(key, other)
-            if problems and len(problems) >= MAX_FAULTS:
+            if problems and len(problems) >= MAX_FINDINGS:
                 return
             if judge is None:
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, list(properties))}"
@@ -129,7 +129,7 @@ def _items(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if isinstance(value, list):
             for index, item in enumerate(value):
-                if len(problems) >= MAX_FAULTS:
+                if len(problems) >= MAX_FINDINGS:
                     return
                 before = len(problems)
                 judge(item, name, blame, problems)

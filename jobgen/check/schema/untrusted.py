@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.model.budget import BROKEN, Budget, SpentError
 from jobgen.model.data import Data
 from jobgen.model.finding import Problem
+from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 
 _STEPS = 300_000
 """What an object may cost: many times what the largest needs."""
@@ -28,7 +28,7 @@ def compile_foreign(text: bytes) -> Callable[[Data], list[Problem]]:
     judge = _blaming(lambda: compile_structural(json.loads(text), budget))
 
     def check(value: Data) -> list[Problem]:
-        budget.renew()
+        budget.reset()
         return _blaming(lambda: judge(value))
 
     return check
@@ -38,7 +38,7 @@ def _blaming(work: Callable[[], Done]) -> Done:
     """Do some work with a schema, and say what is wrong with it if that fails."""
     try:
         return work()
-    except SpentError:
+    except BudgetExceededError:
         reason = f"to hold this object against it takes more than {_STEPS} steps"
     except json.JSONDecodeError as fault:
         reason = f"line {fault.lineno}, column {fault.colno} is not JSON"
@@ -48,6 +48,6 @@ def _blaming(work: Callable[[], Done]) -> Done:
         reason = "it is nested too deeply, or refers to itself without end"
     except BadPatternError as fault:
         reason = str(fault)
-    except BROKEN:
+    except MALFORMED_DATA_ERRORS:
         reason = "it has not the shape of a schema"
     raise BrokenSchemaError(reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.model.data import Data
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 
 Fields = dict[str, Data]
 # Maps that merge key by key, so that a part of them can be said of the job.
@@ -106,7 +106,7 @@ def _alike(sides: dict[str, Fields], key: str) -> bool:
     return (
         other is not None
         and type(one) is type(other)
-        and canonical_quantity(str(one)) == canonical_quantity(str(other))
+        and canonicalize_quantity(str(one)) == canonicalize_quantity(str(other))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Data
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 
 _SAME_IN_CONTAINER = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom")
@@ -155,7 +155,7 @@ def _are_amounts(resources: dict[str, Data]) -> bool:
 
 def _is_quantity(value: Data) -> bool:
     number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return number and canonical_quantity(str(value)) is not None
+    return number and canonicalize_quantity(str(value)) is not None
 
 
 def _pod(spec: dict[str, Data], fields: dict[str, Data]) -> dict[str, Data]:

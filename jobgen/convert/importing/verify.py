@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.model.data import Data
 from jobgen.model.finding import Problem
 from jobgen.model.path import Named, Step
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.render.build import build_object
 from jobgen.render.expand import Expander, JobDocument
@@ -45,7 +45,7 @@ def _sorted(items: list[Data], by: str | None) -> list[Data]:
 
 def _amount(value: Data) -> Data:
     plain_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return (canonical_quantity(str(value)) or value) if plain_number else (type(value).__name__, value)
+    return (canonicalize_quantity(str(value)) or value) if plain_number else (type(value).__name__, value)
 
 
 def find_differences(

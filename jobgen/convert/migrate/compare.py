@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data, value_of
 from jobgen.model.path import Step
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 from jobgen.spec.kinds import Kind
 
 
@@ -92,7 +92,7 @@ def _resources(resources: Data) -> str:
     if not isinstance(resources, dict):
         return _shown(resources)
     sides = {
-        side: {name: canonical_quantity(str(value)) or value for name, value in amounts.items()}
+        side: {name: canonicalize_quantity(str(value)) or value for name, value in amounts.items()}
         for side, amounts in resources.items()
         if isinstance(amounts, dict)
     }

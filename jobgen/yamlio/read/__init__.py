@@ -9,8 +9,7 @@ from typing import NamedTuple
 from jobgen.model.data import Data, Location, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_BYTES, MAX_FAULTS, TOO_MANY_FAULTS
-from jobgen.yamlio.read.alike import read_alike
+from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import shown
 
@@ -37,16 +36,13 @@ class Source(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def read(content: bytes, file: str, *, marked: bool = False, alike: bool = False) -> Source:
-    """All documents of a file; with `marked`, every key and scalar carries its place.
-
-    With `alike`, documents may share the parts in which they are the same.
-    """
+def read(content: bytes, file: str, *, marked: bool = False) -> Source:
+    """All documents of a file; with `marked`, every key and scalar carries its place."""
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
-    for data, location in _documents(_decoded(content, file, findings), file, findings, marked=marked, alike=alike):
-        if len(findings) > MAX_FAULTS:
-            findings[MAX_FAULTS:] = [_error("too-many-faults", TOO_MANY_FAULTS, findings[MAX_FAULTS].location)]
+    for data, location in _documents(_decoded(content, file, findings), file, findings, marked=marked):
+        if len(findings) > MAX_FINDINGS:
+            findings[MAX_FINDINGS:] = [_error("too-many-faults", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
         if value_of(data) is None:
             continue
@@ -82,9 +78,7 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _documents(
-    text: str, file: str, findings: list[Finding], *, marked: bool, alike: bool
-) -> Iterator[tuple[Data, Location]]:
+def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Data, Location]]:
     """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
     line, column = 1, 0
     # As far as kubectl looks to tell JSON from YAML.
@@ -97,7 +91,7 @@ def _documents(
         column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
     for chunk in _chunks(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _document(chunk, file, findings, marked=marked, alike=alike), _beginning(chunk, file)
+        yield _document(chunk, file, findings, marked=marked), _beginning(chunk, file)
 
 
 class _Stream(NamedTuple):
@@ -169,9 +163,9 @@ def _separator_problem(after: str, *, opens: bool) -> str:
     return ""
 
 
-def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool, alike: bool) -> Data:
+def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Data:
     if not marked:
-        sure, data = read_alike(chunk.text) if alike else read_lines(chunk.text)
+        sure, data = read_lines(chunk.text)
         if sure:
             return data
     # The exact reader brings in the YAML library; most runs never need it.

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
-from jobgen.model.limits import MAX_DEPTH, MAX_FAULTS, MAX_NODES, TOO_MANY_FAULTS, alias_share_allowed
+from jobgen.model.limits import MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.nodes import Open, Scalar, Unfit, first_unfit, wants_key
 from jobgen.yamlio.read.scalars import as_json_key, from_base64, resolve, resolve_as, shown, through_json
@@ -208,7 +208,7 @@ class _Builder:
             raise self.refuse("too-many-nodes", event, message)
         if self.aliased > 100 and self.decoded > 1000:
             share = self.aliased / self.decoded
-            if share > alias_share_allowed(self.decoded):
+            if share > allowed_alias_share(self.decoded):
                 message = f"`{share:.1%}` of the document's nodes are aliases; Kubernetes refuses so many"
                 raise self.refuse("excessive-aliases", event, message)
 
@@ -267,8 +267,8 @@ class _Builder:
             message = f"{shown(text)} is set twice in one mapping; Kubernetes would keep only this one"
             related = (Related(self.location(parent.seen[text]), "first set here"),)
             location = self.location(key_event)
-            if len(self.findings) >= MAX_FAULTS:
-                raise self.refuse("too-many-faults", key_event, TOO_MANY_FAULTS)
+            if len(self.findings) >= MAX_FINDINGS:
+                raise self.refuse("too-many-faults", key_event, TOO_MANY_FINDINGS)
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)

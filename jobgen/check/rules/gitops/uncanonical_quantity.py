@@ -6,7 +6,7 @@ from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.quantity import canonical_quantity
+from jobgen.model.quantity import canonicalize_quantity
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
@@ -24,7 +24,7 @@ def uncanonical_quantity(container: Container) -> Iterator[Violation]:
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():
             said = value_of(node)
-            meant = canonical_quantity(said) if isinstance(said, str) else None
+            meant = canonicalize_quantity(said) if isinstance(said, str) else None
             if meant is not None and meant != said:
                 message = f"`{name}` comes back as `{meant}`, and {engine} sees a difference; write it so"
                 yield Violation(node, message, fix_steps=(FixStep("set", node, meant),))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
-from jobgen.model.amounts import amount
+from jobgen.model.quantity import to_milli
 
 _PERCENT = ("nvidia.com/gpucores", "nvidia.com/gpumem-percentage")
 _MEMORY = "nvidia.com/gpumem"
@@ -20,9 +20,9 @@ def gpu_share_range(container: Container) -> Iterator[Violation]:
     """
     limits = container.limits
     for name in _PERCENT:
-        if name in limits and (amount(limits[name]) or 0) > 100_000:
+        if name in limits and (to_milli(limits[name]) or 0) > 100_000:
             message = f"`{name}` is a percentage of each GPU, and goes to 100; ask for more GPUs instead"
             yield Violation(limits[name], message, severity=WARNING)
-    if _MEMORY in limits and (amount(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
+    if _MEMORY in limits and (to_milli(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
         message = f"`{_MEMORY}` is counted in MiB, and no GPU has so many; write `8192` for 8 GiB"
         yield Violation(limits[_MEMORY], message)

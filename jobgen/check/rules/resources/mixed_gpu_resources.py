@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.objects import Container
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data
+from jobgen.model.quantity import to_milli
 
 
 @rule("container", WARNING, fields=("resources",))
@@ -19,7 +19,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     limits = container.limits
     if len(limits) < 2:
         return
-    found: list[Data] = [key for key in limits if "/" in key and is_device(str(key)) and amount(limits[key])]
+    found: list[Data] = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
     for number, key in enumerate(found[1:], 1):
         other = next((earlier for earlier in found[:number] if _apart(str(earlier), str(key))), None)
         if other is not None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, Pod, as_list, as_mapping, as_text, get_path
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data, value_of
+from jobgen.model.quantity import to_milli
 
 
 @rule("pod", WARNING, fields=("volumes",))
@@ -19,10 +19,10 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
         if as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
             continue
         node = get_path(volume, "emptyDir", "sizeLimit")
-        size = amount(node) if node is not None else None
+        size = to_milli(node) if node is not None else None
         for container in pod.containers if size else ():
             limit = container.limits.get("memory")
-            memory = amount(limit) if limit is not None else None
+            memory = to_milli(limit) if limit is not None else None
             if size and memory and size > memory and _mounts(container, as_text(volume.get("name"))):
                 yield Violation(node, _told(container, node, limit), ((limit, "the memory limit"),))
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
-from jobgen.model.amounts import amount
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.quantity import to_milli
 
 _MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
 
@@ -20,7 +20,7 @@ def tiny_memory(container: Container) -> Iterator[Violation]:
     """
     for amounts, severity in ((container.limits, ERROR), (container.requests, WARNING)):
         node = amounts.get("memory")
-        size = amount(node) if node is not None else None
+        size = to_milli(node) if node is not None else None
         if size is not None and 0 < size < _MEBIBYTE:
             said = str(value_of(node))
             fix_steps = (FixStep("set", node, _meant(said)),)

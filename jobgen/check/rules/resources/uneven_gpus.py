@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import find_device_node, is_device
 from jobgen.k8s.objects import Manifest, Role
-from jobgen.model.amounts import amount
 from jobgen.model.data import Data
+from jobgen.model.quantity import to_milli
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
@@ -40,7 +40,7 @@ def _devices(role: Role) -> dict[str, int]:
     found: dict[str, int] = {}
     for container in role.pod.containers:
         for name, value in {**container.requests, **container.limits}.items():
-            if is_device(str(name)) and (count := (amount(value) or 0) // 1000):
+            if is_device(str(name)) and (count := (to_milli(value) or 0) // 1000):
                 found[str(name)] = found.get(str(name), 0) + count
     return found
 
