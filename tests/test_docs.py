@@ -65,9 +65,9 @@ def test_an_example_fits_its_format(page, text):
     assert source.findings == ()
     for document in source.documents:
         if document.data.get("apiVersion") == "jobgen.dev/v1":
-            assert config.faults(document.data, FORMATS[document.data["kind"]]) == []
+            assert config.find_errors(document.data, FORMATS[document.data["kind"]]) == []
         elif "apiVersion" in document.data:
-            assert config.faults(document.data, "kind") == []
+            assert config.find_errors(document.data, "kind") == []
 
 
 def test_the_readme_shows_a_job_of_this_repository():

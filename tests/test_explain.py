@@ -15,8 +15,8 @@ from transcripts import find_transcripts, read_transcript
 from jobgen.cli.commands.explain import explain_job
 from jobgen.model.data import Location, untraced
 from jobgen.pipeline import config
-from jobgen.pipeline.provenance import explain
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.provenance import explain_path
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Tracer
 from jobgen.render.build import build_object, job_attributes
 from jobgen.render.expand import Expander
@@ -323,7 +323,7 @@ def told(root):
     return {
         (env, job.file.path, job.position, job.item, entry.path): entry.words
         for env, job, expander in walks(root, project, tracer.expander)
-        for entry in explain(tracer.trace(job, env).object or {}, ())
+        for entry in explain_path(tracer.trace(job, env).object or {}, ())
     }
 
 
@@ -339,7 +339,7 @@ def rendered(root):
     ):
         patches = expander.environment.patches_for(job_attributes(job.document, expander))
         made = build_object(job.document, expander, patches, [], [])
-        for entry in explain(made or {}, ()):
+        for entry in explain_path(made or {}, ()):
             leaves[env, job.file.path, job.position, job.item, entry.path] = json.dumps(
                 untraced(leaf_at(made, entry.path))
             )
@@ -347,7 +347,7 @@ def rendered(root):
 
 
 def walks(root, project, expander_of):
-    for job in jobs_in(layout.jobs(root), []):
+    for job in read_jobs(layout.jobs(root), []):
         for env in project.overlays or [""]:
             expander = expander_of(env)
             if expander.environment.takes(job_attributes(job.document, expander)):

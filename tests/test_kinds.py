@@ -69,7 +69,7 @@ def test_a_description_fits_its_schema_and_its_place(path):
     described = ALL[path.stem]
     group, _, version = described["apiVersion"].partition("/")
 
-    assert config.faults(described, "kind") == []
+    assert config.find_errors(described, "kind") == []
     assert (path.parent.name, path.stem) == (group, f"{described['kind'].lower()}_{version}")
     assert described["plural"] == f"{described['kind'].lower()}s"
 

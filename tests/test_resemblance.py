@@ -37,7 +37,7 @@ def objects(runner, path):
     for data in documents(path):
         if data.get("kind") == "Overlay" or "spec" not in data or "matrix" in str(data):
             continue
-        problems = config.faults(data, "trainingjob") if is_spec(data) else manifest_errors(data)
+        problems = config.find_errors(data, "trainingjob") if is_spec(data) else manifest_errors(data)
         made = None if problems else build_object(JobDocument(data, "jobs/a.yaml"), runner.expander, [], problems, [])
         if made is not None and not problems:
             found[json.dumps(made)] = made

@@ -14,7 +14,7 @@ from referencing import Registry, Resource
 
 from jobgen.check.schema.own_formats import compile_schema
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.config import format_check, place
+from jobgen.pipeline.config import compile_format, place
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -47,7 +47,7 @@ KEYWORDS = set(
 def faults(document, name):
     """What the compiled schema alone has to say."""
     problems = []
-    format_check(name)(document, name, document, problems)
+    compile_format(name)(document, name, document, problems)
     return problems
 
 

@@ -16,7 +16,7 @@ from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import write_editor_files
 from jobgen.model.data import untraced
 from jobgen.pipeline import config
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
@@ -160,7 +160,7 @@ def repository(tmp_path):
 def test_both_walks_make_the_same_members(repository):
     project = config.load(repository)
     tracer = Tracer(project)
-    jobs = list(jobs_in(layout.jobs(repository), []))
+    jobs = list(read_jobs(layout.jobs(repository), []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
     assert [untraced(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(project, [""])]

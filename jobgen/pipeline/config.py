@@ -71,7 +71,7 @@ _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_
 
 
 @functools.cache
-def format_check(name: str) -> Check:
+def compile_format(name: str) -> Check:
     """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
     home = layout.shipped("schemas") / "jobgen.dev"
     schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
@@ -96,34 +96,36 @@ def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
     return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
-def checked(file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False) -> list[Data]:
+def read_valid_documents(
+    file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False
+) -> list[Data]:
     """The documents of a file that fit their format; the others become findings on their lines."""
-    source = read_layer(file, findings, marked=marked)
+    source = read_cached(file, findings, marked=marked)
     good: list[Data] = []
     for index, document in enumerate(source.documents):
-        if faults(document.data, format_name):
-            findings += located(file, index, format_name)
+        if find_errors(document.data, format_name):
+            findings += locate_errors(file, index, format_name)
         else:
             good.append(document.data)
     return good
 
 
-def read_layer(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
+def read_cached(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
     """A file that every run reads and that hardly ever changes: what it says is remembered."""
     if marked or file.finding or not cache.is_enabled():
-        return read_source(file, findings, marked=marked)
+        return read_documents(file, findings, marked=marked)
     key = cache.make_key("layer", file.path, file.content)
     known = cache.get(key)
     if known is not None:
         documents = marshal.loads(known)  # noqa: S302 -- only our own words come back
         return Source(file.path, tuple(YamlDocument(data, Location(*location)) for data, location in documents))
-    source = read_source(file, findings)
+    source = read_documents(file, findings)
     if not source.findings:
         cache.put(key, marshal.dumps([(document.data, tuple(document.location)) for document in source.documents]))
     return source
 
 
-def read_source(file: layout.File, findings: list[Finding], *, marked: bool = False, shared: bool = False) -> Source:
+def read_documents(file: layout.File, findings: list[Finding], *, marked: bool = False, shared: bool = False) -> Source:
     """Read the file's documents; what is wrong with its text goes to `findings`.
 
     With `shared`, equal parts of a document may be one and the same object.
@@ -145,14 +147,14 @@ def _unshared(tree: Data) -> Data:
     return [_unshared(child) for child in tree] if isinstance(tree, list) else tree
 
 
-def faults(data: Data, format_name: str) -> list[Problem]:
+def find_errors(data: Data, format_name: str) -> list[Problem]:
     """What is wrong with a document of one of our formats."""
     kind = value_of(data.get("kind"))
     if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
         message = f"`{kind}` is not an overlay; overlays/ takes `kind: Overlay` of `{API_VERSION}`"
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
-    format_check(format_name)(data, format_name, data, problems)
+    compile_format(format_name)(data, format_name, data, problems)
     if len(problems) >= MAX_FINDINGS:
         problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FINDINGS))
     if not problems and format_name in _SENSE:
@@ -164,13 +166,13 @@ def faults(data: Data, format_name: str) -> list[Problem]:
 _SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": contradictions_of_overlay}
 
 
-def located(file: layout.File, index: int, format_name: str) -> list[Finding]:
+def locate_errors(file: layout.File, index: int, format_name: str) -> list[Finding]:
     """The faults of one document, read again with places."""
     document = read(file.content, file.path, marked=True).documents[index]
-    return [locate(problem, file.path, document.location) for problem in faults(document.data, format_name)]
+    return [locate(problem, file.path, document.location) for problem in find_errors(document.data, format_name)]
 
 
-def marked_document(file: layout.File, index: int) -> Data:
+def read_traced_document(file: layout.File, index: int) -> Data:
     """One document, read again with places."""
     return read(file.content, file.path, marked=True).documents[index].data
 
@@ -201,7 +203,7 @@ def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, 
     if known is not None:
         documents: list[Data] = marshal.loads(known)  # noqa: S302 -- only our own words come back
         return documents
-    found = [data for file in files for data in checked(file, "kind", findings, marked=marked)]
+    found = [data for file in files for data in read_valid_documents(file, "kind", findings, marked=marked)]
     if not marked and not findings:
         cache.put(key, marshal.dumps(found))
     return found
@@ -214,7 +216,7 @@ def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str,
             message = "an overlay stands in a folder of its own: overlays/<environment>/"
             findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
             continue
-        documents = checked(file, "overlay", findings, marked=marked)
+        documents = read_valid_documents(file, "overlay", findings, marked=marked)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
         for document in documents:
             findings += _name_mismatch(document, name, file.path)
@@ -231,7 +233,7 @@ def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
 
 def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
     file = layout.settings(root)
-    documents = checked(file, "settings", findings, marked=marked) if file else []
+    documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
         message = "the settings are one document, and this is another"
         findings.append(locate(Problem("second-document", message, documents[1]), layout.SETTINGS))

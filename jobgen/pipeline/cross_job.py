@@ -10,7 +10,7 @@ from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import pointer
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer
 from jobgen.render.build import identity_of
 from jobgen.repo import layout
@@ -61,7 +61,7 @@ class _Finder:
 
     def _walk(self, where: JobRef) -> tuple[Job, Traced]:
         if where not in self._traced:
-            jobs = jobs_in([self._entries[where.path]], [])
+            jobs = read_jobs([self._entries[where.path]], [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
             self._traced[where] = job, self._tracer.trace(job, where.env)
         return self._traced[where]

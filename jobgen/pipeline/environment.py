@@ -37,7 +37,7 @@ class Rendered(NamedTuple):
     item: int = -1
 
 
-_NOBODY = Identity("", "", "", "")
+_NO_IDENTITY = Identity("", "", "", "")
 
 PatchName = tuple[str, int]
 """A patch, by its overlay and its place there."""
@@ -54,7 +54,7 @@ class OverlayUse(NamedTuple):
     """The days that somebody asked for: what comes of a job that expires depends on them."""
 
 
-def unused() -> OverlayUse:
+def new_overlay_use() -> OverlayUse:
     """Overlays of which nothing is known yet."""
     return OverlayUse(set(), {}, [], [], [])
 
@@ -128,7 +128,7 @@ class EnvironmentRunner:
         """What is wrong with the overlays that make this environment."""
         problems: list[Problem] = []
         if self.problems:
-            tracer.catalogue().environment(self.name, problems)
+            tracer.traced_project().environment(self.name, problems)
         return [locate(problem, "overlays") for problem in problems]
 
     def patches_for(self, job: Job) -> list[Patch] | None:
@@ -157,7 +157,7 @@ class EnvironmentRunner:
             self._remember(job, deletions, used)
         if problems:
             return None
-        identity = identity_of(made) if made is not None else _NOBODY
+        identity = identity_of(made) if made is not None else _NO_IDENTITY
         return Rendered(self.name, made, identity, job.location, job.position, job.item)
 
     def _remember(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from jobgen.repo import layout
 
-Stamp = tuple[int, int, int, int]
+FileStat = tuple[int, int, int, int]
 """Size, the times of its content and of its entry, and the number of a file on its disk."""
 
 
@@ -16,7 +16,7 @@ Stamp = tuple[int, int, int, int]
 _YOUNG = 2_000_000_000
 
 
-def file_stat(path: str) -> Stamp | None:
+def stat_file(path: str) -> FileStat | None:
     """What tells a file from what it was before, without reading it; None if there is no such file."""
     try:
         status = os.stat(path)
@@ -25,12 +25,12 @@ def file_stat(path: str) -> Stamp | None:
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def is_racy(found: Stamp, moment: int) -> bool:
+def is_racy(found: FileStat, moment: int) -> bool:
     """Whether a file was so new at a moment that a later change may have left it with the same stamp."""
     return max(found[1:3]) > moment - _YOUNG
 
 
-def layers_of(files: Iterable[layout.File]) -> bytes:
+def digest_files(files: Iterable[layout.File]) -> bytes:
     """What names the layers that a lint depends on: the paths and contents of their files."""
     digest = blake2b(digest_size=16)
     for file in files:

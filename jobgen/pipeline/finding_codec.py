@@ -7,14 +7,14 @@ from typing import Any
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 
-Plain = tuple[Any, ...]
+Encoded = tuple[Any, ...]
 
 
-def plain_finding(found: Finding) -> Plain:
+def encode_finding(found: Finding) -> Encoded:
     """A finding as plain data."""
-    fix: Plain | None = None
+    fix: Encoded | None = None
     if found.fix:
-        edits: list[Plain] = [(edit.op, tuple(edit.location), *edit[2:]) for edit in found.fix.edits]
+        edits: list[Encoded] = [(edit.op, tuple(edit.location), *edit[2:]) for edit in found.fix.edits]
         fix = (tuple(edits), found.fix.safe)
     return (
         found.rule,
@@ -30,7 +30,7 @@ def plain_finding(found: Finding) -> Plain:
     )
 
 
-def finding_of(plain: Plain) -> Finding:
+def decode_finding(plain: Encoded) -> Finding:
     """The finding again."""
     rule, category, severity, message, location, who, env, pointer, related, fix = plain
     return Finding(

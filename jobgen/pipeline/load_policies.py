@@ -26,12 +26,12 @@ class PolicyFiles(NamedTuple):
 
 def load_policies(root: Path) -> PolicyFiles:
     """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
-    return compiled(tuple(layout.shipped_policies(root)), tuple(layout.own_policies(root)))
+    return compile_policy_files(tuple(layout.shipped_policies(root)), tuple(layout.own_policies(root)))
 
 
 # The same policies are compiled once, however many repositories have them.
 @lru_cache(maxsize=16)
-def compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
+def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
     """The same, from files that have been read: those that travel with jobgen, and those of a repository."""
     findings: list[Finding] = []
     proven, documents = _documents(shipped, findings), _documents(own, findings)
@@ -54,5 +54,5 @@ def _documents(
     return [
         (file.path, document.data)
         for file in files
-        for document in config.read_layer(file, findings, marked=marked).documents
+        for document in config.read_cached(file, findings, marked=marked).documents
     ]

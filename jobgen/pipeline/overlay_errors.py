@@ -14,7 +14,7 @@ from jobgen.spec.overlay import Overlay, lineage
 def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequence[str] | None) -> Iterator[Finding]:
     """What is wrong with layers; with `environments`, only with those that one of them is made of."""
     own = {overlay for name in environments or () for overlay in lineage(name, project.overlays)}
-    for finding in tracer.catalogue().findings if project.findings else ():
+    for finding in tracer.traced_project().findings if project.findings else ():
         overlay = _overlay_of(finding)
         if environments is None or not overlay or overlay in own:
             yield finding

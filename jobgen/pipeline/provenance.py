@@ -21,7 +21,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedValue:
     """A leaf of the rendered object and everybody who wrote it, the last first."""
 
     path: tuple[Step, ...]
@@ -37,7 +37,7 @@ class NoSuchFieldError(LookupError):
         self.known = known
 
 
-def explain(traced: Data, path: tuple[Step, ...]) -> Iterator[Explained]:
+def explain_path(traced: Data, path: tuple[Step, ...]) -> Iterator[ExplainedValue]:
     """Every leaf at or below a path of a traced object."""
     node, steps = traced, list[Step]()
     replaced: Data = None
@@ -72,7 +72,7 @@ def _is_named(item: Data, step: Named) -> bool:
     return (value if isinstance(value, str) else json.dumps(value)) == step.value
 
 
-def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[Explained]:
+def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[ExplainedValue]:
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
         for name, child in sorted(node.items(), key=lambda pair: rank(pair[0])):
@@ -83,9 +83,9 @@ def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> It
             yield from _leaves(child, (*path, index), key, under)
     elif type(key) is TracedKey and not isinstance(node, (TracedScalar, TracedList)):
         # What is empty has no place of its own; who wrote the nearest key wrote it.
-        yield Explained(path, (Assignment(untraced(node), key.layer, key.location),))
+        yield ExplainedValue(path, (Assignment(untraced(node), key.layer, key.location),))
     else:
-        yield Explained(path, tuple(_words(node, replaced)))
+        yield ExplainedValue(path, tuple(_words(node, replaced)))
 
 
 def _words(node: Data, replaced: Data) -> Iterator[Assignment]:

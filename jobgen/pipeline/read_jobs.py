@@ -20,22 +20,22 @@ from jobgen.spec.sweeps import is_sweep, members, outline, strays
 _BRACES = b"${{"
 
 
-def jobs_in(
+def read_jobs(
     paths: Iterable[layout.FileEntry], findings: list[Finding], comments: list[Suppression] | None = None
 ) -> Iterator[Job]:
     """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
     for path in paths:
         file = layout.read(path)
         if comments is not None:
-            note_comments(file, comments, findings)
-        for position, document in enumerate(config.read_source(file, findings, shared=True).documents):
+            collect_suppressions(file, comments, findings)
+        for position, document in enumerate(config.read_documents(file, findings, shared=True).documents):
             if is_spec(document.data):
                 yield from _spec(document.data, file, position, document.location, findings)
             else:
                 yield from _manifests(document.data, file, position, document.location, findings)
 
 
-def note_comments(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
+def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
     """Keep the comments of a file that silence findings."""
     if MARKER in file.content:
         found, faults = suppressions_in(file.content, file.path)
@@ -49,8 +49,8 @@ def _spec(data: Data, file: layout.File, position: int, location: Location, find
         findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
         yield from _members(data, file, position, location, findings)
-    elif config.faults(data, "trainingjob"):
-        findings += config.located(file, position, "trainingjob")
+    elif config.find_errors(data, "trainingjob"):
+        findings += config.locate_errors(file, position, "trainingjob")
     elif _BRACES in file.content and any(strays(data)):
         findings += _placed(file, position, location, strays)
     else:
@@ -72,10 +72,10 @@ def _members(
 def _sweep_faults(data: Data) -> list[Problem]:
     """What is wrong with a sweep: first with its matrix, then with what is filled in, then with its members."""
     matrix = data["spec"]["matrix"]
-    problems = list(misspelt(matrix)) or config.faults(outline(data), "trainingjob") or list(nonsense(matrix))
+    problems = list(misspelt(matrix)) or config.find_errors(outline(data), "trainingjob") or list(nonsense(matrix))
     if not problems:
         made = members(data, problems)
-        problems = problems or [problem for one in made for problem in config.faults(one, "trainingjob")]
+        problems = problems or [problem for one in made for problem in config.find_errors(one, "trainingjob")]
     return problems
 
 
@@ -83,7 +83,7 @@ def _placed(
     file: layout.File, position: int, location: Location, faults: Callable[[Data], Iterable[Problem]]
 ) -> Iterator[Finding]:
     """The faults of one document on their lines, each once, however many members have it."""
-    data = config.marked_document(file, position)
+    data = config.read_traced_document(file, position)
     return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
 
 

@@ -16,8 +16,8 @@ from jobgen.check.rules import Fact
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline.environment import OverlayUse, Rendered
-from jobgen.pipeline.file_stat import Stamp, file_stat, is_racy
-from jobgen.pipeline.finding_codec import Plain, finding_of, plain_finding
+from jobgen.pipeline.file_stat import FileStat, is_racy, stat_file
+from jobgen.pipeline.finding_codec import Encoded, decode_finding, encode_finding
 from jobgen.pipeline.trace import JobRef
 from jobgen.repo import layout
 from jobgen.report.suppress import Suppression
@@ -36,7 +36,7 @@ class FileResult(NamedTuple):
     comments: list[Suppression]
 
 
-Record = tuple[Stamp, int, bytes, Plain]
+Record = tuple[FileStat, int, bytes, Encoded]
 """A file as it was, at which moment, the digest of its content, and what was said of it."""
 
 
@@ -54,7 +54,7 @@ class ResultCache:
     def part(self, entry: layout.FileEntry) -> FileResult | None:
         """What is known of a file; None if it must be looked at."""
         known = self._known.get(entry.full) if entry.content is None and entry.finding is None else None
-        stamp = file_stat(entry.full) if known else None
+        stamp = stat_file(entry.full) if known else None
         if known is None or stamp is None:
             return None
         was, moment, digest, said = known
@@ -64,7 +64,7 @@ class ResultCache:
             if file.finding or _digest(file.content) != digest:
                 return None
             self._new[entry.full] = (stamp, now, digest, said)
-        return part_of(said, entry.path)
+        return decode_result(said, entry.path)
 
     def note(self, entry: layout.FileEntry, record: Record) -> None:
         """Keep what was said of a file."""
@@ -85,7 +85,7 @@ class FileSnapshot:
     def __init__(self, entry: layout.FileEntry) -> None:
         self._moment = time.time_ns()
         # The stamp is older than what is read, so a change in between is seen the next time.
-        self._stamp = file_stat(entry.full) if entry.content is None and entry.finding is None else None
+        self._stamp = stat_file(entry.full) if entry.content is None and entry.finding is None else None
         file = layout.read(entry)
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
@@ -104,12 +104,12 @@ def _digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
-def _plain_of(part: FileResult, path: str) -> Plain | None:
+def _plain_of(part: FileResult, path: str) -> Encoded | None:
     """A part as plain data; None if a rule keeps facts that are not."""
     used = part.used
     made = tuple((each.env, tuple(each.identity), tuple(each.location), each.position, each.item) for each in part.made)
     rows = tuple((rule, row.value, row.path, tuple(row.job)) for rule, row in part.rows)
-    findings = tuple(map(plain_finding, part.findings))
+    findings = tuple(map(encode_finding, part.findings))
     if rows or findings:
         try:
             marshal.dumps((rows, findings))
@@ -127,12 +127,12 @@ def _plain_of(part: FileResult, path: str) -> Plain | None:
     )
 
 
-def _plain_use(used: OverlayUse) -> Plain:
+def _plain_use(used: OverlayUse) -> Encoded:
     hits, misses = ([(marker, tuple(where)) for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
     return tuple(used.patches), hits, misses, [tuple(where) for where in used.own_misses]
 
 
-def _use_of(patches: Plain, hits: list[Plain], misses: list[Plain], own_misses: list[Plain]) -> OverlayUse:
+def _use_of(patches: Encoded, hits: list[Encoded], misses: list[Encoded], own_misses: list[Encoded]) -> OverlayUse:
     return OverlayUse(
         set(patches),
         {marker: JobRef(*where) for marker, where in hits},
@@ -142,14 +142,14 @@ def _use_of(patches: Plain, hits: list[Plain], misses: list[Plain], own_misses: 
     )
 
 
-def part_of(plain: Plain, path: str) -> FileResult | None:
+def decode_result(plain: Encoded, path: str) -> FileResult | None:
     """What a record says; None if the file had another name then, by which all its places are called."""
     made, findings, names, used, rows, comments, known_path = plain
     if known_path != path:
         return None
     return FileResult(
         [Rendered(env, None, Identity(*who), Location(*location), *where) for env, who, location, *where in made],
-        [finding_of(each) for each in findings],
+        [decode_finding(each) for each in findings],
         set(names),
         _use_of(*used),
         [(rule, Fact(fact, path_, JobRef(*job))) for rule, fact, path_, job in rows],

@@ -14,13 +14,13 @@ from jobgen.model.data import Data
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.duplicates import note_duplicate
-from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, PatchName, Rendered, unused
-from jobgen.pipeline.file_stat import layers_of
+from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, PatchName, Rendered, new_overlay_use
+from jobgen.pipeline.file_stat import digest_files
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.overlay_errors import overlay_errors, valid_environments
 from jobgen.pipeline.parallel import parallel_map
-from jobgen.pipeline.read_jobs import jobs_in
-from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, part_of
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.report.suppress import Suppression
@@ -36,7 +36,7 @@ def _as_it_is(made: Data) -> Data:
     return made
 
 
-def nothing(_: Data) -> Data:
+def discard_object(_: Data) -> Data:
     """Of an object that has been judged nothing needs to be kept."""
 
 
@@ -51,7 +51,7 @@ class Run:
         finish: Callable[[Data], Data] = _as_it_is,
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
-        judged: bool = False,
+        checked: bool = False,
         layers: bytes = b"",
         jobs: Sequence[layout.FileEntry] | None = None,
         entries: Sequence[layout.FileEntry] | None = None,
@@ -61,7 +61,7 @@ class Run:
         self.wanted = wanted
         self.finish = finish
         self.progress = progress
-        self.judged = judged
+        self.checked = checked
         self.layers = layers
         """What the layers were before anybody read them, if something is to be remembered."""
         self.jobs = jobs
@@ -85,8 +85,8 @@ class Run:
 
 def _walk(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.project)
-    run.findings += overlay_errors(run.project, tracer, None if run.judged else run.environments)
-    policies = _policies(run) if run.judged else None
+    run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
+    policies = _policies(run) if run.checked else None
     numbers: dict[int, int] = {}
     runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
     run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
@@ -113,7 +113,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
         porter.save()
     run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
     run.findings += _idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
-    if run.judged:
+    if run.checked:
         if run.entries is None:
             from jobgen.pipeline.cross_job import cross_job_findings
 
@@ -128,7 +128,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
 def _policies(run: Run) -> Door:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
     files = tuple(layout.shipped_policies(run.project.root)), tuple(layout.own_policies(run.project.root))
-    key = cache.make_key("policies", *map(layers_of, files))
+    key = cache.make_key("policies", *map(digest_files, files))
     known = cache.get(key)
     if known is not None:
         # They are fine; whether anybody has to ask them remains to be seen.
@@ -144,14 +144,14 @@ def _policies(run: Run) -> Door:
 
 def _compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
     # Whoever only renders need not wait for CEL, nor whoever lints what has passed before.
-    from jobgen.pipeline.load_policies import compiled
+    from jobgen.pipeline.load_policies import compile_policy_files
 
-    return compiled(shipped, own)
+    return compile_policy_files(shipped, own)
 
 
 def _can_remember(run: Run, runners: list[EnvironmentRunner]) -> bool:
     """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
-    keeps = run.judged and bool(runners) and run.finish is nothing and bool(run.layers) and cache.is_enabled()
+    keeps = run.checked and bool(runners) and run.finish is discard_object and bool(run.layers) and cache.is_enabled()
     return keeps and not any(runner.expander.environment.is_dated for runner in runners)
 
 
@@ -170,10 +170,10 @@ def _remembered(
         if isinstance(told, FileResult):
             parts[number] = told
         else:
-            parts[number] = part_of(told[-1], entries[number].path)
+            parts[number] = decode_result(told[-1], entries[number].path)
             ledger.note(entries[number], told)
     # What was said of layers that somebody changed meanwhile is said of nothing that can be named.
-    if layers_of(layout.inputs(run.project.root)) == run.layers:
+    if digest_files(layout.inputs(run.project.root)) == run.layers:
         ledger.save()
         run.lasting = not any(isinstance(told, FileResult) for told in found)
     return [part for part in parts if part is not None]
@@ -196,11 +196,11 @@ def _work(
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [FileResult([], [], set(), unused(), [], []) for _ in batch]
+        fresh = [FileResult([], [], set(), new_overlay_use(), [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
-            for job in jobs_in([entry], part.findings, part.comments if run.judged else None)
+            for job in read_jobs([entry], part.findings, part.comments if run.checked else None)
         ]
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
@@ -219,7 +219,7 @@ def _outcomes(
     found: list[tuple[FileResult, Rendered] | None] = []
     for job, part in jobs:
         found.append(_made(run, runner, tracer, job, part))
-    if run.judged:
+    if run.checked:
         _judge(run, runner, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
     return [each and (each[0], each[1]._replace(object=run.finish(each[1].object))) for each in found]
 
@@ -272,7 +272,7 @@ def _dead_deletions(used: Sequence[OverlayUse], entries: Sequence[layout.FileEnt
     # Whoever shows that a marker does hit something is heard too.
     heard = {where[1:] for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in heard}
-    jobs = jobs_in([entry for entry in entries if entry.path in files], [])
+    jobs = read_jobs([entry for entry in entries if entry.path in files], [])
     return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
 
 
@@ -281,13 +281,13 @@ def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchNam
     patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
     if patches - used:
         others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
-        for job in jobs_in(layout.jobs(run.project.root), []):
+        for job in read_jobs(layout.jobs(run.project.root), []):
             used |= {(patch.overlay, patch.place) for runner in others for patch in runner.patches_for(job) or ()}
     dead = patches - used
     marked = {
         (patch.overlay, patch.place): patch.node
         for overlay, _ in dead
-        for patch in tracer.catalogue().environment(overlay, []).patches
+        for patch in tracer.traced_project().environment(overlay, []).patches
     }
     message = "the patch matches no job"
     return [locate(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]

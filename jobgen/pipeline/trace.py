@@ -112,7 +112,7 @@ class Tracer:
         self._expanders: dict[str, Expander] = {}
         self._bare: dict[str, Expander] = {}
 
-    def catalogue(self) -> ProjectConfig:
+    def traced_project(self) -> ProjectConfig:
         """The catalogue, with places."""
         if self._marked is None:
             self._marked = config.load(self.project.root, marked=True, today=self.project.today)
@@ -121,7 +121,7 @@ class Tracer:
     def expander(self, env: str) -> Expander:
         """An environment, with places."""
         if env not in self._expanders:
-            marked = self.catalogue()
+            marked = self.traced_project()
             self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds), marked.day)
         return self._expanders[env]
 

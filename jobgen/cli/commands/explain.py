@@ -18,8 +18,8 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.provenance import Assignment, Explained, NoSuchFieldError, explain
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
 from jobgen.render.build import identity_of, job_attributes
@@ -43,7 +43,7 @@ def explain_name(
 
 
 def _is_job(root: Path, name: str) -> bool:
-    return any(name in (job.document.name, job.document.sweep) for job in jobs_in(layout.jobs(root), []))
+    return any(name in (job.document.name, job.document.sweep) for job in read_jobs(layout.jobs(root), []))
 
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str, today: str = "") -> Result:
@@ -85,14 +85,14 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
 
 def _overlay_findings(project: ProjectConfig, envs: Sequence[str], tracer: Tracer) -> list[Finding]:
     """What is wrong with the layers under and over all jobs: with one of them missing, no value is explained right."""
-    findings = tracer.catalogue().findings if project.findings else ()
+    findings = tracer.traced_project().findings if project.findings else ()
     composed = (EnvironmentRunner(project, env).overlay_findings(tracer) for env in envs)
     return [*findings, *(finding for found in composed for finding in found)]
 
 
 def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    every = list(jobs_in(layout.jobs(run.project.root), run.findings))
+    every = list(read_jobs(layout.jobs(run.project.root), run.findings))
     run.names.update(job.document.name for job in every)
     jobs = [job for job in every if job.document.name == name] or _jobs_of_run(every, run.environments, tracer, name)
     if jobs:
@@ -122,7 +122,7 @@ def _is_called(made: Data, name: str) -> bool:
 
 def _absent(run: Run, name: str, said: str) -> Result:
     """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
-    every = jobs_in(layout.jobs(run.project.root), [])
+    every = read_jobs(layout.jobs(run.project.root), [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         told = ", ".join(f"`{member}`" for member in members[:_TOLD]) + (" …" if len(members) > _TOLD else "")
@@ -140,18 +140,18 @@ def _absent(run: Run, name: str, said: str) -> Result:
 
 def _answers(
     walks: list[tuple[str, Traced]], path: tuple[Step, ...]
-) -> tuple[list[tuple[str, list[Explained]]], NoSuchFieldError | None]:
+) -> tuple[list[tuple[str, list[ExplainedValue]]], NoSuchFieldError | None]:
     """The field in every environment that has it; and the last failure to find it."""
     answers, failure = [], None
     for env, walk in ((env, walk) for env, walk in walks if walk.object is not None):
         try:
-            answers.append((env, list(explain(walk.object, path))))
+            answers.append((env, list(explain_path(walk.object, path))))
         except NoSuchFieldError as missing:
             failure = missing
     return answers, failure
 
 
-def _as_text(answers: list[tuple[str, list[Explained]]], *, several: bool) -> str:
+def _as_text(answers: list[tuple[str, list[ExplainedValue]]], *, several: bool) -> str:
     blocks = []
     for env, explained in answers:
         heading = f"# {env}\n" if several else ""
@@ -170,12 +170,12 @@ def _story(path: tuple[Step, ...], words: tuple[Assignment, ...]) -> str:
     return "".join(f"{text.visible(line)}\n" for line in lines)
 
 
-def _as_json(answers: list[tuple[str, list[Explained]]]) -> str:
+def _as_json(answers: list[tuple[str, list[ExplainedValue]]]) -> str:
     fields = [_entry(env, entry) for env, explained in answers for entry in explained]
     return json.dumps({"version": 1, "fields": fields}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _entry(env: str, entry: Explained) -> dict[str, Any]:
+def _entry(env: str, entry: ExplainedValue) -> dict[str, Any]:
     chain = [
         {
             "value": word.value,

@@ -26,9 +26,9 @@ from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, unused
+from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
 from jobgen.pipeline.load_policies import load_policies
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import identity_of, is_spec
@@ -135,10 +135,10 @@ def _transform(work: _Work) -> _Done:
     items: list[Data] = []
     for item, entry in _entries(work, {}):
         made = item
-        for job in jobs_in([entry] if entry else [], findings):
+        for job in read_jobs([entry] if entry else [], findings):
             patches = runner.patches_for(job)
             if patches is not None:
-                rendered = runner.build_object(job, patches, unused())
+                rendered = runner.build_object(job, patches, new_overlay_use())
                 findings += [] if rendered else tracer.findings(job, runner.name)
                 made = _under_its_name(item, rendered.object) if rendered else item
         items.append(made)
@@ -169,7 +169,7 @@ def _validate(work: _Work) -> _Done:
     comments: list[Suppression] = []
     files: dict[str, int] = {}
     for _, entry in _entries(work, files):
-        for job in jobs_in([entry] if entry else [], findings, comments):
+        for job in read_jobs([entry] if entry else [], findings, comments):
             findings += _judged(job, runner, tracer)
     told = filter(None, map(work.project.severities.of, findings))
     # Deployments and the like are in every kustomization, and none of our business.
@@ -185,7 +185,7 @@ def _judged(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Finding
     env = runner.name if is_spec(job.document.data) else ""
     if is_spec(job.document.data):
         patches = runner.patches_for(job)
-        if patches is None or runner.build_object(job, patches, unused()) is None:
+        if patches is None or runner.build_object(job, patches, new_overlay_use()) is None:
             return [] if patches is None else tracer.findings(job, env)
     return tracer.findings(job, env, runner.checker)
 

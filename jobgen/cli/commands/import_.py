@@ -15,7 +15,7 @@ from jobgen.model.data import Data
 from jobgen.model.finding import Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import leads_out
 from jobgen.report import text
@@ -129,7 +129,7 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
 
 def _names(project: ProjectConfig) -> list[str]:
     """The jobs that a repository has already."""
-    return [job.document.name for job in jobs_in(layout.jobs(project.root), [])]
+    return [job.document.name for job in read_jobs(layout.jobs(project.root), [])]
 
 
 def _platforms(project: ProjectConfig) -> set[str]:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.cli.commands.scope import LintRequest, LintResult, Scope, resolve_files
-from jobgen.pipeline.file_stat import file_stat, is_racy, layers_of
-from jobgen.pipeline.finding_codec import finding_of, plain_finding
+from jobgen.pipeline.file_stat import digest_files, is_racy, stat_file
+from jobgen.pipeline.finding_codec import decode_finding, encode_finding
 from jobgen.repo import layout
 
 
@@ -37,11 +37,11 @@ def state_of(asked: LintRequest) -> State | None:
     moment = time.time_ns()
     scope = resolve_files(asked)
     entries = [*scope.jobs, *(scope.loose or ())]
-    stamps = [file_stat(entry.full) if entry.finding is None else None for entry in entries]
+    stamps = [stat_file(entry.full) if entry.finding is None else None for entry in entries]
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(entries):
         return None
-    layers = layers_of(layout.inputs(scope.root or asked.directory))
+    layers = digest_files(layout.inputs(scope.root or asked.directory))
     digest = blake2b(layers)
     # Two ways of writing the same in memory must not be two digests: without references, there is one.
     digest.update(marshal.dumps([entry[:2] for entry in entries], 2))
@@ -60,7 +60,7 @@ def recalled(state: State | None) -> LintResult | None:
     if digest != state.digest:
         return None
     return LintResult(
-        findings=[finding_of(each) for each in findings],
+        findings=[decode_finding(each) for each in findings],
         silenced=[],
         files=counts[0],
         objects=counts[1],
@@ -78,7 +78,7 @@ def keep(state: State | None, linted: LintResult) -> None:
     """Keep what was said of files as they were before anybody looked at them."""
     if state is None or not state.settled or not linted.lasting:
         return
-    findings = [plain_finding(found) for found in linted.findings]
+    findings = [encode_finding(found) for found in linted.findings]
     said = (linted.files, linted.objects), linted.environments, sorted(linted.rules)
     try:
         content = marshal.dumps((state.digest, findings, *said, str(linted.root), sorted(linted.mandatory)))

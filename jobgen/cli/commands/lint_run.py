@@ -13,8 +13,8 @@ from jobgen.model.data import Data
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.read_jobs import note_comments
-from jobgen.pipeline.run import Run, nothing
+from jobgen.pipeline.read_jobs import collect_suppressions
+from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.report.suppress import Silenced, Suppression, idle, silence
 
@@ -54,17 +54,17 @@ def lint(asked: LintRequest, scope: Scope | None = None, layers: bytes = b"") ->
 
 
 def _runs(asked: LintRequest, scope: Scope, layers: bytes) -> list[Run] | Result:
-    keep = _as_it_is if asked.second_opinion else nothing
+    keep = _as_it_is if asked.second_opinion else discard_object
     runs: list[Run] = []
     if scope.whole and scope.root is not None:
         project = config.load(scope.root, today=asked.today)
         chosen = environments(project, asked.envs)
         if isinstance(chosen, Result):
             return chosen
-        runs.append(Run(project, chosen, finish=keep, judged=True, layers=layers, jobs=scope.jobs))
+        runs.append(Run(project, chosen, finish=keep, checked=True, layers=layers, jobs=scope.jobs))
     if scope.loose is not None:
         project = config.load(scope.root or asked.directory, today=asked.today)
-        runs.append(Run(project, [""], finish=keep, judged=True, layers=layers, entries=scope.loose))
+        runs.append(Run(project, [""], finish=keep, checked=True, layers=layers, entries=scope.loose))
     return runs
 
 
@@ -74,7 +74,7 @@ def _comments(runs: Sequence[Run]) -> list[Suppression]:
     for run in runs:
         if run.entries is None:
             for file in layout.layers(run.project.root):
-                note_comments(file, comments, run.findings)
+                collect_suppressions(file, comments, run.findings)
     return comments
 
 

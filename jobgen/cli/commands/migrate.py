@@ -19,7 +19,7 @@ from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.render.expand import Expander
@@ -90,9 +90,9 @@ def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: l
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
     for path in paths:
-        yield from jobs_in(layout.find_manifests(directory, path), findings)
+        yield from read_jobs(layout.find_manifests(directory, path), findings)
     if root is not None and patterns:
-        for job in jobs_in(layout.jobs(root), []):
+        for job in read_jobs(layout.jobs(root), []):
             if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
                 yield job
 

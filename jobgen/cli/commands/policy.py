@@ -16,7 +16,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.load_policies import PolicyFiles, load_policies
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.read_jobs import jobs_in
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.report import text
@@ -97,7 +97,7 @@ def _found(
     jobs: list[Job] = []
     names = {policy.name for policy, _ in policies.policies}
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
-    for job in jobs_in([entry], findings):
+    for job in read_jobs([entry], findings):
         traced = tracer.trace(job, "")
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
             # Rendering holds a spec against some policies itself.

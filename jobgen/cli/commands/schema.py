@@ -57,7 +57,7 @@ def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> d
     described = [
         document
         for file in layout.own_kinds(root)
-        for document in config.checked(file, "kind", findings)
+        for document in config.read_valid_documents(file, "kind", findings)
         if "spec" in document
     ]
     return {
@@ -88,7 +88,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     wanted: dict[str, str] = {}
     said = ""
     for path in paths:
-        for document in config.read_source(layout.read(layout.FileEntry(path.name, str(path))), findings).documents:
+        for document in config.read_documents(layout.read(layout.FileEntry(path.name, str(path))), findings).documents:
             if document.data.get("kind") != "CustomResourceDefinition":
                 said += f"{document.location}: `{document.data.get('kind')}` is not a CustomResourceDefinition; passed over\n"
                 continue

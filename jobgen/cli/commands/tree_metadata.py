@@ -98,7 +98,11 @@ def _own_kinds(project: ProjectConfig) -> list[Data]:
     """The kind descriptions of a repository; those that travel with jobgen are its version's."""
     if layout.shipped("schemas").parent == project.root:
         return []
-    return [document for file in layout.own_kinds(project.root) for document in config.checked(file, "kind", [])]
+    return [
+        document
+        for file in layout.own_kinds(project.root)
+        for document in config.read_valid_documents(file, "kind", [])
+    ]
 
 
 def _digest(data: Data) -> str:

@@ -43,7 +43,7 @@ def collect_manifests(
     for entry in entries:
         file = layout.read(entry)
         findings: list[Finding] = []
-        documents = config.read_source(file, findings).documents
+        documents = config.read_documents(file, findings).documents
         yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
         for position, document in enumerate(documents):
             yield from _objects(file, position, document, kinds)

@@ -39,7 +39,7 @@ class Words(NamedTuple):
 def fits(field: str, value: Data) -> bool:
     """Whether the job spec takes a value in a field of its own."""
     document = {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": {"name": "x"}, "spec": {field: value}}
-    return not config.faults(document, "trainingjob")
+    return not config.find_errors(document, "trainingjob")
 
 
 def words_of(template: Data, container_name: str) -> Words | None:

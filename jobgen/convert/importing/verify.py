@@ -90,7 +90,7 @@ def renderer_for(platform: str, kinds: Sequence[Kind]) -> SpecRenderer:
 
 def render_spec(document: dict[str, Data], bench: SpecRenderer, *, alone: bool = True) -> tuple[Data, list[str]]:
     """The object that a spec makes, and what is wrong; unless it is `alone`, nulls may be meant for overlays."""
-    faults = config.faults(document, "trainingjob")
+    faults = config.find_errors(document, "trainingjob")
     if faults:
         return None, [fault.message for fault in faults]
     problems: list[Problem] = []
