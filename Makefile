@@ -31,7 +31,7 @@ test: .venv/ready
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
 stress: .venv/ready
-	$(BIN)/pytest --stress tests/test_unbreakable.py tests/test_trespass.py tests/test_disk.py tests/test_output.py \
+	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py \
 		tests/test_resemblance.py
 
 bench: .venv/ready

@@ -10,7 +10,7 @@ import yaml
 from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_seeds import SEEDS, typed
+from test_seed_manifests import SEEDS, typed
 from transcripts import find_transcripts
 
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest

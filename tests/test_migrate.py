@@ -14,7 +14,7 @@ import yaml
 from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_seeds import SEEDS
+from test_seed_manifests import SEEDS
 from transcripts import find_transcripts
 
 from jobgen.convert.importing.verify import render_spec, renderer_for

@@ -34,7 +34,7 @@ UNSHOWN = {
     "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file.txt",
     "invalid-form": "no schema that is shipped asks for it: tests/crd/objects.yaml",
     "kubeconform-disagrees": "kubeconform is another program: tests/test_kubeconform.py",
-    "kubeconform-failed": "kubeconform is another program: tests/test_ruledocs.py",
+    "kubeconform-failed": "kubeconform is another program: tests/test_rule_docs.py",
     "link-out-of-repository": "a text has no links: tests/hostile/symlinks-out-of-the-tree.txt",
     "linked-folder": "a text has no links: tests/hostile/symlinks-within-the-tree.txt",
     "nesting-too-deep": "200 levels are no example: tests/hostile/nesting-of-300-levels.txt",

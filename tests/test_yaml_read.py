@@ -18,7 +18,7 @@ from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
 from jobgen.yamlio.read.fast import read_lines
 
-TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("source")]
+TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("yaml-read")]
 FILES = dict(next(iter(transcript.given.items())) for transcript in TRANSCRIPTS)
 
 # Where we say no and Kubernetes would not: it reads something, but not what the file seems to say.
@@ -287,7 +287,7 @@ def test_leaves_keys_and_lists_carry_their_places():
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda transcript: transcript.name)
-def test_source_transcript(transcript, accept):
+def test_read_transcript(transcript, accept):
     [(name, content)] = transcript.given.items()
     findings = read(content, name).findings
     found = "".join(f"{finding.location.line}:{finding.location.column} {finding.rule}\n" for finding in findings)

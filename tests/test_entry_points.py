@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cmpserver import Server
 from gitrepository import Repository
-from test_precommit import local
+from test_pre_commit import local
 
 from jobgen.repo.lock import is_object, parse
 
