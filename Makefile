@@ -31,8 +31,7 @@ test: .venv/ready
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
 stress: .venv/ready
-	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py \
-		tests/test_resemblance.py
+	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json

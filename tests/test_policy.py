@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.policy import Facts, Policies, PolicyEvaluator, compile_policies
-from jobgen.check.policy.field_mask import joined, seen, sight_of
 from jobgen.check.policy.minimize import culprit, culprits, node_at, without
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import location_of, untraced, value_of
@@ -236,7 +235,7 @@ def test_a_file_of_the_same_name_replaces_a_policy_that_travels_with_jobgen(tmp_
     book = load_policies(tmp_path)
 
     assert set(book.files) - {"restart-policy-risk"} == NAMES - {"mxjob-deprecated"} | {"mine"}
-    assert [param["metadata"]["name"] for param in book.policies.project.params["v1", "ConfigMap"]] == ["limit"]
+    assert [param["metadata"]["name"] for param in book.policies.param_store.params["v1", "ConfigMap"]] == ["limit"]
     assert list_policies(tmp_path).code == 0
 
 
@@ -413,51 +412,36 @@ def _mutated(tree, chance):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_shipped_policy_looks_at_nothing_but_what_it_says(seed):
+def test_policies_together_find_what_each_finds_alone(seed):
     chance = random.Random(seed)
+    found = 0
     for original in CASES_OF_POLICIES:
         made = _mutated(original, chance)
-        for policy, bindings in OURS.policies:
-            if policy.sight is None or "apiVersion" not in made or "kind" not in made:
-                continue
-            alone = OURS._replace(policies=((policy, bindings),))
-            glimpse = {**seen(made, policy.sight), "apiVersion": made["apiVersion"], "kind": made["kind"]}
+        if "apiVersion" not in made or "kind" not in made:
+            continue
+        together = list(OURS.problems(made, Facts()))
+        alone = [
+            problem for pair in OURS.policies for problem in Policies((pair,), OURS.param_store).problems(made, Facts())
+        ]
 
-            assert bool(list(alone.problems(made, Facts()))) == bool(list(alone.problems(glimpse, Facts()))), (
-                policy.name
-            )
+        assert together == alone
+        found += len(together)
 
-
-STEPS = st.sampled_from(["a", "b", "ab", "*", "*b", "0"])
-SIGHTS = st.lists(st.lists(STEPS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=4).map(" ".join)
-TREES = st.recursive(
-    st.sampled_from(["x", 1]),
-    lambda below: (
-        st.dictionaries(st.sampled_from(["a", "b", "ab", "0"]), below, max_size=4) | st.lists(below, max_size=3)
-    ),
-    max_leaves=12,
-)
+    assert found
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
-@given(TREES, SIGHTS, SIGHTS)
-def test_whoever_looks_with_others_sees_no_less(tree, paths, others):
-    sight, other = sight_of(paths), sight_of(others)
+def test_an_error_in_a_match_condition_is_reported_beside_other_policies():
+    conditions = "  matchConditions: [{name: c, expression: object.spec.nowhere == 1}]"
+    text = policy("object.spec.x == 1", more=conditions) + policy("object.spec.x == 1", name="second")
 
-    assert seen(seen(tree, joined(sight, other)), sight) == seen(tree, sight)
-    assert seen(seen(tree, sight_of(f"{others} {paths}")), sight) == seen(tree, sight)
+    assert [problem.rule for problem in judged((text + THING).encode(), marked=False)] == ["p"]
 
 
-def test_a_path_with_a_step_too_many_is_that_path():
-    assert sight_of("spec..replicas .spec.a. b") == sight_of("spec.replicas spec.a b")
+def test_the_annotation_looks_at_has_no_effect():
+    text = policy("object.spec.x == 1").replace("{name: p}", "{name: p, annotations: {jobgen.dev/looks-at: spec.y}}", 1)
+    policies, problems = compile_policies(documents(text.encode(), marked=False))
+    evaluator = PolicyEvaluator(policies, Facts())
+    thing, other = ({**made, "spec": {"x": x}} for made in documents(THING.encode(), marked=False) for x in (1, 2))
 
-
-def test_whoever_names_a_key_with_dots_looks_at_all_of_them():
-    assert sight_of("metadata.annotations.example.com/total spec.a") == sight_of("metadata.annotations spec.a")
-    assert sight_of("spec spec.a") == sight_of("spec")
-    assert sight_of("spec .") is None
-    assert sight_of("") is None
-
-
-def test_every_shipped_policy_without_params_says_what_it_looks_at():
-    assert {policy.name for policy, _ in OURS.policies if policy.sight is None} == {"mxjob-deprecated"}
+    assert problems == []
+    assert [[problem.rule for problem in evaluator.problems(made)] for made in (thing, other)] == [[], ["p"]]

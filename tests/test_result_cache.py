@@ -286,19 +286,19 @@ def test_a_lint_of_unchanged_files_says_what_it_said_and_judges_nothing(tmp_path
 
         assert first == second
         assert "moving-tag" in first[1]
-        assert "catalogue" in once
+        assert "jobgen.pipeline.config" in once
         assert again == "[]"
 
     write(folder, "overlays/prod/o.yaml", OVERLAY.replace("ml", "other"))
-    assert "catalogue" in run()[1]
+    assert "jobgen.pipeline.config" in run()[1]
     assert run()[1] == "[]"
     write(folder, "jobgen.yaml", "rules: {moving-tag: off}\n")
     changed, modules = run()
-    assert "catalogue" in modules
+    assert "jobgen.pipeline.config" in modules
     assert "moving-tag" not in changed[1]
     (folder / "jobs/1.yaml").unlink()
     fewer, modules = run()
-    assert "catalogue" in modules
+    assert "jobgen.pipeline.config" in modules
     assert fewer[2].startswith("2 objects")
 
 

@@ -1,6 +1,5 @@
 """Every rule has cases: what it finds stands on the line that says so, and good cases stay clean."""
 
-import inspect
 import json
 import re
 from pathlib import Path
@@ -109,15 +108,3 @@ def test_a_rule_says_what_it_finds_and_why(rule):
     assert doc.summary.endswith(".")
     assert doc.text, "the docstring says why it matters and how to mend it"
     assert len(doc.summary) <= 110
-
-
-ALONE = [rule for rule in all_rules() if rule.on in ("pod", "container") and not rule.beyond]
-
-
-@pytest.mark.parametrize("rule", ALONE, ids=lambda rule: rule.name)
-def test_a_rule_that_looks_beyond_the_template_says_so(rule):
-    """What it found to be fine is remembered for every template that is alike."""
-    text = Path(inspect.getfile(rule.check)).read_text("utf-8")
-    beyond = re.findall(r"\.role\b(?!\.manifest\.(?:cluster|kind)\b)\S*", text)
-
-    assert beyond == []

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.objects import validate_object_metadata
-from jobgen.check.porter import Porter
-from jobgen.check.resemblance import EVERYBODY, Models
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.model.data import Data, untraced, value_of, with_value
+from jobgen.model.data import Data, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
@@ -33,10 +31,6 @@ _SAID_BY_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 # What is not of the shape that its schema says makes no sense to the rules.
 _OF_ANOTHER_SHAPE = frozenset(("wrong-type",))
 
-# The numbers of checks, as bits; behind them, those of the rules.
-_SCHEMA, _METADATA, _PODS, _POLICIES = 1, 2, 4, 8
-_FIRST_RULE = 4
-
 
 class Checker:
     """Judges the objects of one cluster; schemas are read and compiled when first needed."""
@@ -47,7 +41,7 @@ class Checker:
         kinds: Sequence[Kind],
         cluster: Cluster,
         rules: Iterable[Rule] = (),
-        evaluator: PolicyEvaluator | Porter | None = None,
+        evaluator: PolicyEvaluator | None = None,
     ) -> None:
         self.root = root
         self.kinds = {
@@ -57,7 +51,6 @@ class Checker:
         self.rulebook = RuleRunner(rules)
         self.evaluator = evaluator
         self._schemas: Schemas = {}
-        self._models = Models()
 
     def __call__(self, made: Data) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -73,44 +66,11 @@ class Checker:
             problems[MAX_FINDINGS:] = [rest]
         return problems
 
-    def with_problems(self, manifests: Sequence[Manifest]) -> set[int]:
-        """Those objects that have anything wrong with them, by their place.
-
-        Step by step for all of them: what a step needs stays at hand, which is faster than one object after the other.
-        """
-        asked = [self._asked(manifest) for manifest in manifests]
-        found = {place for place, manifest in enumerate(manifests) if self.admission(manifest, asked[place])}
-        good = [place for place in range(len(manifests)) if place not in found]
-        by_rules = self.rulebook.with_problems(
-            [manifests[place] for place in good], [asked[place] >> _FIRST_RULE for place in good]
-        )
-        found.update(good[place] for place in by_rules)
-        for place, manifest in enumerate(manifests):
-            if place not in found and asked[place] & _POLICIES and self.evaluator is not None:
-                found.update(place for _ in self.evaluator.problems(manifest.object))
-            if place not in found and asked[place] == EVERYBODY:
-                self._models.note(_sort(manifest), manifest.object)
-        return found
-
-    def _asked(self, manifest: Manifest) -> int:
-        """Which checks must be asked about an object, as bits; fewer than all if one like it was fine."""
-        return self._models.asked(_sort(manifest), manifest.object, lambda: self._checks(manifest))
-
-    def _checks(self, manifest: Manifest) -> list[Callable[[Data], object]]:
-        """All checks, each by its number, for whoever wants to know what they read."""
-        rules = range(len(self.rulebook.applicable_rules(manifest)))
-        return [
-            lambda made: self.admission(self.manifest(made), _SCHEMA),
-            lambda made: self.admission(self.manifest(made), _METADATA),
-            lambda made: self.admission(self.manifest(made), _PODS),
-            self._look_as_policies_do,
-            *(lambda made, bit=1 << rule: self.rulebook.problems(self.manifest(made), bit) for rule in rules),
-        ]
-
-    def _look_as_policies_do(self, made: Data) -> None:
-        """Read what the policies read."""
-        if self.evaluator is not None:
-            untraced(self.evaluator.fields_read(made))
+    def has_problems(self, manifest: Manifest) -> bool:
+        """Whether anything is wrong with an object; stops at the first check that finds something."""
+        if self.admission(manifest) or self.rulebook.problems(manifest):
+            return True
+        return self.evaluator is not None and any(True for _ in self.evaluator.problems(manifest.object))
 
     def rows(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
         """What the rules about all objects keep of this one."""
@@ -121,18 +81,15 @@ class Checker:
         api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
         return Manifest(made, self.kinds.get((api_version, name)), self.cluster)
 
-    def admission(self, manifest: Manifest, asked: int = EVERYBODY) -> list[Problem]:
+    def admission(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator makes of it."""
         made, kind = manifest.object, manifest.kind
-        if not asked & (_SCHEMA | _METADATA | _PODS):
-            return []
         check = self._check(self.schema_of(manifest))
         if check is None:
             return [*validate_object_metadata(made.get("metadata")), self._unchecked(manifest)]
-        problems = check(made) if asked & _SCHEMA else []
-        if asked & _METADATA:
-            problems += validate_object_metadata(made.get("metadata"))
-        if kind is not None and asked & _PODS:
+        problems = check(made)
+        problems += validate_object_metadata(made.get("metadata"))
+        if kind is not None:
             found = [problem for template in templates(made, kind) for problem in validate_pod_template(*template)]
             if problems:
                 found = [problem for problem in found if problem.rule not in _SAID_BY_SCHEMA]
@@ -170,10 +127,6 @@ class Checker:
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
-
-
-def _sort(manifest: Manifest) -> tuple[str, str]:
-    return as_text(manifest.object.get("apiVersion")), manifest.kind_name
 
 
 def _compiled(schema: layout.Schema) -> Callable[[Data], list[Problem]]:

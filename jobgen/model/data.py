@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -47,37 +47,8 @@ class TracedScalar:
         self.layer = layer
         self.overridden = under
 
-    @classmethod
-    def watched(cls, watch: Watch, location: Location) -> TracedScalar:
-        """A leaf that tells somebody whenever its value is read."""
-        leaf = cls.__new__(cls)
-        leaf.location, leaf.layer, leaf.overridden = location, "", watch
-        return leaf
-
-    def __getattr__(self, name: str) -> Data:
-        # Only a watched leaf lacks a value of its own, and leads here.
-        if name == "value" and type(self.overridden) is Watch:
-            return self.overridden.read()
-        raise AttributeError(name)
-
     def __repr__(self) -> str:
         return f"Leaf({self.value!r}, {self.location})"
-
-
-class Watch:
-    """What stands behind a watched leaf: its value, the type of that, and who is told when it is read."""
-
-    __slots__ = ("_told", "_value", "sort")
-
-    def __init__(self, value: Data, told: Callable[[], None]) -> None:
-        self._value = value
-        self._told = told
-        self.sort = type(value)
-
-    def read(self) -> Data:
-        """The value, once somebody has been told."""
-        self._told()
-        return self._value
 
 
 class TracedKey(str):
@@ -117,10 +88,8 @@ def value_of(leaf: Data) -> Data:
 
 
 def type_of(leaf: Data) -> type:
-    """The type of a scalar, on either walk; whoever knows only that has not read it."""
-    if type(leaf) is not TracedScalar:
-        return type(leaf)
-    return leaf.overridden.sort if type(leaf.overridden) is Watch else type(leaf.value)
+    """The type of a scalar, with or without a location."""
+    return type(leaf.value) if type(leaf) is TracedScalar else type(leaf)
 
 
 def is_null(leaf: Data) -> bool:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import marshal
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from jobgen import cache
-from jobgen.check.porter import Door, Porter
 from jobgen.model.data import Data, Location, value_of
 from jobgen.model.finding import Finding, Identity, Problem
 from jobgen.pipeline.config import ProjectConfig
@@ -21,6 +18,9 @@ from jobgen.spec.overlay import Patch
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
     from jobgen.check.policy import Policies, PolicyEvaluator
+
+PolicySource: TypeAlias = "Callable[[], Policies]"
+"""Loads the compiled policies of a repository; called only when an object has to be checked."""
 
 Marker = tuple[int, str]
 """A deletion marker of an overlay: the number of the mapping that holds it, and its key."""
@@ -66,12 +66,11 @@ class EnvironmentRunner:
         self,
         project: ProjectConfig,
         name: str,
-        policies: Policies | Door | None = None,
+        policies: PolicySource | None = None,
         numbers: dict[int, int] | None = None,
     ) -> None:
         self.name = name
         self._policies = policies
-        self.porter: Porter | None = None
         self.problems: list[Problem] = []
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
         self._days: list[str] = []
@@ -93,30 +92,19 @@ class EnvironmentRunner:
 
             project, cluster = self._shelf, self.expander.environment.cluster
             rules = [rule for rule in all_rules() if rule.name not in project.severities.off]
-            self._judge = Checker(project.root, project.kinds, cluster, rules, self._guard())
+            self._judge = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator())
         return self._judge
 
-    def _guard(self) -> PolicyEvaluator | Porter | None:
-        if not isinstance(self._policies, Door):
-            return self._guard_of(self._policies) if self._policies is not None else None
-        door = self._policies
-        facts = (repr(self.expander.environment.cluster), ",".join(sorted(self._shelf.severities.off)))
-        kinds = marshal.dumps(
-            [(str(value_of(kind.api_version)), kind.name, kind.plural) for kind in self._shelf.kinds], 2
-        )
-        self.porter = Porter(
-            cache.make_key("passed", door.key, self.name, *facts, kinds), lambda: self._guard_of(door.load())
-        )
-        return self.porter
-
-    def _guard_of(self, policies: Policies) -> PolicyEvaluator:
+    def _policy_evaluator(self) -> PolicyEvaluator | None:
+        if self._policies is None:
+            return None
         from jobgen.check.policy import Facts, PolicyEvaluator
 
         plurals = {
             (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._shelf.kinds
         }
         facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
-        off = self._shelf.severities.off
+        policies, off = self._policies(), self._shelf.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         return PolicyEvaluator(policies._replace(policies=kept), facts)
 

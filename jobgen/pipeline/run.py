@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jobgen import cache
-from jobgen.check.porter import Door
 from jobgen.model.data import Data
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.duplicates import note_duplicate
-from jobgen.pipeline.environment import EnvironmentRunner, OverlayUse, PatchName, Rendered, new_overlay_use
+from jobgen.pipeline.environment import (
+    EnvironmentRunner,
+    OverlayUse,
+    PatchName,
+    PolicySource,
+    Rendered,
+    new_overlay_use,
+)
 from jobgen.pipeline.file_stat import digest_files
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.overlay_errors import overlay_errors, valid_environments
@@ -109,8 +115,6 @@ def _walk(run: Run) -> Iterator[Rendered]:
             # Files that stand for themselves may well be meant for different clusters.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    for porter in filter(None, (runner.porter for runner in runners)):
-        porter.save()
     run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
     run.findings += _idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
     if run.checked:
@@ -125,21 +129,21 @@ def _walk(run: Run) -> Iterator[Rendered]:
     )
 
 
-def _policies(run: Run) -> Door:
+def _policies(run: Run) -> PolicySource:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
     files = tuple(layout.shipped_policies(run.project.root)), tuple(layout.own_policies(run.project.root))
     key = cache.make_key("policies", *map(digest_files, files))
     known = cache.get(key)
     if known is not None:
-        # They are fine; whether anybody has to ask them remains to be seen.
+        # They are valid, so they are compiled only if an object has to be checked.
         run.policies = tuple(known.decode().split("\n"))
-        return Door(key, lambda: _compiled(*files).policies)
+        return lambda: _compiled(*files).policies
     found = _compiled(*files)
     run.findings += found.findings
     run.policies = tuple(found.files)
     if not found.findings:
         cache.put(key, "\n".join(run.policies).encode())
-    return Door(key, lambda: found.policies)
+    return lambda: found.policies
 
 
 def _compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
@@ -242,12 +246,12 @@ def _made(
 def _judge(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, tuple[FileResult, Rendered]]]
 ) -> None:
-    """What is wrong with objects: looked at bare, all together, and those with a problem again with places."""
+    """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
     checker = runner.checker
     manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
-    for number in sorted(checker.with_problems(manifests)):
-        job, (part, _) = made[number]
-        part.findings.extend(_new(job, part, tracer.findings(job, runner.name, checker)))
+    for manifest, (job, (part, _)) in zip(manifests, made, strict=True):
+        if checker.has_problems(manifest):
+            part.findings.extend(_new(job, part, tracer.findings(job, runner.name, checker)))
     # Files that stand for themselves are no fleet.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
         where = JobRef(runner.name, job.file.path, job.position, job.item)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,7 +9,6 @@ from typing import NamedTuple
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
 from jobgen.check.policy.code import NAMES
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
-from jobgen.check.policy.field_mask import Sight, joined, seen
 from jobgen.check.policy.match import MatchResources, Request, plural
 from jobgen.check.policy.params import Missing, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
@@ -25,7 +23,6 @@ _WITHOUT_NAMESPACE = frozenset(
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _CONDITIONS, _PARAMS = -1, -2
 _OBJECT = frozenset(("object", "oldObject"))
-_REMEMBERED = 4096
 
 
 class Facts(NamedTuple):
@@ -71,10 +68,6 @@ class _Concerned(NamedTuple):
 
     policies: tuple[MatchedPolicy, ...]
     together: Expression | None
-    sight: Sight | None
-    """All that they look at, if they say so and mean every object of the kind."""
-    fine: set[bytes]
-    """What was seen of objects that passed."""
 
 
 class PolicyEvaluator:
@@ -93,27 +86,7 @@ class PolicyEvaluator:
         if not matched.policies:
             return
         traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
-        glimpse = marshal.dumps(seen(made, matched.sight)) if matched.sight and not traced else b""
-        if glimpse and glimpse in matched.fine:
-            return
-        found = list(self._found(made, key, matched, traced=traced))
-        if glimpse and not found:
-            if len(matched.fine) >= _REMEMBERED:
-                matched.fine.clear()
-            matched.fine.add(glimpse)
-        yield from found
-
-    def fields_read(self, made: Data) -> Data:
-        """The part of an object on which the word of the policies depends: all of it, unless they say otherwise."""
-        matched = self._concerned(str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind"))))
-        if not matched.policies:
-            return None
-        return seen(made, matched.sight) if matched.sight else made
-
-    def sight(self, api_version: str, kind: str) -> Sight | None:
-        """All that the policies look at in objects of a kind, if they say so; where none means it, only the kind."""
-        matched = self._concerned(api_version, kind)
-        return matched.sight if matched.policies else {"kind": {}}
+        yield from self._found(made, key, matched, traced=traced)
 
     def _found(self, made: Data, key: tuple[str, str], matched: _Concerned, *, traced: bool) -> Iterator[Problem]:
         subject = self._subject(made, *key, traced=traced)
@@ -146,7 +119,7 @@ class PolicyEvaluator:
             for policy, bindings in self.policies.policies
             if bindings and policy.validations and policy.match.means(group, version, resource)
         )
-        return _Concerned(found, _together(concern.policy for concern in found if concern.plain), _sight(found), set())
+        return _Concerned(found, _together(concern.policy for concern in found if concern.plain))
 
     def _resource(self, group: str, kind: str) -> str:
         return self.facts.plurals.get((group, kind)) or plural(kind)
@@ -212,17 +185,6 @@ class PolicyEvaluator:
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 
 
-def _sight(matched: Iterable[MatchedPolicy]) -> Sight | None:
-    """What policies look at, all together; None if one of them may look anywhere, or at more than the object."""
-    sight: Sight = {}
-    for policy, bindings, takes_all, _ in matched:
-        selects = not takes_all or not all(takes for _, takes in bindings)
-        if policy.sight is None or policy.param_kind or selects or not policy.reads <= _OBJECT | {"variables"}:
-            return None
-        sight = joined(sight, policy.sight)
-    return sight
-
-
 def _is_plain(policy: Policy) -> bool:
     codes = [*policy.conditions, *(validation.code for validation in policy.validations)]
     return policy.param_kind is None and all(code.names <= _OBJECT and not code.variables for code in codes)
@@ -239,8 +201,13 @@ def _together(policies: Iterable[Policy]) -> Expression | None:
 
 def _as_one(policy: Policy) -> str:
     """A policy as one expression, which holds or not; where it fails, the long way tells what of it."""
-    unmet = "".join(f"!({code.whole}\n) || " for code in policy.conditions)
-    return f"({unmet}({' && '.join(f'({item.code.whole}{chr(10)})' for item in policy.validations)}))"
+    # A line break, because an expression may end in a comment.
+    conditions, validations = (
+        " && ".join(f"({code.whole}\n)" for code in codes)
+        for codes in (policy.conditions, [item.code for item in policy.validations])
+    )
+    # A conditional and not `||`: the error of a condition is one of the whole.
+    return f"({conditions} ? {validations} : true)" if conditions else f"({validations})"
 
 
 def _seen(subject: AdmissionSubject) -> dict[str, Data]:

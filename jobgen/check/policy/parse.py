@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.policy.code import IDENTIFIER, RESERVED, PolicyExpression, names_in, refusal
-from jobgen.check.policy.field_mask import LOOKS_AT, Sight, sight_of
 from jobgen.check.policy.format import format_faults
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.model.data import Data, untraced, value_of
@@ -37,8 +36,6 @@ class Policy(NamedTuple):
     ignores_errors: bool
     param_kind: tuple[str, str] | None
     reads: frozenset[str]
-    sight: Sight | None
-    """What of an object it says that it looks at; None if it says nothing."""
 
 
 class _Terms(NamedTuple):
@@ -118,14 +115,7 @@ def parse_policy(document: Data, problems: list[Problem], *, proven: bool = Fals
         ignores_errors=raw.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
         reads=frozenset(name for code in codes if code for name in code.names),
-        sight=_sight(untraced(document["metadata"])),
     )
-
-
-def _sight(metadata: Data) -> Sight | None:
-    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
-    said = notes.get(LOOKS_AT) if isinstance(notes, dict) else None
-    return sight_of(said) if isinstance(said, str) and said.split() else None
 
 
 def _validation(

@@ -50,12 +50,11 @@ class Rule(NamedTuple):
     name: str
     category: str
     severity: Severity
-    on: Scope
+    scope: Scope
     check: Callable[..., Iterable[Violation]]
     fields: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     collect: Callable[..., Iterable[Fact]] | None = None
-    beyond: bool = False
 
     @property
     def summary(self) -> str:
@@ -64,26 +63,24 @@ class Rule(NamedTuple):
 
 
 def rule(
-    on: Scope,
+    scope: Scope,
     severity: Severity,
     *,
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
     collect: Callable[..., Iterable[Fact]] | None = None,
-    beyond: bool = False,
 ) -> Callable[[Callable[..., Iterable[Violation]]], Rule]:
     """Make a rule of a generator function.
 
     `fields`: look only at containers or pods that have one of these. `kinds`: look only at objects of these kinds.
     `gather`: of a fleet rule, what it keeps of each object; the rule itself is then given all that was kept, and the
-    cluster. `beyond`: that a rule on containers or pods looks beyond their template, at the role or the job: what it
-    says of one is not true of all that are alike.
+    cluster.
     """
 
     def made(check: Callable[..., Iterable[Violation]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, on, check, fields, kinds, collect, beyond)
+        return Rule(name, category, severity, scope, check, fields, kinds, collect)
 
     return made
 

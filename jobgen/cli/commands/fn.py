@@ -163,7 +163,7 @@ def _under_its_name(item: Data, made: Data) -> Data:
 def _validate(work: _Work) -> _Done:
     """The items as they came, and all that is wrong with them."""
     policies = load_policies(work.project.root)
-    runner = EnvironmentRunner(work.project, work.task.env, policies.policies)
+    runner = EnvironmentRunner(work.project, work.task.env, lambda: policies.policies)
     tracer = Tracer(work.project)
     findings = [*policies.findings, *runner.overlay_findings(tracer)]
     comments: list[Suppression] = []

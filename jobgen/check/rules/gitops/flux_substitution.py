@@ -10,7 +10,7 @@ _SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
 _VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
 
 
-@rule("container", WARNING, beyond=True, fields=("command", "args"))
+@rule("container", WARNING, fields=("command", "args"))
 def flux_substitution(container: Container) -> Iterator[Violation]:
     """A `${NAME}` in a command of a job that Flux applies: Flux puts in its own variables first.
 

@@ -7,7 +7,7 @@ from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import Pod, as_list
 
 
-@rule("pod", INFO, beyond=True, fields=("tolerations",))
+@rule("pod", INFO, fields=("tolerations",))
 def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     """Tolerations of a queued job that Argo CD keeps in step with Git.
 

@@ -9,7 +9,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 
 
-@rule("pod", ERROR, beyond=True, fields=("containers",))
+@rule("pod", ERROR, fields=("containers",))
 def missing_main_container(pod: Pod) -> Iterator[Violation]:
     """A pod without a container of the name that the operator looks for, such as `pytorch`.
 

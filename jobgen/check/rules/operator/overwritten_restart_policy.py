@@ -7,7 +7,7 @@ from jobgen.k8s.objects import Pod, as_text
 from jobgen.model.finding import FixStep
 
 
-@rule("pod", WARNING, beyond=True, fields=("restartPolicy",))
+@rule("pod", WARNING, fields=("restartPolicy",))
 def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     """A restart policy in a pod template, where the operator overwrites it with another.
 

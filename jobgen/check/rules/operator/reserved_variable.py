@@ -7,7 +7,7 @@ from jobgen.k8s.objects import Container, as_text, get_path
 from jobgen.k8s.operators import describe_rejection
 
 
-@rule("container", ERROR, beyond=True, fields=("env",), kinds=("TrainJob",))
+@rule("container", ERROR, fields=("env",), kinds=("TrainJob",))
 def reserved_variable(container: Container) -> Iterator[Violation]:
     """A variable of a TrainJob that its runtime sets itself, such as `PET_NNODES`.
 

@@ -7,7 +7,7 @@ from jobgen.k8s.objects import Container, as_integer, as_list, as_text
 from jobgen.model.data import Data
 
 
-@rule("container", ERROR, beyond=True, fields=("ports",))
+@rule("container", ERROR, fields=("ports",))
 def service_port_clash(container: Container) -> Iterator[Violation]:
     """A port of the main container that has no name, or the number of another: no Service can be made of them.
 

@@ -21,7 +21,7 @@ _RESERVED = {
 }
 
 
-@rule("container", WARNING, beyond=True, fields=("env",), kinds=tuple(_RESERVED))
+@rule("container", WARNING, fields=("env",), kinds=tuple(_RESERVED))
 def reserved_env(container: Container) -> Iterator[Violation]:
     """A variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
 

@@ -15,7 +15,7 @@ _RISKS = {
 _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 
 
-@rule("pod", WARNING, beyond=True, fields=tuple(_RISKS))
+@rule("pod", WARNING, fields=tuple(_RISKS))
 def host_namespaces(pod: Pod) -> Iterator[Violation]:
     """A pod that uses the network, process or IPC namespace of its node.
 

@@ -11,7 +11,7 @@ _POLICY = "ClusterFirstWithHostNet"
 _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob", "MPIJob")
 
 
-@rule("pod", WARNING, beyond=True, fields=("hostNetwork",), kinds=_BY_NAME)
+@rule("pod", WARNING, fields=("hostNetwork",), kinds=_BY_NAME)
 def host_network_dns(pod: Pod) -> Iterator[Violation]:
     """`hostNetwork` without `dnsPolicy: ClusterFirstWithHostNet` in a job of several pods.
 
