@@ -1,4 +1,4 @@
-"""Names of GPUs and their like: which resources are whole devices, and which are shares of one."""
+"""Accelerator resources by name: whole devices, and shares of a device (its memory or cores)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
-# Resources that count devices, by vendor; MIG slices and templates are devices too.
+# Resources that count devices, by vendor. MIG slices and vNPU templates count as devices.
 _DEVICES = lazy_pattern(
     r"""(?:
       nvidia\.com/(?:gpu|gpu\.shared|vgpu|mig-[0-9]+g\.[0-9]+gb(?:\.[a-z.]+)?)
@@ -32,7 +32,7 @@ _DEVICES = lazy_pattern(
     )\Z""",
     re.VERBOSE,
 )
-# Resources that say how much of a device is meant.
+# Resources that size a share of a device.
 _SHARES = lazy_pattern(
     r"""(?:
       (?:nvidia|amd)\.com/gpu(?:mem|mem-percentage|cores)
@@ -76,22 +76,22 @@ WELL_KNOWN_RESOURCES = (
     "birentech.com/gpu",
     "vastaitech.com/va",
 )
-"""The names that people mean when they mistype one."""
+"""The names to suggest for a misspelled resource."""
 
 
 @cache
 def is_device(resource: str) -> bool:
-    """Whether a resource counts accelerators."""
+    """Return whether a resource counts accelerators."""
     return _DEVICES.match(resource) is not None
 
 
 @cache
 def is_device_share(resource: str) -> bool:
-    """Whether a resource says how much of an accelerator is meant."""
+    """Return whether a resource is a share of an accelerator: its memory or cores."""
     return _SHARES.match(resource) is not None
 
 
-def find_device_node(limits: Mapping[str, Data], requests: Mapping[str, Data]) -> Data:
-    """The number of the first devices in a container's resources; None where it asks for none."""
-    named = (*limits.items(), *requests.items())
-    return next((value for name, value in named if is_device(str(name)) and to_milli(value)), None)
+def find_device_node(limits: Mapping[str, Node], requests: Mapping[str, Node]) -> Node:
+    """Return the node with the number of devices that a container requests, or None if it requests none."""
+    resources = (*limits.items(), *requests.items())
+    return next((value for name, value in resources if is_device(str(name)) and to_milli(value)), None)

@@ -1,4 +1,4 @@
-"""Annotations of Argo CD: lists of words, separated by commas."""
+"""The annotations that Argo CD reads: comma-separated lists."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ SYNC_WAVE = DOMAIN + "sync-wave"
 
 
 def split_annotation(manifest: Manifest, annotation: str) -> list[str]:
-    """The words of an annotation; none where it is missing."""
-    found = manifest.metadata.get("annotations")
-    value = as_text(found.get(annotation)) if isinstance(found, dict) else ""
-    return [word.strip() for word in value.split(",")] if value else []
+    """Return the items of an annotation; an empty list if it is missing."""
+    value = as_text(manifest.annotations.get(annotation))
+    return [item.strip() for item in value.split(",")] if value else []
 
 
 def is_hook(manifest: Manifest) -> bool:
-    """Whether Argo CD makes the object anew at each sync, beside those it compares."""
+    """Return whether the object is a hook, which Argo CD creates again at each sync."""
     return bool(split_annotation(manifest, HOOK))
 
 
 def is_training_job(manifest: Manifest) -> bool:
-    """Whether the object is a job that trains, rather than a runtime or anything else."""
+    """Return whether the object is a training job, and not a runtime or another kind."""
     return manifest.kind is not None and bool(manifest.kind.roles)

@@ -1,4 +1,4 @@
-"""Command lines: what was written as a list of words, or as a script for a shell, as the words that programs get."""
+"""Parse command lines, written as lists of arguments or as shell scripts, and find options and calls of mpirun."""
 
 from __future__ import annotations
 
@@ -7,95 +7,100 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 
 
 class Argument(NamedTuple):
-    """A word of a command line, and the item of `command` or `args` in which it was written."""
+    """An argument of a command line, and the item of `command` or `args` that contains it."""
 
     text: str
-    node: Data
+    node: Node
 
 
-# Options of mpirun and its like that take values, by how many; those of other programs come after the program's name.
-_TAKES = {
+# How many values the options of mpirun and similar launchers take.
+_VALUE_COUNTS = {
     **dict.fromkeys(("mca", "gmca", "omca", "prtemca", "pmixmca", "env", "genv"), 2),
     **dict.fromkeys(("x", "bind-to", "map-by", "rank-by", "prefix", "wdir", "wd", "timeout", "iface", "output"), 1),
     **dict.fromkeys(("N", "npernode", "npersocket", "ppn", "perhost", "genvlist", "envlist", "tune", "path"), 1),
     **dict.fromkeys(("rf", "rankfile", "display", "hca-idx", "launcher", "rmk", "ssh-port", "p"), 1),
 }
-_COUNTS = frozenset(("np", "n", "c", "num-proc"))
-# With these the processes need not fit in the slots that the operator wrote down.
-_OTHERWISE = frozenset(("oversubscribe", "H", "host", "hosts", "f", "app", "min-np", "max-np", "host-discovery-script"))
-_HOSTFILES = frozenset(("hostfile", "machinefile", "default-hostfile"))
+_PROCESS_OPTIONS = frozenset(("np", "n", "c", "num-proc"))
+# With these options the number of processes is not limited by the slots in the operator's hostfile.
+_OVERRIDING_OPTIONS = frozenset(
+    ("oversubscribe", "H", "host", "hosts", "f", "app", "min-np", "max-np", "host-discovery-script")
+)
+_HOSTFILE_OPTIONS = frozenset(("hostfile", "machinefile", "default-hostfile"))
 _LAUNCHERS = frozenset(("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.hydra", "horovodrun", "orterun", "prterun"))
 
 
 class MpiLaunch(NamedTuple):
-    """A call of mpirun: the words that count its processes, and whether the operator's hostfile bounds them."""
+    """A call of mpirun: the argument with the number of processes, and whether the hostfile's slots limit it."""
 
     processes: Argument | None
     limited_by_hostfile: bool
 
 
-def parse_command(words: Iterable[Data]) -> list[Argument]:
-    """The words of a command line; scripts among them are taken apart as a shell would."""
-    found: list[Argument] = []
-    for node in words:
+def parse_command(command_line: Iterable[Node]) -> list[Argument]:
+    """Return the arguments of a command line; scripts in it are split as a shell splits them."""
+    arguments: list[Argument] = []
+    for node in command_line:
         text = value_of(node)
         if not isinstance(text, str):
             continue
-        parts = _parts(text) if any(space in text for space in " \n\t") else (text,)
-        found += [Argument(part, node) for part in parts]
-    return found
+        parts = _split_script(text) if any(space in text for space in " \n\t") else (text,)
+        arguments += [Argument(part, node) for part in parts]
+    return arguments
 
 
 @lru_cache(maxsize=4096)
-def _parts(script: str) -> tuple[str, ...]:
+def _split_script(script: str) -> tuple[str, ...]:
     lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
         return tuple(lexer)
-    except ValueError:  # a quote that is not closed, as in a here-document
+    except ValueError:  # an unclosed quote, for example in a here-document
         return ()
 
 
-def find_option_values(words: Sequence[Argument], option: str) -> Iterator[Argument]:
-    """The values that a command line gives to a long option, however its dashes are written."""
-    for number, word in enumerate(words):
-        name, equals, value = word.text.partition("=")
+def find_option_values(arguments: Sequence[Argument], option: str) -> Iterator[Argument]:
+    """Yield the values of a long option; `-` and `_` in its name are the same."""
+    for index, argument in enumerate(arguments):
+        name, equals, value = argument.text.partition("=")
         if not name.startswith("--") or name[2:].replace("_", "-") != option:
             continue
         if equals:
-            yield Argument(value, word.node)
-        elif number + 1 < len(words):
-            yield words[number + 1]
+            yield Argument(value, argument.node)
+        elif index + 1 < len(arguments):
+            yield arguments[index + 1]
 
 
-def find_mpi_launches(words: Sequence[Argument]) -> Iterator[MpiLaunch]:
-    """The calls of mpirun in a command line."""
-    for number, word in enumerate(words):
-        if word.text.rpartition("/")[2] in _LAUNCHERS:
-            yield _launch(words[number + 1 :])
+def find_mpi_launches(arguments: Sequence[Argument]) -> Iterator[MpiLaunch]:
+    """Yield the calls of mpirun in a command line."""
+    for index, argument in enumerate(arguments):
+        if argument.text.rpartition("/")[2] in _LAUNCHERS:
+            yield _parse_launch(arguments[index + 1 :])
 
 
-def _launch(words: Sequence[Argument]) -> MpiLaunch:
-    count, bound, number = None, True, 0
-    while number < len(words) and words[number].text.startswith("-"):
-        name, equals, value = words[number].text.lstrip("-").partition("=")
-        after = words[number + 1] if number + 1 < len(words) else None
-        number += 1
-        if name in _COUNTS:
-            count = Argument(value, words[number - 1].node) if equals else after
-        if name in _OTHERWISE or (name == "map-by" and after and "oversubscribe" in after.text.lower()):
-            bound = False
-        if name in _HOSTFILES:
+def _parse_launch(arguments: Sequence[Argument]) -> MpiLaunch:
+    processes, limited, index = None, True, 0
+    while index < len(arguments) and arguments[index].text.startswith("-"):
+        option = arguments[index]
+        name, equals, value = option.text.lstrip("-").partition("=")
+        after = arguments[index + 1] if index + 1 < len(arguments) else None
+        index += 1
+        if name in _PROCESS_OPTIONS:
+            processes = Argument(value, option.node) if equals else after
+        if name in _OVERRIDING_OPTIONS or (name == "map-by" and after and "oversubscribe" in after.text.lower()):
+            limited = False
+        if name in _HOSTFILE_OPTIONS:
             file = value if equals else after.text if after else ""
-            bound = bound and file == "/etc/mpi/hostfile"
+            limited = limited and file == "/etc/mpi/hostfile"
         if name in ("mca", "omca") and after and "oversubscribe" in after.text:
-            bound = False
+            limited = False
         if not equals:
-            number += 1 if name in _COUNTS or name in _OTHERWISE - {"oversubscribe"} else _TAKES.get(name, 0)
-            number += name in _HOSTFILES
-    several = any(word.text == ":" for word in words[number:])
-    return MpiLaunch(None if several else count, bound)
+            takes_value = name in _PROCESS_OPTIONS or name in _OVERRIDING_OPTIONS - {"oversubscribe"}
+            index += 1 if takes_value else _VALUE_COUNTS.get(name, 0)
+            index += name in _HOSTFILE_OPTIONS
+    # `:` separates the parts of an MPMD launch, each with processes of its own.
+    several = any(argument.text == ":" for argument in arguments[index:])
+    return MpiLaunch(None if several else processes, limited)

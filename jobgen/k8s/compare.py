@@ -1,7 +1,6 @@
-"""Two objects compared as Kubernetes means them: list items by what tells them apart, quantities by their amount.
+"""Compare two objects as Kubernetes does: list items by their keys, quantities by their amounts.
 
-The keys of lists are those of the merge law. deepdiff finds the same in a thousand times the time; tests hold them
-to each other.
+List keys are those of the strategic merge. The tests compare the result with deepdiff, which is 1000 times slower.
 """
 
 from __future__ import annotations
@@ -9,30 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 from jobgen.model.path import Named, Step
 from jobgen.model.quantity import to_milli
 from jobgen.spec.merge import LIST_KEYS
 
-Op = Literal["added", "removed", "changed"]
+ChangeType = Literal["added", "removed", "changed"]
 FieldPath = tuple[Step, ...]
 
-# Mappings whose values are quantities, and fields that are one.
-_QUANTITIES = frozenset(("limits", "requests", "minResources", "capacity", "default", "defaultRequest"))
-_QUANTITY = frozenset(("sizeLimit", "storage", "divisor"))
+# Mappings whose values are quantities, and fields that are quantities.
+_QUANTITY_MAPPINGS = frozenset(("limits", "requests", "minResources", "capacity", "default", "defaultRequest"))
+_QUANTITY_FIELDS = frozenset(("sizeLimit", "storage", "divisor"))
 
 
 class FieldChange(NamedTuple):
-    """A field that is no longer what it was; what was not there, or is not any more, is None."""
+    """A field that differs. `old` is None if the field was added, `new` is None if it was removed."""
 
     path: FieldPath
-    op: Op
-    old: Data
-    new: Data
+    op: ChangeType
+    old: Plain
+    new: Plain
 
 
 def narrow_change(change: FieldChange) -> FieldChange:
-    """The same change, told of the only field in what came or went, if there is but one."""
+    """Return the change with the path of the innermost field, if the added or removed mapping has only one."""
     path, op, old, new = change
     value = new if op == "added" else old
     while op != "changed" and isinstance(value, dict) and len(value) == 1:
@@ -41,22 +40,22 @@ def narrow_change(change: FieldChange) -> FieldChange:
     return change if path == change.path else FieldChange(path, op, value if old else None, value if new else None)
 
 
-def compare_objects(old: Data, new: Data, path: FieldPath = ()) -> Iterator[FieldChange]:
-    """Where two plain trees differ, each difference as far down as both sides have something to compare."""
-    if old is new or _is_same(old, new, path):
+def compare_objects(old: Plain, new: Plain, path: FieldPath = ()) -> Iterator[FieldChange]:
+    """Yield the differences of two trees, each at the deepest path that both sides have."""
+    if old is new or _is_equal(old, new, path):
         return
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in _keys(old, new):
+        for key in _union_keys(old, new):
             yield from compare_objects(old.get(key), new.get(key), (*path, str(key)))
     elif old is None or new is None:
         yield FieldChange(path, "added" if old is None else "removed", old, new)
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _lists(old, new, path)
+        yield from _compare_lists(old, new, path)
     else:
         yield FieldChange(path, "changed", old, new)
 
 
-def _is_same(old: Data, new: Data, path: FieldPath) -> bool:
+def _is_equal(old: Plain, new: Plain, path: FieldPath) -> bool:
     if type(old) is type(new) and not isinstance(old, (dict, list)):
         if old == new:
             return True
@@ -67,37 +66,37 @@ def _is_same(old: Data, new: Data, path: FieldPath) -> bool:
 
 
 def _is_quantity(path: FieldPath) -> bool:
-    return (len(path) > 1 and path[-2] in _QUANTITIES) or (bool(path) and path[-1] in _QUANTITY)
+    return (len(path) > 1 and path[-2] in _QUANTITY_MAPPINGS) or (bool(path) and path[-1] in _QUANTITY_FIELDS)
 
 
-def _keys(old: dict[str, Data], new: dict[str, Data]) -> list[str]:
-    """The keys of both, in the order of the new side, then those that went."""
+def _union_keys(old: dict[str, Plain], new: dict[str, Plain]) -> list[str]:
+    """Return the keys of both sides: those of the new side in order, then the removed ones."""
     return [*new, *(key for key in old if key not in new)]
 
 
-def _lists(old: list[Data], new: list[Data], path: FieldPath) -> Iterator[FieldChange]:
+def _compare_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> Iterator[FieldChange]:
     field = LIST_KEYS.get(str(path[-1]), ("",))[0] if path else ""
-    before, after = _by_key(old, field), _by_key(new, field)
+    before, after = _index_items(old, field), _index_items(new, field)
     if not field or before is None or after is None:
-        if not _are_same(old, new, path):
+        if not _are_equal_lists(old, new, path):
             yield FieldChange(path, "changed", old, new)
         return
-    for key in _keys(before, after):
+    for key in _union_keys(before, after):
         yield from compare_objects(before.get(key), after.get(key), (*path, Named(field, key)))
     if [key for key in before if key in after] != [key for key in after if key in before]:
-        # The order alone: variables refer to those before them, and the first container may be the main one.
+        # Order matters: variables refer to earlier ones, and the first container may be the main one.
         yield FieldChange(path, "changed", list(before), list(after))
 
 
-def _are_same(old: list[Data], new: list[Data], path: FieldPath) -> bool:
-    """Whether lists without keys mean the same, item by item."""
-    same = (not any(compare_objects(one, other, (*path, place))) for place, (one, other) in enumerate(zip(old, new)))  # noqa: B905
+def _are_equal_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> bool:
+    """Return whether lists without keys are equal, item by item."""
+    same = (not any(compare_objects(one, other, (*path, index))) for index, (one, other) in enumerate(zip(old, new)))  # noqa: B905
     return len(old) == len(new) and all(same)
 
 
-def _by_key(items: list[Data], field: str) -> dict[str, Data] | None:
-    """The items by their key; None if it does not tell them apart."""
-    found: dict[str, Data] = {}
+def _index_items(items: list[Plain], field: str) -> dict[str, Plain] | None:
+    """Return the items by their key; None if an item has no key or two items have the same."""
+    found: dict[str, Plain] = {}
     for item in items:
         key = item.get(field) if isinstance(item, dict) else None
         if not isinstance(key, (str, int)) or str(key) in found:

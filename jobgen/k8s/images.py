@@ -1,4 +1,4 @@
-"""Names of images: their parts, and the grammar that container runtimes read them by (distribution/reference)."""
+"""Image names: their parts, and the grammar of container runtimes (distribution/reference)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _REPOSITORY = lazy_pattern(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(
 _TAG = lazy_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = lazy_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}")
 _IDENTIFIER = lazy_pattern(r"[a-f0-9]{64}")
-_LONGEST = 255
+_MAX_LENGTH = 255
 _SEPARATORS = lazy_pattern(r"[-_.+]")
 
 MUTABLE_TAGS = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
-"""Tags that are moved from image to image."""
+"""Tags that commonly move to newer images."""
 
 
 class ImageName(NamedTuple):
-    """The parts of an image's name; a part that is not written is empty, `tagged` tells `repo:` from `repo`."""
+    """The parts of an image name. A missing part is empty; `has_tag` distinguishes `repo:` from `repo`."""
 
     domain: str
     repository: str
@@ -31,41 +31,41 @@ class ImageName(NamedTuple):
 
     @property
     def is_mutable(self) -> bool:
-        """Whether the same name may mean another image tomorrow; without a tag it is `latest`."""
+        """Whether the name may refer to another image later. A name without a tag means `latest`."""
         return not self.digest and (not self.tag or self.tag in MUTABLE_TAGS)
 
     @property
     def name_tokens(self) -> frozenset[str]:
-        """The words of which the last part of the repository and the tag are made."""
+        """The words in the tag and in the last part of the repository."""
         return frozenset(_SEPARATORS.split(f"{self.repository.rpartition('/')[2]}-{self.tag}".lower()))
 
 
 @cache
 def parse_image_name(image: str) -> ImageName:
-    """The parts of an image's name, as far as it has any."""
+    """Split an image name into its parts; an invalid name is split as far as possible."""
     rest, at, digest = image.partition("@")
     first, slash, path = rest.partition("/")
-    # As Docker does: what could be a host is one.
-    host = bool(slash) and (any(char in first for char in ".:") or first == "localhost" or first != first.lower())
-    domain, path = (first, path) if host else ("", rest)
+    # As in Docker: the first part is a registry if it can be a host name.
+    is_domain = bool(slash) and (any(char in first for char in ".:") or first == "localhost" or first != first.lower())
+    domain, path = (first, path) if is_domain else ("", rest)
     repository, colon, tag = path.partition(":")
     return ImageName(domain, repository, tag, digest or at, bool(colon))
 
 
 @cache
 def find_image_error(image: str) -> str:
-    """Why no container runtime takes this for the name of an image; empty if it would."""
+    """Return why container runtimes reject the name of an image; empty if they accept it."""
     name = parse_image_name(image)
     if _IDENTIFIER.fullmatch(image):
-        return "64 hexadecimal digits are an identifier, not a name"
+        return "64 hexadecimal digits are an image ID, not a name"
     if name.domain and not _DOMAIN.fullmatch(name.domain):
-        return f"`{name.domain}` is not a registry"
+        return f"`{name.domain}` is not a valid registry"
     if name.repository != name.repository.lower():
-        return "a repository is written in lower case"
+        return "the repository must be lowercase"
     if not _REPOSITORY.fullmatch(name.repository):
-        return f"`{name.repository}` is not a repository" if name.repository else "it names no repository"
+        return f"`{name.repository}` is not a valid repository" if name.repository else "the repository is missing"
     if name.has_tag and not _TAG.fullmatch(name.tag):
-        return f"`{name.tag}` is not a tag" if name.tag else "its tag is empty"
+        return f"`{name.tag}` is not a valid tag" if name.tag else "the tag is empty"
     if name.digest and not _DIGEST.fullmatch(name.digest):
-        return f"`{name.digest}` is not a digest"
-    return f"a repository has at most {_LONGEST} characters" if len(name.repository) > _LONGEST else ""
+        return f"`{name.digest}` is not a valid digest"
+    return f"the repository must have at most {_MAX_LENGTH} characters" if len(name.repository) > _MAX_LENGTH else ""

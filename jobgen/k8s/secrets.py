@@ -1,4 +1,4 @@
-"""What secrets look like: tokens that can be told by their form, and names of variables that hold one."""
+"""Detect secrets: tokens with a known format, and values of variables whose names mean a secret."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from jobgen.model.lazy_re import lazy_pattern
 
-# Forms with a mark of their own and a known length; a prefix alone proves nothing.
+# Formats with a prefix and a known length; a prefix alone is not enough.
 _TOKENS = lazy_pattern(
     r"""(?<![A-Za-z0-9_-])(?:
       hf_[A-Za-z]{34}
@@ -25,21 +25,21 @@ _TOKENS = lazy_pattern(
     re.VERBOSE,
 )
 _PRIVATE_KEY = lazy_pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
-# Secrets without a mark, that a variable's name and their length give away.
-_BY_NAME = {
+# Secrets without a prefix, detected by the variable's name and their length.
+_FORMATS_BY_NAME = {
     "WANDB_API_KEY": lazy_pattern(r"[0-9a-f]{40}"),
     "AWS_SECRET_ACCESS_KEY": lazy_pattern(r"[A-Za-z0-9/+]{40}"),
 }
-_NAMES = lazy_pattern(
+_SECRET_NAMES = lazy_pattern(
     r"(?:.*[_-])?(?:TOKEN|SECRET|PASSWORD|PASSWD|(?:API|SECRET|ACCESS|PRIVATE|AUTH|ACCOUNT|ENCRYPTION)[_-]?KEY)",
     re.IGNORECASE,
 )
-# Tokens of a tokenizer, and numbers of them.
-_OF_TEXT = lazy_pattern(
+# Tokens of a tokenizer, and numbers of tokens.
+_TEXT_TOKENS = lazy_pattern(
     r"(?:.*[_-])?(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|IMAGE|SPECIAL|STOP|MAX|MIN|NUM|PER)[_-]TOKEN", re.IGNORECASE
 )
-# What stands for a secret, or says where it is.
-_NO_SECRET = lazy_pattern(
+# Placeholders, references, paths and other values that are not secrets.
+_NOT_SECRETS = lazy_pattern(
     r"""
       .*(?:\$[({A-Za-z_]|\{\{|<.*>|^\{.*\}$|%\().*
     | [./~].*|[a-z0-9+]+://.*|.*\.(?:json|pem|key|txt|ya?ml|crt)
@@ -50,52 +50,52 @@ _NO_SECRET = lazy_pattern(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# What every secret or its name has in it, in lower case: quicker to look for than to match.
-_SIGNS = (
+# Every secret or its name contains one of these, in lower case: a cheap test before the patterns.
+_HINTS = (
     *("token", "secret", "passw", "key", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat-"),
     *("sk-", "xox", "aiza", "npm_", "nvapi-", "dckr_pat"),
 )
-_MARKS = (
+_PREFIXES = (
     *("hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "xox", "AIza", "npm_", "nvapi-"),
     *("dckr_pat_", "-----BEGIN "),
 )
-_SHORTEST = 24
-_ASSIGNED = lazy_pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
-_DISTINCT = 8
-_ANY = 6
+_MIN_TOKEN_LENGTH = 24
+_ASSIGNMENT = lazy_pattern(r"(?:^|[\s;&(])(?:--)?([A-Za-z][A-Za-z0-9_-]*)=[\"']?([^\s\"';&|)]+)")
+_MIN_DISTINCT = 8
+_MIN_LENGTH = 6
 
 
 def may_contain_secret(text: str) -> bool:
-    """Whether a text is worth a closer look."""
+    """Return whether a text may contain a secret, as a cheap test before the others."""
     lowered = text.lower()
-    return any(sign in lowered for sign in _SIGNS)
+    return any(hint in lowered for hint in _HINTS)
 
 
 def find_token(text: str) -> str:
-    """A token that can be told by its form, or nothing."""
-    if len(text) < _SHORTEST or not any(location in text for location in _MARKS):
+    """Return the token with a known format in a text, or an empty string."""
+    if len(text) < _MIN_TOKEN_LENGTH or not any(prefix in text for prefix in _PREFIXES):
         return ""
     found = _TOKENS.search(text) or _PRIVATE_KEY.search(text)
-    # A row of the same letters is an example.
-    return found[0] if found and len(set(found[0])) > _DISTINCT and "xxxx" not in found[0].lower() else ""
+    # Few different characters mean an example.
+    return found[0] if found and len(set(found[0])) > _MIN_DISTINCT and "xxxx" not in found[0].lower() else ""
 
 
 def is_secret_value(name: str, value: str) -> bool:
-    """Whether the value has the very form of the secret that a variable of this name holds."""
-    form = _BY_NAME.get(name)
-    return bool(form and form.fullmatch(value)) and len(set(value)) > _DISTINCT and "EXAMPLE" not in value
+    """Return whether the value has the format of the secret that a variable of this name holds."""
+    pattern = _FORMATS_BY_NAME.get(name)
+    return bool(pattern and pattern.fullmatch(value)) and len(set(value)) > _MIN_DISTINCT and "EXAMPLE" not in value
 
 
 def looks_like_secret(name: str, value: str) -> bool:
-    """Whether a name says secret, and the value is neither a placeholder nor a path."""
-    return len(value) >= _ANY and _says_secret(name) and not _NO_SECRET.fullmatch(value)
+    """Return whether the name means a secret and the value is neither a placeholder nor a path."""
+    return len(value) >= _MIN_LENGTH and _is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
 
 
 @lru_cache(maxsize=4096)
-def _says_secret(name: str) -> bool:
-    return may_contain_secret(name) and _NAMES.fullmatch(name) is not None and not _OF_TEXT.fullmatch(name)
+def _is_secret_name(name: str) -> bool:
+    return may_contain_secret(name) and _SECRET_NAMES.fullmatch(name) is not None and not _TEXT_TOKENS.fullmatch(name)
 
 
 def find_assignments(text: str) -> list[tuple[str, str]]:
-    """What a word or a script sets by `name=value` or `--name=value`."""
-    return _ASSIGNED.findall(text)
+    """Return the names and values that an argument or a script sets by `name=value` or `--name=value`."""
+    return _ASSIGNMENT.findall(text)
