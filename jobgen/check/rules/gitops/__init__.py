@@ -1,1 +1,1 @@
-"""What Argo CD or Flux would rerun, fight over, drop or never apply."""
+"""Rules about jobs that Argo CD or Flux applies."""

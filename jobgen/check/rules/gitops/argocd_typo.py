@@ -1,4 +1,4 @@
-"""A word that Argo CD passes over."""
+"""Misspelled values in Argo CD annotations."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,8 @@ _KNOWN = {
         *("ServerSideApply=false", "ApplyOutOfSyncOnly=true", "ClientSideApplyMigration=false"),
     ],
 }
-# What says what holds anyway.
-_IDLE = frozenset(
+# Values that state the default.
+_DEFAULTS = frozenset(
     """Prune=true Delete=true Replace=false Force=false Validate=true PruneLast=false ApplyOutOfSyncOnly=false
     SkipDryRunOnMissingResource=false ClientSideApplyMigration=true""".split()
 )
@@ -26,19 +26,21 @@ _IDLE = frozenset(
 
 @rule("manifest", WARNING)
 def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
-    """A hook, delete policy or sync option that Argo CD does not know, though it looks like one that it does.
+    """A misspelled hook, delete policy or sync option of Argo CD.
 
-    Argo CD passes over words that it does not know: a job that was to be kept is pruned, a hook is an ordinary object.
-    They are told apart by case: `Prune=false`.
+    Argo CD ignores values that it does not know: a job that was meant to be kept is pruned, or a hook becomes an
+    ordinary object.
+
+    Correct the value. Case matters: `Prune=false`.
     """
     annotations = manifest.annotations
     for key in annotations:
         if not key.startswith(DOMAIN) or key not in _KNOWN:
             continue
         for word in split_annotation(manifest, key):
-            meant = closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _IDLE else ""
+            meant = closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _DEFAULTS else ""
             if meant:
                 node = annotations[key]
-                message = f"Argo CD does not know `{word}`, and passes over it; did you mean `{meant}`?"
+                message = f"Argo CD ignores the unknown value `{word}`; did you mean `{meant}`?"
                 fix_steps = (FixStep("set", node, as_text(node).replace(word, meant, 1)),)
                 yield Violation(node, message, fix_steps=fix_steps, safe=is_same_word(word, meant))

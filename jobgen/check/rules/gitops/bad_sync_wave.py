@@ -1,4 +1,4 @@
-"""A wave that is not a number."""
+"""Sync waves that are not integers."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,11 @@ from jobgen.k8s.objects import Manifest, as_text
 
 @rule("manifest", WARNING)
 def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
-    """A sync wave of Argo CD that is not a whole number.
+    """A sync wave of Argo CD that is not an integer.
 
-    Argo CD passes over it without a word and takes wave 0. Write a whole number as a string: `"-1"`.
+    Argo CD ignores the value without an error and uses wave 0.
+
+    Write an integer as a string: `"-1"`.
     """
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or SYNC_WAVE not in annotations:
@@ -19,4 +21,6 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     wave = as_text(annotations[SYNC_WAVE])
     digits = wave[1:] if wave[:1] in ("-", "+") else wave
     if not (digits.isascii() and digits.isdigit()):
-        yield Violation(annotations[SYNC_WAVE], f"`{wave}` is not a whole number, so Argo CD takes wave 0")
+        yield Violation(
+            annotations[SYNC_WAVE], f"`{wave}` is not an integer, so Argo CD uses wave 0; write an integer in quotes"
+        )

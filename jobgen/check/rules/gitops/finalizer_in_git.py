@@ -1,4 +1,4 @@
-"""A finalizer that comes back with each sync."""
+"""Finalizers in Git."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,13 @@ from jobgen.k8s.objects import Manifest, as_list, as_text
 def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with a finalizer.
 
-    Finalizers are set by the controller that takes them off again; one from Git comes back with each sync, and where
-    its controller is missing the object can never be deleted. Take it out of the manifest. Argo CD's own are fine.
+    A finalizer is set and removed by its controller. One from Git comes back with each sync, and without its controller
+    the object can never be deleted. Finalizers of Argo CD are not reported.
+
+    Remove the finalizer from the manifest.
     """
     for name in as_list(manifest.metadata.get("finalizers")):
         if "argocd.argoproj.io" not in as_text(name):
-            yield Violation(name, f"`{as_text(name)}` keeps the object from being deleted; leave it to its controller")
+            yield Violation(
+                name, f"finalizer `{as_text(name)}` can block deletion of the object; remove it, its controller sets it"
+            )

@@ -1,4 +1,4 @@
-"""A sync that kills what is running."""
+"""Syncs that replace a running job."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,12 @@ _FLUX = "kustomize.toolkit.fluxcd.io/force"
 
 @rule("job", WARNING)
 def forced_sync(manifest: Manifest) -> Iterator[Violation]:
-    """A training job that is replaced by force when Git is applied.
+    """A training job that is deleted and recreated when Git is applied.
 
-    With `Force=true` and `Replace=true` Argo CD deletes and restarts the job at each sync of its app, also when only a
-    neighbour changed; Flux's `force` does so at each change that the API server refuses. Give a changed job a new
-    name.
+    With `Force=true` and `Replace=true`, Argo CD deletes and restarts the job at each sync of its app, even if only
+    another object changed. With `force`, Flux does so at each change that the API server rejects.
+
+    Remove the options, and give a changed job a new name.
     """
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or not is_training_job(manifest):
@@ -23,10 +24,14 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     if SYNC_OPTIONS in annotations:
         forced = [word for word in split_annotation(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]
         if len(forced) == 2:
-            message = "each sync of the app deletes the running job and starts it again; take both options away"
+            message = (
+                "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
+            )
             yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
         elif forced:
-            message = f"`{forced[0]}` may stop the running job when the app is synced; take it away"
+            message = f"`{forced[0]}` may stop the running job when the app is synced; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
-        yield Violation(annotations[_FLUX], "Flux deletes the running job if a change is refused; take it away")
+        yield Violation(
+            annotations[_FLUX], f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
+        )

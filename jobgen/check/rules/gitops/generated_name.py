@@ -1,4 +1,4 @@
-"""A name that the server shall make, where the manifest is applied."""
+"""Generated names in manifests that are applied."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,14 @@ _APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
 def generated_name(manifest: Manifest) -> Iterator[Violation]:
     """A `generateName` in a manifest that is applied.
 
-    Applying needs a name to find the object again: `kubectl apply`, Argo CD and Flux refuse an object without one.
-    Only hooks of Argo CD may have a generated name. Give it a `name`.
+    Applying needs a name to find the object again. `kubectl apply`, Argo CD and Flux reject an object without one; only
+    hooks of Argo CD may have a generated name.
+
+    Write a `name`.
     """
     applier = _APPLIERS.get(manifest.cluster.gitops)
     if applier is None or "generateName" not in manifest.metadata or manifest.name:
         return
     if applier != "Argo CD" or not is_hook(manifest):
         key = next(key for key in manifest.metadata if key == "generateName")
-        yield Violation(key, f"{applier} refuses an object without a name; say `name` instead of `generateName`")
+        yield Violation(key, f"{applier} rejects an object without a name; use `name` instead of `generateName`")

@@ -1,4 +1,4 @@
-"""A hook that nobody waits for."""
+"""Training jobs as Argo CD hooks."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,12 @@ _AWAITED = ("PreSync", "Sync")
 
 @rule("job", WARNING)
 def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
-    """A training job as a hook of Argo CD, which cannot tell whether it has ended.
+    """A training job as an Argo CD hook, although Argo CD cannot tell when the job ends.
 
-    Argo CD ships no health check for these kinds and takes such a hook as done at once: the sync goes on while the job
-    has hardly begun, and `HookSucceeded` deletes it there and then. Install a health check, or use no hook.
+    Argo CD ships no health check for these kinds and treats such a hook as done at once. The sync continues while the
+    job has hardly started, and `HookSucceeded` deletes the job immediately.
+
+    Install a health check, or do not use a hook.
     """
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or HOOK not in annotations or not is_training_job(manifest):
@@ -22,8 +24,8 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     kind = manifest.kind_name
     awaited = [word for word in split_annotation(manifest, HOOK) if word in _AWAITED]
     if awaited:
-        message = f"Argo CD has no health check for a {kind}, so `{awaited[0]}` does not wait for its end"
-        yield Violation(annotations[HOOK], message)
+        message = f"Argo CD has no health check for {kind}, so `{awaited[0]}` does not wait until the job ends"
+        yield Violation(annotations[HOOK], f"{message}; install one or do not use a hook")
     if "HookSucceeded" in split_annotation(manifest, DELETE_POLICY):
-        message = f"Argo CD has no health check for a {kind}: it counts as done, and is deleted, at once"
-        yield Violation(annotations[DELETE_POLICY], message)
+        message = f"Argo CD has no health check for {kind}, so `HookSucceeded` deletes the job immediately"
+        yield Violation(annotations[DELETE_POLICY], f"{message}; install one or remove it")

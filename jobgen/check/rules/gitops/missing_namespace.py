@@ -1,4 +1,4 @@
-"""A job without a namespace."""
+"""Jobs without a namespace."""
 
 from collections.abc import Iterator
 
@@ -6,21 +6,22 @@ from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
 
-_ELSEWHERE = {
-    "argocd": "Argo CD takes the app's",
-    "flux": "Flux takes the Kustomization's, if it names one",
-    "kubectl": "`kubectl` takes that of whoever runs it",
+_FALLBACKS = {
+    "argocd": "Argo CD uses that of the app",
+    "flux": "Flux uses that of the Kustomization, if it has one",
+    "kubectl": "`kubectl` uses that of the current context",
 }
 
 
 @rule("job", INFO)
 def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
-    """A job without a namespace, in a cluster that is fed from Git.
+    """A job without a namespace, in a cluster that is deployed from Git.
 
-    Where it runs is then decided elsewhere: by the app, or by the settings of whoever applies it. Name the namespace
-    in the job, or once for all jobs in the overlay.
+    The namespace is then decided elsewhere: by the Argo CD app, by the Flux Kustomization, or by the kubectl context.
+
+    Set the namespace in the job, or once for all jobs in the overlay.
     """
-    elsewhere = _ELSEWHERE.get(manifest.cluster.gitops)
-    if elsewhere is not None and not manifest.namespace and is_training_job(manifest):
+    fallback = _FALLBACKS.get(manifest.cluster.gitops)
+    if fallback is not None and not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
-        yield Violation(name, f"no namespace is written, and {elsewhere}; name it")
+        yield Violation(name, f"the job has no namespace, so {fallback}; set `namespace`")

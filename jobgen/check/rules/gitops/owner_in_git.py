@@ -1,4 +1,4 @@
-"""An owner that is another cluster's."""
+"""Owner references in Git."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,12 @@ from jobgen.model.finding import FixStep
 def owner_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with `ownerReferences`.
 
-    They name an owner by the `uid` that one cluster gave it. Where no such object lives, the garbage collector deletes
-    this one as soon as it is made. Take them out of the manifest.
+    An owner reference contains the `uid` that one cluster assigned to the owner. Where no such object exists, the
+    garbage collector deletes this object as soon as it is created.
+
+    Remove `ownerReferences` from the manifest.
     """
     if as_list(manifest.metadata.get("ownerReferences")):
         key = next(key for key in manifest.metadata if key == "ownerReferences")
-        message = "the object is deleted at once where its owner does not live; take the owners out"
+        message = f"`{key}` makes the cluster delete the object if the owner does not exist there; remove it"
         yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

@@ -1,4 +1,4 @@
-"""A list that Kueue and Git both write."""
+"""Tolerations that both Kueue and Git set."""
 
 from collections.abc import Iterator
 
@@ -9,17 +9,16 @@ from jobgen.k8s.objects import Pod, as_list
 
 @rule("pod", INFO, fields=("tolerations",))
 def queued_tolerations(pod: Pod) -> Iterator[Violation]:
-    """Tolerations of a queued job that Argo CD keeps in step with Git.
+    """Tolerations of a queued job that Argo CD keeps in sync with Git.
 
-    Kueue adds those of the flavor when it admits the job. The list is compared as a whole, so Argo CD sees a
-    difference, and one that heals itself undoes it, which stops the job. Move them to the ResourceFlavor, or ignore
-    the difference.
+    Kueue adds the tolerations of the flavor when it admits the job. Argo CD compares the list as a whole and sees a
+    difference; with self-heal it reverts the list, which stops the job.
+
+    Move the tolerations to the ResourceFlavor, or ignore the difference in Argo CD.
     """
     manifest = pod.role.manifest
     if manifest.cluster.gitops != "argocd" or get_kueue_queue(manifest) is None:
         return
     if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")
-        yield Violation(
-            key, "Kueue adds to this list and Argo CD undoes it; move the tolerations to the ResourceFlavor"
-        )
+        yield Violation(key, "Kueue adds to `tolerations` and Argo CD may revert them; move them to the ResourceFlavor")

@@ -1,4 +1,4 @@
-"""A time that the webhook writes."""
+"""Timestamps of runtime patches."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,13 @@ from jobgen.model.finding import FixStep
 def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
     """A `time` in the `runtimePatches` of a TrainJob.
 
-    Trainer's webhook writes it whenever a patch changes; what Git says is overwritten, and the two differ for ever.
-    Leave it out.
+    Trainer's webhook sets it whenever a patch changes. The value from Git is overwritten, so Git and the cluster always
+    differ.
+
+    Remove it.
     """
     for patch in as_list(manifest.spec.get("runtimePatches")):
         for key in as_mapping(patch):
             if key == "time":
-                message = "Trainer writes the time of a patch itself; leave it out"
+                message = "Trainer sets the `time` of a patch itself; remove it"
                 yield Violation(key, message, fix_steps=(FixStep("remove", key),))

@@ -1,4 +1,4 @@
-"""What a cluster wrote into an object that was exported from it."""
+"""Fields that only the cluster sets."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,22 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @rule("manifest", WARNING)
 def server_field(manifest: Manifest) -> Iterator[Violation]:
-    """A field that only the cluster writes, in a manifest that was exported from one.
+    """A field that only the cluster sets, in a manifest that was exported from one.
 
-    The API server drops or refuses it, and whoever compares Git with the cluster sees a difference that never goes
-    away. Take it out of the manifest.
+    The API server drops or rejects the field, and a comparison of Git with the cluster always shows a difference.
+
+    Remove the field from the manifest.
     """
     if "status" in manifest.object:
-        yield from (_written(key) for key in manifest.object if key == "status")
+        yield from (_report(key) for key in manifest.object if key == "status")
     for key in manifest.metadata:
         if key in _SERVER_FIELDS:
-            yield _written(key)
+            yield _report(key)
     annotations = manifest.metadata.get("annotations")
     if isinstance(annotations, dict) and _LAST_APPLIED in annotations:
-        yield from (_written(key) for key in annotations if key == _LAST_APPLIED)
+        yield from (_report(key) for key in annotations if key == _LAST_APPLIED)
 
 
-def _written(key: str) -> Violation:
-    message = f"`{key}` is written by the cluster; take it out of the manifest"
+def _report(key: str) -> Violation:
+    message = f"`{key}` is set by the cluster; remove it from the manifest"
     return Violation(key, message, fix_steps=(FixStep("remove", key),))

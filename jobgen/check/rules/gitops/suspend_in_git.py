@@ -1,4 +1,4 @@
-"""A field that Kueue and Git both write."""
+"""The suspend field that both Kueue and Git set."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,18 @@ _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 @rule("job", WARNING)
 def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
-    """A queued job whose `suspend` is written in Git.
+    """A queued job with `suspend` set in Git.
 
-    Kueue sets `suspend` when it admits or stops a job. If Git says it too, Argo CD or Flux sets it back: `true` stops
-    a job that trains, `false` starts one past its quota. Leave it out; Kueue holds a queued job back by itself.
+    Kueue sets `suspend` when it admits or stops a job. If Git sets it, too, Argo CD or Flux reverts it: `true` stops a
+    job that is training, `false` starts a job without quota.
+
+    Remove `suspend`. Kueue suspends a queued job itself.
     """
     engine = _ENGINES.get(manifest.cluster.gitops)
     if engine is None or get_kueue_queue(manifest) is None:
         return
     suspend = get_suspend(manifest)
     if value_of(suspend) is not None:
-        does = "stops the job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
-        message = f"{engine} sets `suspend` back and {does}; leave it out"
+        effect = "stops a job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
+        message = f"{engine} reverts `suspend` and {effect}; remove it"
         yield Violation(suspend, message, fix_steps=(FixStep("remove", suspend, key="suspend"),), safe=False)

@@ -1,4 +1,4 @@
-"""Text of a template that was never filled in."""
+"""Unrendered template expressions."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, as_text
 from jobgen.model.lazy_re import lazy_pattern
 
-# What Helm, Argo Workflows and their like begin with; other braces may be meant for the program.
+# Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
 _TEMPLATE = lazy_pattern(
     r"\{\{-?\s*(?:\.|\$\.|include |template |tpl |printf |quote |default "
     r"|(?:workflow|inputs|outputs|steps|tasks|item|pod|retries|values)\b[.}\s])[^}]*\}\}"
@@ -15,13 +15,17 @@ _TEMPLATE = lazy_pattern(
 
 @rule("container", WARNING, fields=("image", "command", "args", "env"))
 def template_text(container: Container) -> Iterator[Violation]:
-    """Text of a template, such as `{{ .Values.image }}`, that was never filled in.
+    """A template expression, such as `{{ .Values.image }}`, that was not rendered.
 
-    The program gets the braces as they are written. Render the template first, or say in an overlay what differs.
+    The program receives the braces literally.
+
+    Render the template first, or set in an overlay what differs.
     """
     if "{{" not in container.search_text:
         return
     values = (entry.get("value") for _, entry in container.env)
     for leaf in (container.data.get("image"), *container.command_line, *values):
         if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
-            yield Violation(leaf, f"`{found[0]}` was never filled in; render the template first, or use an overlay")
+            yield Violation(
+                leaf, f"`{found[0]}` is an unrendered template expression; render it first or use an overlay"
+            )

@@ -1,4 +1,4 @@
-"""A runtime whose JobSets delete themselves."""
+"""TTL of the objects of a training runtime."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,15 @@ _FIELD = "ttlSecondsAfterFinished"
 def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
     """A `ttlSecondsAfterFinished` in the JobSet or the Jobs of a training runtime.
 
-    It deletes what the TrainJob has made and not the TrainJob, whose controller may make it anew: with Trainer 2.1
-    every finished job runs again, with others a failed one can. Leave it out, and delete TrainJobs instead.
+    It deletes the objects that the TrainJob created, but not the TrainJob, whose controller may create them again. With
+    Trainer 2.1 every finished job runs again; with other versions a failed one can.
+
+    Remove it, and delete TrainJobs instead.
     """
     jobset = as_mapping(get_path(manifest.spec, "template", "spec"))
     jobs = [as_mapping(get_path(job, "template", "spec")) for job in as_list(jobset.get("replicatedJobs"))]
     for holder in (jobset, *jobs):
         for key in holder:
             if key == _FIELD:
-                message = "what a TrainJob has made is deleted, and may be made and run again; leave it out"
+                message = f"`{key}` deletes the objects of a TrainJob, which may then run again; remove it"
                 yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

@@ -1,11 +1,11 @@
-"""A finished job that deletes itself, and is made again."""
+"""TTL of jobs that Argo CD or Flux applies."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
 from jobgen.k8s.objects import Manifest, as_text, get_path
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 
 _FIELD = "ttlSecondsAfterFinished"
@@ -14,23 +14,24 @@ _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 @rule("manifest", ERROR)
 def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
-    """A `ttlSecondsAfterFinished` on a job that Argo CD or Flux keeps in step with Git.
+    """A `ttlSecondsAfterFinished` on a job that Argo CD or Flux keeps in sync with Git.
 
-    The finished job is deleted, Git still has it, so it is made again and trains again: within seconds where Argo CD
-    heals itself, else at the next commit; with Flux at the next interval. Leave it out; `cleanPodPolicy` frees the
-    pods.
+    The cluster deletes the finished job, but Git still has it, so it is recreated and trains again: with Argo CD within
+    seconds if self-heal is on, else at the next commit; with Flux at the next interval.
+
+    Remove it. `cleanPodPolicy` cleans up the pods.
     """
     engine = _ENGINES.get(manifest.cluster.gitops)
     if engine is None or is_hook(manifest):
         return
-    holder = _holder(manifest)
+    holder = _find_holder(manifest)
     if isinstance(holder, dict) and value_of(holder.get(_FIELD)) is not None:
-        message = f"the finished job is deleted, and {engine} makes it again and trains anew"
+        message = f"`{_FIELD}` deletes the finished job; {engine} recreates it, so training runs again; remove it"
         yield Violation(holder[_FIELD], message, fix_steps=(FixStep("remove", holder[_FIELD], key=_FIELD),), safe=False)
 
 
-def _holder(manifest: Manifest) -> Data:
-    """What would hold the field; mpi-operator deletes the launcher's pods alone, and keeps the job."""
+def _find_holder(manifest: Manifest) -> Node:
+    """Return the mapping that may have the field; mpi-operator keeps the job and deletes the launcher's pods only."""
     if manifest.kind is not None:
         return None if manifest.kind.operator == "mpi-operator" else get_path(manifest.spec, "runPolicy")
     group = as_text(manifest.object.get("apiVersion")).partition("/")[0]

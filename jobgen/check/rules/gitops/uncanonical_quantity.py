@@ -1,4 +1,4 @@
-"""A quantity that comes back in another spelling."""
+"""Quantities that are not in canonical form."""
 
 from collections.abc import Iterator
 
@@ -13,18 +13,22 @@ _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 @rule("container", INFO, fields=("resources",))
 def uncanonical_quantity(container: Container) -> Iterator[Violation]:
-    """A quantity in another spelling than Kubernetes' own, such as `1000m`, in what Argo CD or Flux applies.
+    """A quantity in non-canonical form, such as `1000m`, in a job that Argo CD or Flux applies.
 
-    Kueue and operators write objects back as Kubernetes spells them, `1000m` as `1` and `1024Mi` as `1Gi`. Git and the
-    cluster then differ, and who heals that fights with them. Write the quantity as Kubernetes does.
+    Kueue and operators write objects back in canonical form: `1000m` as `1`, `1024Mi` as `1Gi`. Git and the cluster
+    then differ, and a tool that reverts the difference conflicts with them.
+
+    Write the quantity in canonical form.
     """
     engine = _ENGINES.get(container.pod.role.manifest.cluster.gitops)
     if engine is None:
         return
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():
-            said = value_of(node)
-            meant = canonicalize_quantity(said) if isinstance(said, str) else None
-            if meant is not None and meant != said:
-                message = f"`{name}` comes back as `{meant}`, and {engine} sees a difference; write it so"
-                yield Violation(node, message, fix_steps=(FixStep("set", node, meant),))
+            quantity = value_of(node)
+            canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
+            if canonical is not None and canonical != quantity:
+                message = (
+                    f"`{name}: {quantity}` is not canonical, so {engine} may see a difference; write `{canonical}`"
+                )
+                yield Violation(node, message, fix_steps=(FixStep("set", node, canonical),))

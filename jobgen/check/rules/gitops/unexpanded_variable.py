@@ -1,10 +1,10 @@
-"""A variable in the shell's spelling, where there is no shell."""
+"""Shell variables without a shell."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, as_list, as_text
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -14,29 +14,31 @@ _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|
 
 @rule("container", WARNING, fields=("command", "args", "env"))
 def unexpanded_variable(container: Container) -> Iterator[Violation]:
-    """A `${NAME}` in a command without a shell, or in the value of a variable.
+    """A `${NAME}` in a command without a shell, or in the value of an environment variable.
 
-    Kubernetes puts values in for `$(NAME)` alone; the program gets the text `${NAME}` as it is written, and makes a
-    folder of that name. Write `$(NAME)`, or start a shell: `sh -c`.
+    Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
+    directory of that name.
+
+    Write `$(NAME)`, or start a shell: `sh -c`.
     """
     if "${" not in container.search_text or "${" in as_text(container.data.get("image")):
-        # In the image's name it is a template, from which something else makes the manifest.
+        # A `${` in the image shows that another tool expands the manifest.
         return
     if container.pod.role.manifest.cluster.gitops != "flux":
         for _, entry in container.env:
-            yield from _found(entry.get("value"), "in a value")
+            yield from _check(entry.get("value"), "in a value")
     if not as_list(container.data.get("command")):
-        # The image's own entry point may well be a shell.
+        # The entry point of the image may be a shell.
         return
     for word in container.command_line:
         if _SHELL.search(as_text(word)):
             return
-        yield from _found(word, "without a shell")
+        yield from _check(word, "without a shell")
 
 
-def _found(leaf: Data, where: str) -> Iterator[Violation]:
+def _check(leaf: Node, where: str) -> Iterator[Violation]:
     if "${" in as_text(leaf) and (found := _VARIABLE.search(as_text(leaf))):
         name = found[1]
-        message = f"Kubernetes does not put a value in for `${{{name}}}` {where}; write `$({name})`"
+        message = f"Kubernetes does not expand `${{{name}}}` {where}; write `$({name})`"
         meant = _VARIABLE.sub(r"$(\1)", as_text(leaf))
         yield Violation(leaf, message, fix_steps=(FixStep("set", leaf, meant),), safe=False)

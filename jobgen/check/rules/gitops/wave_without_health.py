@@ -1,4 +1,4 @@
-"""Waves that do not wait for each other."""
+"""Training jobs in sync waves."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _PATH = ("metadata", "annotations", SYNC_WAVE)
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
-    """The wave and the name of a training job."""
+    """Yield the sync wave and the name of a training job."""
     annotations = manifest.metadata.get("annotations")
     wave = as_text(annotations.get(SYNC_WAVE)) if isinstance(annotations, dict) else ""
     if wave and is_training_job(manifest) and not is_hook(manifest) and wave.removeprefix("-").isdecimal():
@@ -19,18 +19,21 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def wave_without_health(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """A training job in a later sync wave than another one, which Argo CD does not wait for.
+def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """A training job in a later sync wave than another training job, which Argo CD does not wait for.
 
-    Argo CD ships no health check for these kinds and goes on to the next wave as soon as the job is made: what
-    evaluates a model starts before it is trained. Install a health check, or start the second job otherwise.
+    Argo CD ships no health check for these kinds and continues with the next wave as soon as the first job is created.
+    A job that evaluates a model starts before the model is trained.
+
+    Install a health check, or start the second job in another way.
     """
     if cluster.gitops == "flux":
         return
     first: dict[str, Fact] = {}
-    for row in sorted(rows, key=lambda row: row.value):
-        namespace, wave, _ = row.value
-        earlier = first.setdefault(namespace, row)
+    for fact in sorted(facts, key=lambda fact: fact.value):
+        namespace, wave, _ = fact.value
+        earlier = first.setdefault(namespace, fact)
         if earlier.value[1] < wave:
-            message = f"wave {wave} does not wait for the end of `{earlier.value[2]}` in wave {earlier.value[1]}"
-            yield Violation(row, f"{message}: Argo CD has no health check for it", ((earlier, "the earlier wave"),))
+            message = f"wave {wave} does not wait until `{earlier.value[2]}` in wave {earlier.value[1]} ends"
+            message += ", because Argo CD has no health check for it; install one"
+            yield Violation(fact, message, ((earlier, "the earlier wave"),))

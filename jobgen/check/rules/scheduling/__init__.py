@@ -1,1 +1,1 @@
-"""Queues, gangs and schedulers."""
+"""Rules about queues, gang scheduling and schedulers."""

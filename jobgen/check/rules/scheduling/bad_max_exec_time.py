@@ -1,4 +1,4 @@
-"""A time limit that Kueue cannot read."""
+"""Kueue's maximum execution time."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,17 @@ _MOST = 2**31 - 1
 
 @rule("manifest", ERROR)
 def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
-    """A `kueue.x-k8s.io/max-exec-time-seconds` that is not a whole number above 0.
+    """A `kueue.x-k8s.io/max-exec-time-seconds` that is not a positive integer.
 
-    Kueue's webhook refuses the job. Write seconds, as a string: `"3600"`.
+    Kueue's webhook rejects the job.
+
+    Write the seconds as a string: `"3600"`.
     """
     labels = manifest.metadata.get("labels")
     if not isinstance(labels, dict) or _LIMIT not in labels:
         return
     limit = as_text(labels[_LIMIT])
     if not (limit.isascii() and limit.isdigit() and 0 < int(limit) <= _MOST):
-        yield Violation(labels[_LIMIT], f"`{limit}` is not a number of seconds above 0, and Kueue refuses the job")
+        yield Violation(
+            labels[_LIMIT], f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds"
+        )

@@ -1,4 +1,4 @@
-"""A queue's name that no queue can have."""
+"""Invalid queue names."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,13 @@ _SUBDOMAIN = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*\Z")
 
 @rule("manifest", ERROR)
 def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
-    """A name in the label `kueue.x-k8s.io/queue-name` that no queue can have.
+    """A queue name in the label `kueue.x-k8s.io/queue-name` that no queue can have.
 
-    Kueue's webhook refuses the job: a queue is named like any object, in lower-case letters, digits, `-` and `.`.
+    Kueue's webhook rejects the job. A queue name follows the rules of object names.
+
+    Use lower-case letters, digits, `-` and `.`.
     """
     queue = get_kueue_queue(manifest)
     if queue is not None and not _SUBDOMAIN.match(as_text(queue)):
-        message = f"no queue can be called `{as_text(queue)}`; use lower-case letters, digits, `-` and `.`"
+        message = f"`{as_text(queue)}` is not a valid queue name; use lower-case letters, digits, `-` and `.`"
         yield Violation(queue, message)

@@ -1,4 +1,4 @@
-"""A job that Kueue shall resize, of a kind that it cannot."""
+"""Kueue's annotation for elastic jobs."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,9 @@ _ELASTIC = DOMAIN + "elastic-job"
 def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     """Kueue's annotation for elastic jobs on a kind that Kueue does not resize.
 
-    Kueue's webhook refuses `kueue.x-k8s.io/elastic-job` on Kubeflow's kinds. Take the annotation away.
+    Kueue's webhook rejects `kueue.x-k8s.io/elastic-job` on the kinds of Kubeflow.
+
+    Remove the annotation.
     """
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or _ELASTIC not in annotations:
@@ -22,5 +24,5 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
         node = annotations[_ELASTIC]
-        message = f"Kueue does not resize a {manifest.kind_name}, and refuses it"
+        message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
         yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),))

@@ -1,4 +1,4 @@
-"""What Kueue reads from labels, as an annotation."""
+"""Kueue labels written as annotations."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,15 @@ _LABELS = frozenset(DOMAIN + name for name in ("queue-name", "priority-class", "
 
 @rule("manifest", WARNING)
 def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
-    """An annotation that Kueue reads as a label only, such as `kueue.x-k8s.io/queue-name`.
+    """An annotation that Kueue reads only as a label, such as `kueue.x-k8s.io/queue-name`.
 
-    Kueue passes over it: the job has no queue, no priority or no time limit there. Move it to `metadata.labels`.
+    Kueue ignores the annotation, so the job has no queue, priority or time limit.
+
+    Move it to `metadata.labels`.
     """
     annotations = manifest.annotations
     for key in annotations:
         if key in _LABELS and key not in manifest.labels:
-            message = f"Kueue reads `{key}` from the labels, not from the annotations; move it there"
+            message = f"Kueue reads `{key}` only as a label; move it to `metadata.labels`"
             fix_steps, safe = suggest_move(key, annotations[key], annotations, "labels", manifest.metadata)
             yield Violation(key, message, fix_steps=fix_steps, safe=safe)

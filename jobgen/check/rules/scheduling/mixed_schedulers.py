@@ -1,4 +1,4 @@
-"""Roles of one job under different schedulers."""
+"""Different schedulers in one job."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,12 @@ from jobgen.k8s.objects import Manifest, as_text
 
 @rule("job", WARNING)
 def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
-    """Roles of one job whose pods different schedulers place.
+    """Roles of one job with different schedulers.
 
-    No scheduler sees the whole job, so none can start it all or not at all: half of it may hold its GPUs and wait for
-    the other half. Give every role the same `schedulerName`.
+    No scheduler sees the whole job, so none can start all of it or nothing. One half may hold its GPUs and wait for the
+    other half.
+
+    Set the same `schedulerName` in every role.
     """
     first = None
     for role in manifest.roles:
@@ -21,5 +23,7 @@ def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
         if first is None:
             first = name
         elif as_text(name) != as_text(first):
-            message = f"`{as_text(name)}` places this role and `{as_text(first)}` another; no one sees the whole job"
-            yield Violation(name, message, ((first, "the other scheduler"),))
+            message = (
+                f"scheduler `{as_text(name)}` differs from `{as_text(first)}` of another role; use one for all roles"
+            )
+            yield Violation(name, message, ((first, "the scheduler of the other role"),))

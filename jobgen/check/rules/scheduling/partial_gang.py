@@ -1,4 +1,4 @@
-"""A gang that starts without some of its members."""
+"""Gangs smaller than their job."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,12 @@ from jobgen.model.finding import FixStep
 
 @rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
 def partial_gang(manifest: Manifest) -> Iterator[Violation]:
-    """A `schedulingPolicy.minAvailable` below the number of pods, though the job needs them all.
+    """A `schedulingPolicy.minAvailable` below the number of pods, although the job needs all of them.
 
-    The scheduler starts the job as soon as so many pods fit: they hold their GPUs and wait for the others, and two
-    such jobs can wait for each other for ever. Leave `minAvailable` out: it is then all the pods.
+    The scheduler starts the job as soon as that many pods fit. They hold their GPUs and wait for the others, and two
+    such jobs can wait for each other forever.
+
+    Remove `minAvailable`; the default is all pods.
     """
     least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
     number = as_integer(least)
@@ -20,5 +22,7 @@ def partial_gang(manifest: Manifest) -> Iterator[Violation]:
         return
     total = manifest.pod_count
     if 0 < number < total:
-        message = f"{number} of {total} pods may start and wait for the rest; leave it out, or say {total}"
+        message = (
+            f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
+        )
         yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)

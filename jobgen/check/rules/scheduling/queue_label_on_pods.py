@@ -1,4 +1,4 @@
-"""A queue named by the pods rather than by their job."""
+"""Queue labels on pods."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,15 @@ from jobgen.model.finding import FixStep
 def queue_label_on_pods(role: Role) -> Iterator[Violation]:
     """The label `kueue.x-k8s.io/queue-name` on a pod template.
 
-    Kueue then admits each pod for itself, beside the job or in its place: a job may get some of its workers and wait
-    for the others for ever, and its GPUs may count twice. The label belongs into the `metadata` of the job alone.
+    Kueue then admits each pod separately, in addition to the job or instead of it. A job may get some of its workers
+    and wait forever for the others, and its GPUs may count twice.
+
+    Set the label only in the `metadata` of the job.
     """
     labels = as_mapping(role.pod.metadata.get("labels"))
     for key in labels if QUEUE_LABEL in labels else ():
         if key == QUEUE_LABEL:
             also = get_kueue_queue(role.manifest) is not None
-            what = "take it off the pods: the job has it" if also else "put it on the job"
-            message = f"`{key}` on pods makes Kueue admit them one by one; {what}"
+            remedy = "remove it, the job has it" if also else "move it to the job"
+            message = f"label `{key}` on pods makes Kueue admit each pod separately; {remedy}"
             yield Violation(key, message, fix_steps=(FixStep("remove", key),) if also else (), safe=False)

@@ -1,4 +1,4 @@
-"""A label that nearly puts a job into a queue."""
+"""Misspelled queue labels."""
 
 import re
 from collections.abc import Iterator
@@ -9,23 +9,30 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
-# The domain as people remember it, then `queue`, with `local` before or `name` behind it.
-_NEARLY = lazy_pattern(
+# Common misspellings of the domain, then `queue`, optionally with `local` before or `name` after it.
+_MISSPELLED = lazy_pattern(
     r"(?:kueue\.(?:x-k8s\.io|k8s\.io|x\.k8s\.io|x-k8s|sigs\.k8s\.io|io)|x-k8s\.io)/(?:local[-_]?)?queue(?:[-_.]?name)?\Z",
     re.IGNORECASE,
 )
-# The label itself, and one that Kueue puts on pods.
+# The label itself, and one that Kueue sets on pods.
 _OTHERS = frozenset(("kueue.x-k8s.io/local-queue-name", QUEUE_LABEL))
 
 
 @rule("manifest", WARNING)
 def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
-    """A label that looks like Kueue's `kueue.x-k8s.io/queue-name` and is another.
+    """A label that resembles Kueue's `kueue.x-k8s.io/queue-name`.
 
-    Kueue does not see it: the job runs at once, past every quota. Write the label as Kueue reads it.
+    Kueue ignores it, so the job starts at once, without quota.
+
+    Write `kueue.x-k8s.io/queue-name`.
     """
     labels = manifest.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
-        if "queue" in key.lower() and key not in _OTHERS and _NEARLY.match(key) and get_kueue_queue(manifest) is None:
-            message = f"Kueue does not read the label `{key}`; write `{QUEUE_LABEL}`"
+        if (
+            "queue" in key.lower()
+            and key not in _OTHERS
+            and _MISSPELLED.match(key)
+            and get_kueue_queue(manifest) is None
+        ):
+            message = f"Kueue does not read the label `{key}`; use `{QUEUE_LABEL}`"
             yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE_LABEL),))

@@ -1,4 +1,4 @@
-"""A kind that Kueue is about to forget."""
+"""Kinds that Kueue stops supporting."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,22 @@ from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
 
-def _queued(manifest: Manifest) -> Iterator[Fact]:
+def _collect(manifest: Manifest) -> Iterator[Fact]:
+    """Yield the kind of a queued job."""
     if get_kueue_queue(manifest) is not None and manifest.kind is not None:
         yield Fact(manifest.kind_name, ("metadata", "labels", QUEUE_LABEL))
 
 
-@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_queued)
-def queue_support_ending(rows: list[Fact], cluster: Cluster) -> Iterator[Violation]:
-    """Queued jobs of a kind that Kueue gives up; told once for each kind.
+@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_collect)
+def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+    """Queued jobs of a kind whose support in Kueue is deprecated; reported once per kind.
 
-    Kueue calls its support for these kinds of `kubeflow.org/v1` deprecated and means to drop it with 0.20; without it
-    the jobs start at once. Plan to move to TrainJobs, and look at this before Kueue is updated.
+    Kueue deprecates these kinds of `kubeflow.org/v1` and plans to remove them in 0.20. Without support the jobs start
+    at once.
+
+    Plan a migration to TrainJob, and check this before you update Kueue.
     """
-    for kind in sorted({row.value for row in rows}):
-        queued = [row for row in rows if row.value == kind]
-        more = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
-        yield Violation(queued[0], f"Kueue means to drop {kind} with 0.20; a TrainJob will still be queued{more}")
+    for kind in sorted({fact.value for fact in facts}):
+        queued = [fact for fact in facts if fact.value == kind]
+        more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
+        yield Violation(queued[0], f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to TrainJob")

@@ -1,4 +1,4 @@
-"""A queue that a kind's jobs never wait in."""
+"""Queue labels on jobs that Kueue cannot manage."""
 
 from collections.abc import Iterator
 
@@ -12,22 +12,23 @@ _SUSPENDS_SINCE = "1.7.0"
 
 @rule("job", WARNING)
 def queue_without_effect(manifest: Manifest) -> Iterator[Violation]:
-    """A label of Kueue on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
+    """A Kueue label on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
 
-    Kueue never learnt these kinds, or the operator is too old to hold a job back (before training-operator 1.7): the
-    job starts at once and past every quota. Use a kind that Kueue manages: for MPI, `kubeflow.org/v2beta1` or a
-    TrainJob.
+    Kueue does not support these kinds, or the operator is too old to suspend a job (before training-operator 1.7). The
+    job starts at once, without quota.
+
+    Use a kind that Kueue manages; for MPI, `kubeflow.org/v2beta1` or a TrainJob.
     """
     queue = get_kueue_queue(manifest)
     kind = manifest.kind
     if queue is None or kind is None:
         return
     if is_mpi_v1(manifest):
-        yield Violation(queue, "Kueue manages MPIJobs of `kubeflow.org/v2beta1` alone: this one runs without a quota")
+        yield Violation(queue, "Kueue does not manage MPIJob of `kubeflow.org/v1`; use `kubeflow.org/v2beta1`")
     elif kind.platform == "tensorstack":
-        yield Violation(queue, f"Kueue does not manage a {kind.name}; `{QUEUE_LABEL}` has no effect")
+        yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
     elif kind.operator == "training-operator" and _is_before(manifest.operator_version, _SUSPENDS_SINCE):
-        message = f"training-operator {manifest.operator_version} cannot hold a job back, as Kueue needs"
+        message = f"training-operator {manifest.operator_version} cannot suspend jobs, which Kueue requires"
         yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
 
 

@@ -1,4 +1,4 @@
-"""A wish about topology where nobody reads it."""
+"""Topology annotations on jobs."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,16 @@ _TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "
 
 @rule("job", WARNING)
 def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
-    """An annotation about Kueue's topology on the job rather than on its pod templates.
+    """A topology annotation of Kueue on the job instead of its pod templates.
 
-    Kueue reads `kueue.x-k8s.io/podset-…-topology` of each pod template; on the job it changes nothing, and the workers
-    may be spread over racks. Put it into the `metadata.annotations` of the templates.
+    Kueue reads `kueue.x-k8s.io/podset-…-topology` from each pod template. On the job it has no effect, and the workers
+    may be spread over racks.
+
+    Move it to the `metadata.annotations` of the pod templates.
     """
     annotations = manifest.metadata.get("annotations")
     if not isinstance(annotations, dict) or not manifest.roles or manifest.roles[0].pod.partial:
         return
     for key in annotations:
         if key in _TOPOLOGY:
-            yield Violation(key, f"Kueue reads `{key}` of pod templates, not of the job; put it there")
+            yield Violation(key, f"Kueue reads `{key}` only from pod templates; move it there")

@@ -1,4 +1,4 @@
-"""A job between two schedulers that both hold it back."""
+"""Jobs queued by both Kueue and Volcano."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,12 @@ from jobgen.k8s.objects import Manifest, as_text, get_path
 
 @rule("job", WARNING)
 def two_schedulers(manifest: Manifest) -> Iterator[Violation]:
-    """A job in a queue of Kueue and in one of Volcano.
+    """A job that is queued by both Kueue and Volcano.
 
-    Each keeps its own books: what Kueue has admitted can wait in Volcano's queue while it holds its quota, and GPUs
-    that are free in one are taken in the other. Leave the queueing to one of them.
+    Each counts quota separately: a job that Kueue admitted can wait in Volcano's queue while it holds its quota, and
+    GPUs that are free in one are taken in the other.
+
+    Use only one of them for queueing.
     """
     queue = get_kueue_queue(manifest)
     if queue is None:
@@ -20,13 +22,13 @@ def two_schedulers(manifest: Manifest) -> Iterator[Violation]:
     other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
     if as_text(other):
         message = (
-            f"the job waits in Volcano's queue `{as_text(other)}` and in Kueue's `{as_text(queue)}`; leave one out"
+            f"the job is in Volcano's queue `{as_text(other)}` and in Kueue's queue `{as_text(queue)}`; remove one"
         )
         yield Violation(other, message, ((queue, "Kueue's queue"),))
         return
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
         if as_text(name) == "volcano":
-            message = f"Kueue admits the job to `{as_text(queue)}`, and then Volcano queues its pods; leave one out"
+            message = f"Kueue queues the job in `{as_text(queue)}`, and Volcano then queues its pods; use only one"
             yield Violation(name, message, ((queue, "Kueue's queue"),))
             return

@@ -1,4 +1,4 @@
-"""Roles of one job with different priorities."""
+"""Different priorities in one job."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,11 @@ from jobgen.k8s.objects import Manifest, as_text
 
 @rule("job", WARNING)
 def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
-    """A priority class on some roles of a job and not on the others.
+    """A priority class on some roles of a job but not on others.
 
-    The job is as safe as its least role: when a pod without the priority is evicted, the others lose their work with
-    it. Give every role the same class.
+    When a pod without the priority is evicted, the other pods lose their work, too.
+
+    Set the same priority class in every role.
     """
     if not any("priorityClassName" in role.pod.spec for role in manifest.roles):
         return
@@ -21,7 +22,7 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
         return
     for role, name in classes:
         if not as_text(name) and role.count:
-            message = f"`{role.replica_type}` has no priority class, and others have `{as_text(written[0])}`"
+            message = f"`{role.replica_type}` has no priority class, but another role has `{as_text(written[0])}`"
             yield Violation(
-                role.key, f"{message}; give it to every role", ((written[0], "the priority of another role"),)
+                role.key, f"{message}; set it in every role", ((written[0], "the priority of the other role"),)
             )

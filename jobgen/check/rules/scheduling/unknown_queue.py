@@ -1,4 +1,4 @@
-"""A queue that is not there."""
+"""Queues that the cluster does not have."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,9 @@ from jobgen.model.suggest import did_you_mean
 def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     """A queue that the cluster does not have.
 
-    The job is suspended until its queue admits it, and a queue that is not there never does. Name one of those that
-    the overlay declares under `cluster.queues`, or declare it there.
+    The job stays suspended until its queue admits it, and a missing queue never does.
+
+    Use one of the queues that the overlay declares under `cluster.queues`, or declare the queue there.
     """
     queues = manifest.cluster.queues
     if not queues or not can_be_queued(manifest):
@@ -21,4 +22,4 @@ def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     queue = get_queue(manifest)
     if queue is not None and as_text(queue) not in queues:
         hint = did_you_mean(as_text(queue), list(queues))
-        yield Violation(queue, f"the cluster has no queue `{as_text(queue)}`, so the job never starts{hint}")
+        yield Violation(queue, f"the cluster declares no queue `{as_text(queue)}`, so the job never starts{hint}")
