@@ -1,4 +1,4 @@
-"""The table of effects, and the CEL rules of CRDs about changes."""
+"""The table of operator behavior, and the CEL transition rules of CRDs."""
 
 import json
 
@@ -8,34 +8,42 @@ from jobgen.diff.immutability import find_rejections
 from jobgen.diff.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
 
 
-def state_of(law):
-    """A job that the law speaks of."""
-    operator = law.operators.split()[0] if law.operators else "nobody"
-    kind = law.kinds.split()[0] if law.kinds else "Thing"
+def state_of(behavior):
+    """A job that the behavior applies to."""
+    operator = behavior.operators.split()[0] if behavior.operators else "other-operator"
+    kind = behavior.kinds.split()[0] if behavior.kinds else "Thing"
     return JobState(
         operator,
         kind,
-        law.span.since,
-        suspended=bool(law.suspended),
-        queued=bool(law.queued),
-        elastic=bool(law.elastic),
-        both=law.both is not False,
+        behavior.span.since,
+        suspended=bool(behavior.suspended),
+        queued=bool(behavior.queued),
+        elastic=bool(behavior.elastic),
+        on_both_sides=behavior.on_both_sides is not False,
     )
 
 
 @pytest.mark.parametrize(
-    "law", BEHAVIORS, ids=lambda law: f"{law.operators or 'any'}:{law.places.split()[0]}:{law.effect.value}"
+    "behavior",
+    BEHAVIORS,
+    ids=lambda behavior: f"{behavior.operators or 'any'}:{behavior.paths.split()[0]}:{behavior.effect.value}",
 )
-def test_no_law_stands_in_the_shadow_of_another(law):
-    assert (law.effect, law.why) in {predict_outcome(place, state_of(law)) for place in law.places.split()}
+def test_every_behavior_can_apply(behavior):
+    assert (behavior.effect, behavior.reason) in {
+        predict_outcome(path, state_of(behavior)) for path in behavior.paths.split()
+    }
 
 
 @pytest.mark.parametrize(
-    ("place", "state", "effect"),
+    ("path", "state", "effect"),
     [
         ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", "1.7.0"), Effect.IN_PLACE),
         ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", "1.8.0"), Effect.REJECTED),
-        ("spec/runPolicy/schedulingPolicy/queue", JobState("training-operator", "TFJob", both=False), Effect.IN_PLACE),
+        (
+            "spec/runPolicy/schedulingPolicy/queue",
+            JobState("training-operator", on_both_sides=False),
+            Effect.IN_PLACE,
+        ),
         ("spec/runPolicy/managedBy", JobState("training-operator", "PyTorchJob", "1.9.0"), Effect.IN_PLACE),
         ("spec/runPolicy/managedBy", JobState("training-operator", "TFJob", "1.9.0"), Effect.REJECTED),
         ("spec/runPolicy/backoffLimit", JobState("training-operator", "TFJob"), Effect.IN_PLACE),
@@ -47,11 +55,11 @@ def test_no_law_stands_in_the_shadow_of_another(law):
         ("spec/accessModes", JobState("-", "PersistentVolumeClaim"), Effect.REJECTED),
         ("spec/template", JobState("-", "Deployment"), Effect.RESTART),
         ("data/x", JobState("-", "ConfigMap"), Effect.IN_PLACE),
-        ("role/template/spec", JobState("somebody", "TheirJob"), Effect.NO_EFFECT),
+        ("role/template/spec", JobState("other-operator", "OtherJob"), Effect.NO_EFFECT),
     ],
 )
-def test_the_table_says(place, state, effect):
-    assert predict_outcome(place, state).effect is effect
+def test_predicted_effect(path, state, effect):
+    assert predict_outcome(path, state).effect is effect
 
 
 def crd(**properties):

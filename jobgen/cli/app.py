@@ -12,6 +12,7 @@ from jobgen.cli.app_convert import import_command, migrate_command
 from jobgen.cli.app_entry_points import cmp_group, env_option, fn_command, gitops, init_command, root_of, today_option
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.cli.terminal import Progress, run_lint
+from jobgen.diff.formats import format_names as diff_formats
 
 _FORMATS = ["text", "concise", "json", "sarif", "junit", "github", "gitlab", "tap", "auto"]
 
@@ -70,7 +71,7 @@ def render(
 @cli.command()
 @click.argument("revisions", default="", metavar="[BASE[..HEAD]]")
 @env_option
-@click.option("--format", "format_", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(diff_formats()), default="text", show_default=True)
 @click.option("--folders", nargs=2, metavar="OLD NEW", help="Compare two folders instead of revisions.")
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
 @_no_cache

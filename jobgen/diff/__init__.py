@@ -1,1 +1,1 @@
-"""What a change does to the jobs of a repository."""
+"""Compare two snapshots of a repository: what a merge does to every object, and which line is the cause."""

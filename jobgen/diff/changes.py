@@ -1,11 +1,11 @@
-"""All that a merge does: what happens to each object, and what changes in sum."""
+"""Everything that a merge does: the impact on each object, and the totals of requested resources."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import NamedTuple
 
-from jobgen.diff.impact import Impact, added, changed, queue_name, removed
+from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal, get_queue_name
 from jobgen.diff.match import match_objects
 from jobgen.diff.operator_behavior import RANK, Effect
 from jobgen.diff.snapshot import Snapshot
@@ -14,10 +14,11 @@ from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.pipeline.environment import Rendered
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
+_GROUPS = ("environment", "namespace", "team", "queue")
 
 
-class Total(NamedTuple):
-    """What is asked for on both sides, by one environment, namespace, team or queue."""
+class GroupTotal(NamedTuple):
+    """The resources that one environment, namespace, team or queue requests before and after the change."""
 
     env: str
     by: str
@@ -27,67 +28,67 @@ class Total(NamedTuple):
 
 
 class ChangeSet(NamedTuple):
-    """Everything that happens, the worst first; and what it amounts to."""
+    """All impacts, most severe first, and the totals."""
 
     old: Snapshot
     new: Snapshot
-    happened: tuple[Impact, ...]
+    impacts: tuple[Impact, ...]
     unchanged: int
-    totals: tuple[Total, ...]
+    totals: tuple[GroupTotal, ...]
 
-    def count(self, happening: str) -> int:
-        """How many objects are added, removed or changed."""
-        return sum(one.happening == happening for one in self.happened)
+    def count(self, action: Action) -> int:
+        """Count the objects that are added, removed or changed."""
+        return sum(one.action == action for one in self.impacts)
 
-    def effects(self) -> dict[Effect, int]:
-        """How many objects have each effect, the worst first."""
-        counts = Counter(one.outcome.effect for one in self.happened)
+    def count_effects(self) -> dict[Effect, int]:
+        """Count the objects by effect, most severe first."""
+        counts = Counter(one.outcome.effect for one in self.impacts)
         return {effect: counts[effect] for effect in reversed(Effect) if counts[effect]}
 
-    def stopped(self) -> tuple[int, int]:
-        """How many jobs that may be running are stopped, and their accelerators."""
-        stopping = [one for one in self.happened if one.stops]
-        return len(stopping), sum(one.before.gpus for one in stopping)
+    def count_stopped(self) -> tuple[int, int]:
+        """Count the jobs that are stopped while they may be running, and their accelerators."""
+        stopped = [one for one in self.impacts if one.stops]
+        return len(stopped), sum(one.before.gpus for one in stopped)
 
 
 def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
-    """What it means to go from one side to the other."""
+    """Compare two snapshots object by object."""
     every: list[Impact] = []
     for before, after in match_objects(old, new):
         if before is None:
             assert after is not None
-            every.append(added(new, after))
+            every.append(assess_addition(new, after))
         elif after is None:
-            every.append(removed(old, before))
+            every.append(assess_removal(old, before))
         else:
-            every.append(changed(old, new, before, after))
-    happened = [one for one in every if one.happening != "unchanged"]
-    happened.sort(key=lambda one: (-RANK[one.outcome.effect], _ORDER[one.happening], one.made.env, one.made.identity))
-    return ChangeSet(old, new, tuple(happened), len(every) - len(happened), _totals(old, new, every))
+            every.append(assess_change(old, new, before, after))
+    impacts = [one for one in every if one.action != "unchanged"]
+    impacts.sort(key=lambda one: (-RANK[one.outcome.effect], _ORDER[one.action], one.current.env, one.current.identity))
+    return ChangeSet(old, new, tuple(impacts), len(every) - len(impacts), _sum_groups(old, new, every))
 
 
-def _totals(old: Snapshot, new: Snapshot, every: list[Impact]) -> tuple[Total, ...]:
-    before: dict[tuple[str, str, str], ResourceTotals] = {}
-    after: dict[tuple[str, str, str], ResourceTotals] = {}
-    for one in every:
+_GroupKey = tuple[str, str, str]
+
+
+def _sum_groups(old: Snapshot, new: Snapshot, impacts: list[Impact]) -> tuple[GroupTotal, ...]:
+    before: dict[_GroupKey, ResourceTotals] = {}
+    after: dict[_GroupKey, ResourceTotals] = {}
+    for one in impacts:
         if one.old is not None and any(one.before):
-            _count(before, old, one.old, one.before)
+            _add_to_groups(before, old, one.old, one.before)
         if one.new is not None and any(one.after):
-            _count(after, new, one.new, one.after)
-    nothing = ResourceTotals()
-    keys = sorted({*before, *after}, key=lambda key: (key[0], _BY.index(key[1]), key[2]))
-    return tuple(Total(*key, before.get(key, nothing), after.get(key, nothing)) for key in keys)
+            _add_to_groups(after, new, one.new, one.after)
+    zero = ResourceTotals()
+    keys = sorted({*before, *after}, key=lambda key: (key[0], _GROUPS.index(key[1]), key[2]))
+    return tuple(GroupTotal(*key, before.get(key, zero), after.get(key, zero)) for key in keys)
 
 
-_BY = ("environment", "namespace", "team", "queue")
-
-
-def _count(
-    sums: dict[tuple[str, str, str], ResourceTotals], side: Snapshot, made: Rendered, size: ResourceTotals
+def _add_to_groups(
+    sums: dict[_GroupKey, ResourceTotals], snapshot: Snapshot, rendered: Rendered, resources: ResourceTotals
 ) -> None:
-    manifest = side.manifest(made)
-    names = (made.env, manifest.namespace, as_text(manifest.labels.get("team")), queue_name(manifest))
-    for by, name in zip(_BY, names, strict=True):
+    manifest = snapshot.manifest(rendered)
+    names = (rendered.env, manifest.namespace, as_text(manifest.labels.get("team")), get_queue_name(manifest))
+    for by, name in zip(_GROUPS, names, strict=True):
         if name or by == "environment":
-            key = (made.env, by, name)
-            sums[key] = add_totals(sums.get(key, ResourceTotals()), size)
+            key = (rendered.env, by, name)
+            sums[key] = add_totals(sums.get(key, ResourceTotals()), resources)

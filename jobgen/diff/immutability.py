@@ -1,4 +1,4 @@
-"""Changes that a CRD's own CEL rules refuse: those that compare `self` with `oldSelf`."""
+"""Find changes that a CRD rejects by its CEL transition rules: those that compare `self` with `oldSelf`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.schema.cel_values import Shape, shape
 from jobgen.k8s.compare import FieldPath
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 from jobgen.model.path import Named
 
@@ -17,112 +17,112 @@ _RULES = "x-kubernetes-validations"
 _UNCHANGED = "self == oldSelf"
 _EACH = "*"
 _STEPS = 200_000
-"""The largest CRDs have some ten thousand nodes."""
+"""Limit for one schema; the largest CRDs have about ten thousand nodes."""
 
 
 class Rejection(NamedTuple):
-    """A node whose change the API server refuses, and what it says."""
+    """A node whose change the API server rejects, and the message of the rule."""
 
     path: FieldPath
     message: str
 
 
-class _Point(NamedTuple):
-    """A node of a schema that has rules about changes; a step is a property, any key, or the key of a list's items."""
+class _RuleSite(NamedTuple):
+    """A node of a schema that has transition rules; a step is a property, `*`, or the key field of list items."""
 
     steps: tuple[str | tuple[str], ...]
     rules: tuple[dict[str, Any], ...]
     shape: Shape
 
 
-def find_rejections(schema: bytes, old: Data, new: Data) -> list[Rejection]:
-    """What the rules of a schema say of a change; what is new or gone has nothing to be compared with."""
-    points, budget = _points(schema)
+def find_rejections(schema: bytes, old: Node, new: Node) -> list[Rejection]:
+    """Evaluate the transition rules of a schema; a node that only one side has is not compared."""
+    sites, budget = _find_rule_sites(schema)
     budget.reset()
     try:
-        return [refusal for point in points for refusal in _at(point, old, new)]
+        return [rejection for site in sites for rejection in _evaluate(site, old, new)]
     except (BudgetExceededError, *MALFORMED_DATA_ERRORS):
-        # A lint says what is wrong with the schema.
+        # `jobgen lint` reports what is wrong with the schema.
         return []
 
 
-def _at(point: _Point, old: Data, new: Data) -> Iterator[Rejection]:
-    for path, before, after in _nodes(point.steps, old, new, ()):
+def _evaluate(site: _RuleSite, old: Node, new: Node) -> Iterator[Rejection]:
+    for path, before, after in _select_nodes(site.steps, old, new, ()):
         if before is after or before is None or after is None:
             continue
-        then, now = point.shape(before), point.shape(after)
-        for rule in point.rules:
-            if not _holds(rule["rule"], then, now):
+        old_value, new_value = site.shape(before), site.shape(after)
+        for rule in site.rules:
+            if not _passes(rule["rule"], old_value, new_value):
                 yield Rejection(path, str(rule.get("message") or f"failed rule: `{' '.join(rule['rule'].split())}`"))
 
 
-def _holds(rule: str, then: Data, now: Data) -> bool:
+def _passes(rule: str, old: object, new: object) -> bool:
     if " ".join(rule.split()) == _UNCHANGED:
-        return bool(then == now)
-    # Most rules are the one above, and need no CEL.
+        return bool(old == new)
+    # Most rules are `self == oldSelf`; only the others need the CEL library.
     from jobgen.check.cel import Expression, available, compile_cel
 
     expression = None if available() else compile_cel(rule, ("self", "oldSelf"))
-    return not isinstance(expression, Expression) or expression({"self": now, "oldSelf": then}) is not False
+    return not isinstance(expression, Expression) or expression({"self": new, "oldSelf": old}) is not False
 
 
-def _nodes(
-    steps: tuple[str | tuple[str], ...], old: Data, new: Data, path: FieldPath
-) -> Iterator[tuple[FieldPath, Data, Data]]:
-    """The nodes at a point of a schema that both sides have."""
+def _select_nodes(
+    steps: tuple[str | tuple[str], ...], old: Node, new: Node, path: FieldPath
+) -> Iterator[tuple[FieldPath, Node, Node]]:
+    """The pairs of nodes at a path of the schema that both sides have."""
     if not steps:
         yield path, old, new
         return
     step, *rest = steps
     if isinstance(step, tuple):
-        before, after = _by(step[0], old), _by(step[0], new)
+        before, after = _index_items(step[0], old), _index_items(step[0], new)
         for key in before.keys() & after.keys():
-            yield from _nodes(tuple(rest), before[key], after[key], (*path, Named(step[0], key)))
+            yield from _select_nodes(tuple(rest), before[key], after[key], (*path, Named(step[0], key)))
     elif isinstance(old, dict) and isinstance(new, dict):
         for key in (old.keys() & new.keys()) if step == _EACH else (step,):
-            yield from _nodes(tuple(rest), old.get(key), new.get(key), (*path, str(key)))
+            yield from _select_nodes(tuple(rest), old.get(key), new.get(key), (*path, str(key)))
 
 
-def _by(key: str, items: Data) -> dict[str, Data]:
+def _index_items(key: str, items: Node) -> dict[str, Node]:
     found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     return {str(item[key]): item for item in found if key in item}
 
 
 @lru_cache(maxsize=64)
-def _points(schema: bytes) -> tuple[tuple[_Point, ...], Budget]:
+def _find_rule_sites(schema: bytes) -> tuple[tuple[_RuleSite, ...], Budget]:
     budget = Budget(_STEPS)
     if b"oldSelf" not in schema:
         return (), budget
     try:
         root = json.loads(schema)
-        return tuple(_walk(root, root, (), (), budget)), budget
+        return tuple(_walk_schema(root, root, (), (), budget)), budget
     except (BudgetExceededError, *MALFORMED_DATA_ERRORS):
         return (), budget
 
 
-def _walk(
-    node: Any, root: Any, steps: tuple[str | tuple[str], ...], above: tuple[str, ...], budget: Budget
-) -> Iterator[_Point]:
+def _walk_schema(
+    node: Any, root: Any, steps: tuple[str | tuple[str], ...], refs: tuple[str, ...], budget: Budget
+) -> Iterator[_RuleSite]:
     if not isinstance(node, dict):
         return
     budget.spend()
-    rules = tuple(rule for rule in node.get(_RULES, ()) if "oldSelf" in rule.get("rule", "") and not _optional(rule))
+    rules = tuple(rule for rule in node.get(_RULES, ()) if "oldSelf" in rule.get("rule", "") and not _is_optional(rule))
     if rules:
-        yield _Point(steps, rules, shape(node, root, budget))
+        yield _RuleSite(steps, rules, shape(node, root, budget))
     ref = node.get("$ref", "").rpartition("/")[2]
-    if ref and ref not in above:
-        # A type inside itself is not followed: no CRD can have one.
-        yield from _walk(root["$defs"][ref], root, steps, (*above, ref), budget)
-    for form in node.get("anyOf", ())[:1]:
-        yield from _walk(form, root, steps, above, budget)
+    if ref and ref not in refs:
+        # Recursive types are not followed; a CRD cannot have one.
+        yield from _walk_schema(root["$defs"][ref], root, steps, (*refs, ref), budget)
+    for variant in node.get("anyOf", ())[:1]:
+        yield from _walk_schema(variant, root, steps, refs, budget)
     for name, child in node.get("properties", {}).items():
-        yield from _walk(child, root, (*steps, name), above, budget)
-    yield from _walk(node.get("additionalProperties"), root, (*steps, _EACH), above, budget)
+        yield from _walk_schema(child, root, (*steps, name), refs, budget)
+    yield from _walk_schema(node.get("additionalProperties"), root, (*steps, _EACH), refs, budget)
     keys = node.get("x-kubernetes-list-map-keys")
     if keys:
-        # Items of other lists cannot be told apart, and the API server does not compare them.
-        yield from _walk(node.get("items"), root, (*steps, (keys[0],)), above, budget)
+        # Items of other lists have no identity, so the API server does not compare them.
+        yield from _walk_schema(node.get("items"), root, (*steps, (keys[0],)), refs, budget)
 
 
-def _optional(rule: dict[str, Any]) -> bool:
+def _is_optional(rule: dict[str, Any]) -> bool:
     return bool(rule.get("optionalOldSelf"))

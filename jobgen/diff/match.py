@@ -1,4 +1,4 @@
-"""Which object of one side is which of the other, even where its name was made anew."""
+"""Pair the objects of two snapshots, including objects whose name changed."""
 
 from __future__ import annotations
 
@@ -12,56 +12,61 @@ from jobgen.render.build import is_spec
 from jobgen.render.runs import JOB_ANNOTATION
 
 Pair = tuple[Rendered | None, Rendered | None]
-_Key = Callable[[Snapshot, Rendered], Hashable]
+_KeyFunction = Callable[[Snapshot, Rendered], Hashable]
 
 
 def match_objects(old: Snapshot, new: Snapshot) -> Iterator[Pair]:
-    """Every object with its counterpart, or alone: the same object, else the same job, else the same document."""
-    before, after = list(old.made), list(new.made)
-    for key in (_identity, _stable, _source):
+    """Yield every object with its counterpart, or alone.
+
+    Objects match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
+    """
+    before, after = list(old.objects), list(new.objects)
+    for key in (_by_identity, _by_job_annotation, _by_source):
         if before and after:
-            yield from _paired(key, old, new, before, after)
+            yield from _take_pairs(key, old, new, before, after)
     yield from ((one, None) for one in before)
     yield from ((None, one) for one in after)
 
 
-def _paired(key: _Key, old: Snapshot, new: Snapshot, before: list[Rendered], after: list[Rendered]) -> Iterator[Pair]:
-    """Those that a key leads from one side to the other; they are taken off the lists."""
-    then, now = _by(key, old, before), _by(key, new, after)
-    both = [(then[found], now[found]) for found in then if found in now]
-    yield from both
-    # By identity, for the same job may well be equal to another one.
-    gone = {id(one) for pair in both for one in pair}
-    before[:] = [one for one in before if id(one) not in gone]
-    after[:] = [one for one in after if id(one) not in gone]
+def _take_pairs(
+    key: _KeyFunction, old: Snapshot, new: Snapshot, before: list[Rendered], after: list[Rendered]
+) -> Iterator[Pair]:
+    """Yield the objects that have the same key on both sides, and remove them from the lists."""
+    old_objects, new_objects = _index(key, old, before), _index(key, new, after)
+    pairs = [(old_objects[found], new_objects[found]) for found in old_objects if found in new_objects]
+    yield from pairs
+    # By id(), because two jobs may be equal.
+    taken = {id(one) for pair in pairs for one in pair}
+    before[:] = [one for one in before if id(one) not in taken]
+    after[:] = [one for one in after if id(one) not in taken]
 
 
-def _by(key: _Key, side: Snapshot, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:
-    """The objects by key; a key that two of them have tells nothing."""
-    found: dict[Hashable, Rendered] = {}
-    twice: set[Hashable] = set()
+def _index(key: _KeyFunction, snapshot: Snapshot, objects: Sequence[Rendered]) -> dict[Hashable, Rendered]:
+    """The objects by key, without those whose key is ambiguous."""
+    index: dict[Hashable, Rendered] = {}
+    ambiguous: set[Hashable] = set()
     for one in objects:
-        known = key(side, one)
-        if known is not None and known in found:
-            twice.add(known)
-        elif known is not None:
-            found[known] = one
-    return {known: one for known, one in found.items() if known not in twice}
+        found = key(snapshot, one)
+        if found is not None and found in index:
+            ambiguous.add(found)
+        elif found is not None:
+            index[found] = one
+    return {found: one for found, one in index.items() if found not in ambiguous}
 
 
-def _identity(side: Snapshot, made: Rendered) -> Hashable:
-    group = made.identity.api_version.rpartition("/")[0]
-    return (made.env, group, *made.identity[1:])
+def _by_identity(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    group = rendered.identity.api_version.rpartition("/")[0]
+    return (rendered.env, group, *rendered.identity[1:])
 
 
-def _stable(side: Snapshot, made: Rendered) -> Hashable:
-    named = as_text(get_path(made.object, "metadata", "annotations", JOB_ANNOTATION))
-    return (made.env, made.identity.namespace, named) if named else None
+def _by_job_annotation(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    job = as_text(get_path(rendered.object, "metadata", "annotations", JOB_ANNOTATION))
+    return (rendered.env, rendered.identity.namespace, job) if job else None
 
 
-def _source(side: Snapshot, made: Rendered) -> Hashable:
-    """Where a job is written, and its name there; the files of a tree are made, and say nothing."""
-    document = None if side.is_tree else side.job(made).document
-    if document is None or not (is_spec(document.data) or is_training_job(side.manifest(made))):
+def _by_source(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    """The file of a job and its name there; the file names of a rendered tree are generated, so they do not count."""
+    document = None if snapshot.is_tree else snapshot.job(rendered).document
+    if document is None or not (is_spec(document.data) or is_training_job(snapshot.manifest(rendered))):
         return None
-    return (made.env, made.location.file, document.name)
+    return (rendered.env, rendered.location.file, document.name)

@@ -1,4 +1,4 @@
-"""One side of a comparison: a jobs repository rendered, a rendered tree, or a folder of manifests."""
+"""One side of a comparison: a rendered jobs repository, a rendered tree, or a folder of manifests."""
 
 from __future__ import annotations
 
@@ -21,93 +21,98 @@ from jobgen.repo.lock import LOCK
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-# A folder may well hold YAML that is no object of Kubernetes: settings, values, workflows.
-_NO_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
+# A folder may hold YAML files that are not Kubernetes objects: settings, Helm values, workflows.
+_NOT_AN_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
 
 
 @dataclass
 class Snapshot:
-    """What one side renders to, and where each object comes from."""
+    """The objects of one side, and where each of them comes from."""
 
     name: str
     project: ProjectConfig
     environments: Sequence[str]
-    made: Sequence[Rendered]
+    objects: Sequence[Rendered]
     findings: Sequence[Finding]
-    entries: dict[str, layout.FileEntry]
+    files: dict[str, layout.FileEntry]
     is_tree: bool = False
-    _judges: dict[str, Checker] = field(default_factory=dict)
+    """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
+    _checkers: dict[str, Checker] = field(default_factory=dict)
     _schemas: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
-        """Whether something keeps it from being rendered."""
+        """Whether an error prevents the snapshot from being rendered."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
     @cached_property
     def tracer(self) -> Tracer:
-        """Walks its jobs again, with places."""
+        """Renders jobs a second time, with the location of every value."""
         return Tracer(self.project)
 
     def checker(self, env: str) -> Checker:
-        """Knows the kinds and the cluster of an environment."""
-        if env not in self._judges:
-            known = env in self.project.overlays
-            cluster = self.project.environment(env, []).cluster if known else Cluster()
-            self._judges[env] = Checker(self.project.root, self.project.kinds, cluster)
-        return self._judges[env]
+        """The checker for the kinds and the cluster of an environment."""
+        if env not in self._checkers:
+            is_known = env in self.project.overlays
+            cluster = self.project.environment(env, []).cluster if is_known else Cluster()
+            self._checkers[env] = Checker(self.project.root, self.project.kinds, cluster)
+        return self._checkers[env]
 
-    def manifest(self, made: Rendered) -> Manifest:
-        """An object as rules look at it."""
-        return self.checker(made.env).manifest(made.object)
+    def manifest(self, rendered: Rendered) -> Manifest:
+        """The typed view of an object."""
+        return self.checker(rendered.env).manifest(rendered.object)
 
-    def schema(self, made: Rendered) -> bytes:
-        """The schema of an object, as its cluster has it; empty where none is known."""
-        checker = self.checker(made.env)
-        file = checker.schema_of(checker.manifest(made.object))
+    def schema(self, rendered: Rendered) -> bytes:
+        """The JSON Schema of an object in its cluster; empty if there is none."""
+        checker = self.checker(rendered.env)
+        file = checker.schema_of(checker.manifest(rendered.object))
         if file not in self._schemas:
             found = layout.schema(self.project.root, file)
             self._schemas[file] = found.file.content if found else b""
         return self._schemas[file]
 
-    def trace(self, made: Rendered) -> Traced:
-        """An object with a place on every leaf."""
-        return self.tracer.trace(self.job(made), "" if self.is_tree else made.env)
+    def trace(self, rendered: Rendered) -> Traced:
+        """The object with a location on every value."""
+        return self.tracer.trace(self.job(rendered), "" if self.is_tree else rendered.env)
 
-    def job(self, made: Rendered) -> Job:
-        """The document that an object was made of."""
-        file = layout.read(self.entries[made.location.file])
-        data = read(file.content, file.path).documents[made.position].data
-        return Job(JobDocument(select_item(data, made.item), file.path), file, made.position, made.item, made.location)
+    def job(self, rendered: Rendered) -> Job:
+        """The job that an object was rendered from."""
+        file = layout.read(self.files[rendered.location.file])
+        data = read(file.content, file.path).documents[rendered.position].data
+        document = JobDocument(select_item(data, rendered.item), file.path)
+        return Job(document, file, rendered.position, rendered.item, rendered.location)
 
 
 def is_repository(folder: Path) -> bool:
-    """Whether a folder is a jobs repository itself, rather than a place for manifests."""
+    """Whether a folder is the root of a jobs repository."""
     return (folder / layout.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
 def snapshot_repository(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
-    """A jobs repository, rendered for these environments, or for all, as it is on a day."""
+    """Render a jobs repository for these environments, or for all of them, as of a date."""
     project = config.load(root, today=today)
     chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
-    entries = {entry.path: entry for entry in layout.jobs(root)}
+    files = {entry.path: entry for entry in layout.jobs(root)}
     run = Run(project, chosen)
-    return Snapshot(name, project, chosen, list(run), run.findings, entries)
+    return Snapshot(name, project, chosen, list(run), run.findings, files)
 
 
 def snapshot_tree(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
-    """A rendered tree, or any folder of manifests; of an environment that a repository around it knows, the cluster."""
+    """Read a rendered tree, or any folder of manifests.
+
+    Cluster facts come from the jobs repository that contains the folder, if there is one.
+    """
     project = config.load(layout.find_root(folder.resolve()) or folder, today=today)
     rendered = [env for env in rendered_tree.environments(folder) if env]
-    found = (entry for entry in layout.find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
-    entries = {entry.path: entry for entry in found}
-    run = Run(project, [""], entries=list(entries.values()))
-    made = [one._replace(env=_environment(one.location.file, rendered)) for one in run]
-    wanted = [one for one in made if not envs or one.env in envs]
-    findings = [finding for finding in run.findings if finding.rule not in _NO_OBJECT]
-    return Snapshot(name, project, rendered or [""], wanted, findings, entries, is_tree=True)
+    entries = (entry for entry in layout.find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
+    files = {entry.path: entry for entry in entries}
+    run = Run(project, [""], entries=list(files.values()))
+    objects = [one._replace(env=_environment_of(one.location.file, rendered)) for one in run]
+    wanted = [one for one in objects if not envs or one.env in envs]
+    findings = [finding for finding in run.findings if finding.rule not in _NOT_AN_OBJECT]
+    return Snapshot(name, project, rendered or [""], wanted, findings, files, is_tree=True)
 
 
-def _environment(path: str, rendered: Sequence[str]) -> str:
+def _environment_of(path: str, environments: Sequence[str]) -> str:
     first = path.partition("/")[0]
-    return first if first in rendered else ""
+    return first if first in environments else ""

@@ -1,22 +1,25 @@
-"""What a difference amounts to, in words and rows that text and Markdown share."""
+"""The summary lines and the totals table that text and Markdown share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from jobgen.diff.changes import ChangeSet, Total
+from jobgen.diff.changes import ChangeSet, GroupTotal
+from jobgen.diff.impact import Action
 from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 
-_MEASURES: tuple[tuple[str, Callable[[int], str]], ...] = (
+ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
+_Formatter = Callable[[int], str]
+_MEASURES: tuple[tuple[str, _Formatter], ...] = (
     ("GPUs", str),
     ("CPU", format_cpu),
     ("memory", format_memory),
 )
 
 
-class Row(NamedTuple):
-    """One line of the table of totals."""
+class TotalRow(NamedTuple):
+    """One row of the totals table."""
 
     env: str
     by: str
@@ -25,48 +28,49 @@ class Row(NamedTuple):
     memory: str
 
 
-def headline(difference: ChangeSet) -> str:
-    """How many objects are added, removed, changed and as they were."""
-    counts = [f"{difference.count(word)} {word}" for word in ("added", "removed", "changed")]
-    return f"{', '.join(counts)}, {difference.unchanged} unchanged"
+def format_headline(changes: ChangeSet) -> str:
+    """How many objects are added, removed, changed and unchanged."""
+    counts = [f"{changes.count(action)} {action}" for action in ACTIONS]
+    return f"{', '.join(counts)}, {changes.unchanged} unchanged"
 
 
-def warning(difference: ChangeSet) -> str:
-    """What is stopped, or nothing."""
-    jobs, gpus = difference.stopped()
+def format_warning(changes: ChangeSet) -> str:
+    """How many jobs are stopped; empty if none is."""
+    jobs, gpus = changes.count_stopped()
     if not jobs:
         return ""
-    held = f" that {'holds' if jobs == 1 else 'hold'} {_counted(gpus, 'GPU')}" if gpus else ""
-    return f"this stops {_counted(jobs, 'job')}{held}"
+    held = f" that {'holds' if jobs == 1 else 'hold'} {_pluralize(gpus, 'GPU')}" if gpus else ""
+    return f"this stops {_pluralize(jobs, 'job')}{held}"
 
 
-def rows(difference: ChangeSet) -> Iterator[Row]:
+def list_totals(changes: ChangeSet) -> Iterator[TotalRow]:
     """The totals that change, by environment, namespace, team and queue."""
-    for total in difference.totals:
+    for total in changes.totals:
         if total.before != total.after:
             name = total.by if total.by == "environment" else f"{total.by} {total.name}"
-            yield Row(total.env, name, *amounts(total))
+            yield TotalRow(total.env, name, *_format_total(total))
 
 
-def amounts(total: Total) -> tuple[str, ...]:
-    """Accelerators, CPU and memory: before, after and the difference."""
+def _format_total(total: GroupTotal) -> tuple[str, ...]:
     shown = zip(_MEASURES, total.before, total.after, strict=True)
-    return tuple(delta(old, new, spell) for (_, spell), old, new in shown)
+    return tuple(_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
 
 
-def sizes(before: ResourceTotals, after: ResourceTotals) -> str:
-    """What an object asks for, as far as that changes."""
+def format_resources(before: ResourceTotals, after: ResourceTotals) -> str:
+    """The requested resources that change."""
     shown = zip(_MEASURES, before, after, strict=True)
-    return ", ".join(f"{name} {delta(old, new, spell)}" for (name, spell), old, new in shown if old != new)
+    return ", ".join(
+        f"{name} {_format_delta(old, new, format_amount)}" for (name, format_amount), old, new in shown if old != new
+    )
 
 
-def delta(before: int, after: int, spell: Callable[[int], str]) -> str:
+def _format_delta(before: int, after: int, format_amount: _Formatter) -> str:
     """`4 → 6 (+2)`, or `4`."""
     if before == after:
-        return spell(after)
-    more = after - before
-    return f"{spell(before)} → {spell(after)} ({'+' if more > 0 else ''}{spell(more)})"
+        return format_amount(after)
+    delta = after - before
+    return f"{format_amount(before)} → {format_amount(after)} ({'+' if delta > 0 else ''}{format_amount(delta)})"
 
 
-def _counted(count: int, noun: str) -> str:
+def _pluralize(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"

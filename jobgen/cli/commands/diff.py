@@ -8,20 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.diff.changes import ChangeSet, compare_snapshots
-from jobgen.diff.formats import json, markdown
-from jobgen.diff.formats import text as terminal
+from jobgen.diff import formats
+from jobgen.diff.changes import compare_snapshots
 from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
 from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
 from jobgen.report import text
 
-FORMATS: dict[str, Callable[[ChangeSet], str]] = {
-    "text": terminal.render,
-    "markdown": markdown.render,
-    "json": json.render,
-}
 WORK_TREE = "work tree"
 # Where changes usually go, in the order in which they are tried.
 _DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -119,10 +113,10 @@ def _told(old: Snapshot, new: Snapshot, envs: Sequence[str], format_: str, *, ex
         if side.failed:
             return _broken(side)
     told = compare_snapshots(old, new)
-    if not told.happened and not told.unchanged:
+    if not told.impacts and not told.unchanged:
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no job to compare in {old.name} or {new.name}")
-    code = ExitCode.ERRORS if exit_code and told.happened else ExitCode.OK
-    return Result(code, FORMATS[format_](told))
+    code = ExitCode.ERRORS if exit_code and told.impacts else ExitCode.OK
+    return Result(code, formats.render(format_, told))
 
 
 def _broken(side: Snapshot) -> Result:

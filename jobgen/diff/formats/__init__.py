@@ -1,1 +1,26 @@
-"""The formats of a difference, one module each: for terminals, for comments on pull requests, for programs."""
+"""The formats of a diff: one module each, named after its format and found by listing this folder.
+
+A module has `render`, which writes a change set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobgen.diff.changes import ChangeSet
+
+
+def format_names() -> list[str]:
+    """Return the names of all formats."""
+    names = (name.removesuffix(".py") for name in os.listdir(__path__[0]))
+    return sorted(name for name in names if not name.startswith(("_", ".")))
+
+
+def render(name: str, changes: ChangeSet) -> str:
+    """Write the changes in a format. Only the module of that format is imported."""
+    write: Callable[[ChangeSet], str] = import_module(f"{__name__}.{name}").render
+    return write(changes)

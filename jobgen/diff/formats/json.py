@@ -1,64 +1,58 @@
-"""A difference for programs: one versioned JSON document, described in docs/diff.md."""
+"""The JSON format, for programs: one versioned document; docs/diff_v1.json is its schema."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from jobgen.diff.causes import Cause, causes
-from jobgen.diff.changes import ChangeSet, Total
+from jobgen.diff.causes import Cause, find_causes
+from jobgen.diff.changes import ChangeSet, GroupTotal
 from jobgen.diff.impact import Impact
+from jobgen.diff.summary import ACTIONS
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
-from jobgen.model.finding import Identity
+from jobgen.model.data import Plain
 from jobgen.model.path import dotted, pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.report.strictjson import dumps, listing
 
 
-def render(difference: ChangeSet) -> str:
-    """Every object that changes with every field, and all totals."""
-    # Each object is walked again for the lines of its fields, and that is most of the work.
-    entries = parallel_map(difference.happened, lambda share: _objects(difference, share))
-    jobs, gpus = difference.stopped()
-    summary = {
-        **{word: difference.count(word) for word in ("added", "removed", "changed")},
-        "unchanged": difference.unchanged,
-        "effects": {effect.value: count for effect, count in difference.effects().items()},
+def render(changes: ChangeSet) -> str:
+    """Write every changed object with all its fields, and all totals."""
+    # Finding the causes traces every object again; that is most of the work, so it runs in parallel.
+    objects = parallel_map(changes.impacts, lambda share: [_describe_impact(changes, one) for one in share])
+    jobs, gpus = changes.count_stopped()
+    summary: dict[str, Plain] = {
+        **{str(action): changes.count(action) for action in ACTIONS},
+        "unchanged": changes.unchanged,
+        "effects": {effect.value: count for effect, count in changes.count_effects().items()},
         "stops": {"jobs": jobs, "gpus": gpus},
     }
     document = {
         "version": "1",
-        "base": dumps(difference.old.name),
-        "head": dumps(difference.new.name),
+        "base": dumps(changes.old.name),
+        "head": dumps(changes.new.name),
         "summary": dumps(summary, indent=None),
-        "objects": listing(entries, "    "),
-        "totals": listing(map(_total, difference.totals), "    "),
+        "objects": listing(objects, "    "),
+        "totals": listing(map(_describe_total, changes.totals), "    "),
     }
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 
 
-def _objects(difference: ChangeSet, share: Sequence[Impact]) -> list[dict[str, Any]]:
-    return [_object(difference, one) for one in share]
-
-
-def _object(difference: ChangeSet, one: Impact) -> dict[str, Any]:
+def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
     paths = [field.change.path for field in one.fields]
-    now = causes(difference.new, one.new, paths) if one.new and paths else {}
-    then = causes(difference.old, one.old, paths) if one.old and paths else {}
+    new_causes = find_causes(changes.new, one.new, paths) if one.new and paths else {}
+    old_causes = find_causes(changes.old, one.old, paths) if one.old and paths else {}
     return {
-        "happening": one.happening,
+        "happening": one.action,
         "effect": one.outcome.effect.value,
-        "why": one.outcome.why,
+        "why": one.outcome.reason,
         "stops": one.stops,
-        "env": one.made.env,
-        "object": _identity(one.new),
-        "was": _identity(one.old),
-        "file": one.made.location.file,
-        "line": one.made.location.line,
-        "before": _footprint(one.before),
-        "after": _footprint(one.after),
+        "env": one.current.env,
+        "object": _describe_identity(one.new),
+        "was": _describe_identity(one.old),
+        "file": one.current.location.file,
+        "line": one.current.location.line,
+        "before": _describe_resources(one.before),
+        "after": _describe_resources(one.after),
         "fields": [
             {
                 "field": dotted(change.path),
@@ -67,19 +61,19 @@ def _object(difference: ChangeSet, one: Impact) -> dict[str, Any]:
                 "old": change.old,
                 "new": change.new,
                 "effect": outcome.effect.value,
-                "why": outcome.why,
-                "cause": _cause(now, change.path),
-                "was": _cause(then, change.path),
+                "why": outcome.reason,
+                "cause": _describe_cause(new_causes, change.path),
+                "was": _describe_cause(old_causes, change.path),
             }
             for change, outcome in one.fields
         ],
     }
 
 
-def _identity(made: Rendered | None) -> dict[str, str] | None:
-    if made is None:
+def _describe_identity(rendered: Rendered | None) -> dict[str, str] | None:
+    if rendered is None:
         return None
-    identity: Identity = made.identity
+    identity = rendered.identity
     return {
         "apiVersion": identity.api_version,
         "kind": identity.kind,
@@ -88,22 +82,22 @@ def _identity(made: Rendered | None) -> dict[str, str] | None:
     }
 
 
-def _cause(found: dict[FieldPath, Cause], path: FieldPath) -> dict[str, Any] | None:
-    if path not in found:
+def _describe_cause(causes: dict[FieldPath, Cause], path: FieldPath) -> dict[str, Plain] | None:
+    if path not in causes:
         return None
-    location, layer = found[path]
+    location, layer = causes[path]
     return {"file": location.file, "line": location.line, "column": location.column, "layer": layer or "jobgen"}
 
 
-def _footprint(size: ResourceTotals) -> dict[str, Any]:
-    return {"gpus": size.gpus, "cpu": format_cpu(size.cpu), "memory": format_memory(size.memory)}
+def _describe_resources(totals: ResourceTotals) -> dict[str, Plain]:
+    return {"gpus": totals.gpus, "cpu": format_cpu(totals.cpu), "memory": format_memory(totals.memory)}
 
 
-def _total(total: Total) -> dict[str, Any]:
+def _describe_total(total: GroupTotal) -> dict[str, Plain]:
     return {
         "env": total.env,
         "by": total.by,
         "name": total.name,
-        "before": _footprint(total.before),
-        "after": _footprint(total.after),
+        "before": _describe_resources(total.before),
+        "after": _describe_resources(total.after),
     }

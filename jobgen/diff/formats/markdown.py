@@ -1,117 +1,118 @@
-"""A difference for a comment on a pull request: a summary on top, the rest folded, and never too long to be posted."""
+"""The Markdown format, for comments on pull requests: a summary, then collapsed details, within GitHub's limit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from jobgen.diff.changes import ChangeSet
-from jobgen.diff.grouping import Line, Story, places, stories
+from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
 from jobgen.diff.impact import Impact
 from jobgen.diff.operator_behavior import MEANING
-from jobgen.diff.summary import Row, headline, rows, sizes, warning
+from jobgen.diff.summary import TotalRow, format_headline, format_resources, format_warning, list_totals
 from jobgen.report.markdown import inline
 
-LONGEST = 65_000
-"""GitHub takes 65,536 characters in a comment; GitLab takes more."""
-_TOTALS = 60
-_TOTALS_LENGTH = 15_000
-_NAMES = 50
-_MORE = 400
-"""Room that is kept for the lines around names that are left out."""
-_NAME = 70
-_FOR_NAMES = 30_000
-"""Room that is kept for names, each about so long, where not everything can be told."""
+MAX_LENGTH = 65_000
+"""GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
+_MAX_TOTALS = 60
+_MAX_TOTALS_LENGTH = 15_000
+_MAX_NAMES = 50
+_LIST_OVERHEAD = 400
+"""Characters reserved for the lines around the list of names."""
+_NAME_LENGTH = 70
+_NAMES_LENGTH = 30_000
+"""Characters reserved for the list of names, at about `_NAME_LENGTH` each, if not all groups fit."""
 
 
-def render(difference: ChangeSet) -> str:
-    """The whole comment: as many stories as fit, then names, then a number."""
-    top = "".join(_top(difference))
-    room = LONGEST - len(top) - _MORE
-    told, rest = _told(difference, room - min(_FOR_NAMES, _NAME * len(difference.happened)))
-    return f"{top}{told}{''.join(_named(rest, room - len(told)))}"
+def render(changes: ChangeSet) -> str:
+    """Write as many groups as fit; list the other objects by name, and count the rest."""
+    top = "".join(_render_summary(changes))
+    space = MAX_LENGTH - len(top) - _LIST_OVERHEAD
+    details, rest = _render_groups(changes, space - min(_NAMES_LENGTH, _NAME_LENGTH * len(changes.impacts)))
+    return f"{top}{details}{''.join(_render_names(rest, space - len(details)))}"
 
 
-def _told(difference: ChangeSet, room: int) -> tuple[str, list[Impact]]:
-    """The stories for which there is room, and what they leave untold."""
+def _render_groups(changes: ChangeSet, space: int) -> tuple[str, list[Impact]]:
+    """The groups that fit, and the impacts that are in none of them."""
     blocks: list[str] = []
-    known: set[int] = set()
-    for story in stories(difference):
-        block = "".join(_story(story))
-        room -= len(block)
-        if room < 0:
+    shown: set[int] = set()
+    for group in group_impacts(changes):
+        block = "".join(_render_group(group))
+        space -= len(block)
+        if space < 0:
             break
         blocks.append(block)
-        known |= {id(one) for one in story.members}
-    return "".join(blocks), [one for one in difference.happened if id(one) not in known]
+        shown |= {id(one) for one in group.members}
+    return "".join(blocks), [one for one in changes.impacts if id(one) not in shown]
 
 
-def _named(rest: list[Impact], room: int) -> Iterator[str]:
-    """The names of what there was no room to tell; whoever wants to know more asks for all of it."""
+def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
+    """The names of the objects whose group does not fit."""
     if not rest:
         return
-    yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> tells all</summary>\n\n"
-    for place, one in enumerate(rest):
-        env = f" in {one.made.env}" if one.made.env else ""
-        line = f"- {one.happening} {inline(str(one.made.identity) + env)}: {one.outcome.effect.value}\n"
-        room -= len(line)
-        if room < 0:
-            yield f"- … and {len(rest) - place} more\n"
+    yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> shows all</summary>\n\n"
+    for index, one in enumerate(rest):
+        env = f" in {one.current.env}" if one.current.env else ""
+        line = f"- {one.action} {inline(str(one.current.identity) + env)}: {one.outcome.effect.value}\n"
+        space -= len(line)
+        if space < 0:
+            yield f"- … and {len(rest) - index} more\n"
             break
         yield line
     yield "\n</details>\n"
 
 
-def _top(difference: ChangeSet) -> Iterator[str]:
-    yield f"### jobgen diff: {headline(difference)}\n\n"
-    yield f"{inline(difference.old.name)} → {inline(difference.new.name)}\n\n"
-    if warning(difference):
-        yield f"> **{inline(warning(difference))}**\n\n"
-    if difference.happened:
+def _render_summary(changes: ChangeSet) -> Iterator[str]:
+    yield f"### jobgen diff: {format_headline(changes)}\n\n"
+    yield f"{inline(changes.old.name)} → {inline(changes.new.name)}\n\n"
+    if format_warning(changes):
+        yield f"> **{inline(format_warning(changes))}**\n\n"
+    if changes.impacts:
         yield "| effect | objects | |\n|---|---:|---|\n"
         yield from (
-            f"| {effect.value} | {count} | {MEANING[effect]} |\n" for effect, count in difference.effects().items()
+            f"| {effect.value} | {count} | {MEANING[effect]} |\n" for effect, count in changes.count_effects().items()
         )
         yield "\n"
-    yield from _table(list(rows(difference)))
+    yield from _render_totals(list(list_totals(changes)))
 
 
-def _table(found: list[Row]) -> Iterator[str]:
-    if not found:
+def _render_totals(totals: list[TotalRow]) -> Iterator[str]:
+    if not totals:
         return
     yield "| environment | | GPUs | CPU | memory |\n|---|---|---:|---:|---:|\n"
-    room = _TOTALS_LENGTH
+    space = _MAX_TOTALS_LENGTH
     shown = 0
-    for row in found[:_TOTALS]:
+    for row in totals[:_MAX_TOTALS]:
         line = f"| {' | '.join(inline(cell) for cell in row)} |\n"
-        room -= len(line)
-        if room < 0:
+        space -= len(line)
+        if space < 0:
             break
         shown += 1
         yield line
-    if shown < len(found):
-        yield f"| … | {len(found) - shown} more | | | |\n"
+    if shown < len(totals):
+        yield f"| … | {len(totals) - shown} more | | | |\n"
     yield "\n"
 
 
-def _story(story: Story) -> Iterator[str]:
-    first, named = story.first, places(story)
-    others = f" and {len(named) - 1} more" if len(named) > 1 else ""
-    yield f"<details><summary><b>{first.happening}</b> {inline(named[0])}{others}: "
+def _render_group(group: ImpactGroup) -> Iterator[str]:
+    first, members = group.first, list_members(group)
+    others = f" and {len(members) - 1} more" if len(members) > 1 else ""
+    yield f"<details><summary><b>{first.action}</b> {inline(members[0])}{others}: "
     yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
-    yield f"{'; '.join(filter(None, (inline(first.outcome.why), inline(sizes(*story.sizes)))))}\n\n"
-    if len(named) > 1:
-        yield f"Alike: {', '.join(map(inline, named[1 : _NAMES + 1]))}{' …' if len(named) > _NAMES + 1 else ''}\n\n"
-    if story.lines:
-        yield "| field | was | is | effect | line |\n|---|---|---|---|---|\n"
-        yield from map(_field, story.lines)
-        if story.hidden:
-            yield f"| … | | | | {story.hidden} more fields |\n"
+    yield f"{'; '.join(filter(None, (inline(first.outcome.reason), inline(format_resources(*group.totals)))))}\n\n"
+    if len(members) > 1:
+        more = " …" if len(members) > _MAX_NAMES + 1 else ""
+        yield f"Also affected: {', '.join(map(inline, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
+    if group.rows:
+        yield "| field | old | new | effect | line |\n|---|---|---|---|---|\n"
+        yield from map(_render_field, group.rows)
+        if group.hidden:
+            yield f"| … | | | | {group.hidden} more fields |\n"
         yield "\n"
     yield "</details>\n\n"
 
 
-def _field(line: Line) -> str:
-    alike = f" (also {', '.join(line.alike)})" if line.alike else ""
-    where = line.cause or (f"was {line.was}" if line.was else "")
-    cells = (line.field + alike, line.old, line.new, line.outcome.effect.value, where)
+def _render_field(row: FieldRow) -> str:
+    also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
+    where = row.cause or (f"was {row.was}" if row.was else "")
+    cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
     return f"| {' | '.join(inline(cell) for cell in cells)} |\n"

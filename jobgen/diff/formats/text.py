@@ -1,4 +1,4 @@
-"""A difference for terminals: what happens, the worst first, and the totals below."""
+"""The text format, for terminals: the changes, most severe first, then the totals."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.diff.changes import ChangeSet
-from jobgen.diff.grouping import Line, Story, places, stories
-from jobgen.diff.summary import headline, rows, sizes, warning
+from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
+from jobgen.diff.summary import format_headline, format_resources, format_warning, list_totals
 from jobgen.report.text import visible
 
-_STORIES = 100
-_NAMES = 10
+_MAX_GROUPS = 100
+_MAX_NAMES = 10
 
 
-def render(difference: ChangeSet) -> str:
-    """Everything that people can read; a number stands for the rest."""
-    told = list(islice(stories(difference), _STORIES))
-    lines = [line for story in told for line in _story(story)]
-    left = len(difference.happened) - sum(len(story.members) for story in told)
+def render(changes: ChangeSet) -> str:
+    """Write the first groups of changes, and count the others."""
+    groups = list(islice(group_impacts(changes), _MAX_GROUPS))
+    lines = [line for group in groups for line in _render_group(group)]
+    left = len(changes.impacts) - sum(len(group.members) for group in groups)
     if left:
-        lines += [f"… and {left} more; `--format json` has all of them", ""]
-    lines += _table(difference)
-    lines.append(f"{difference.old.name} → {difference.new.name}: {headline(difference)}")
-    effects = ", ".join(f"{count} {effect.value}" for effect, count in difference.effects().items())
-    lines += filter(None, (effects, warning(difference)))
+        lines += [f"… and {left} more; `--format json` shows all of them", ""]
+    lines += _render_totals(changes)
+    lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
+    effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
+    lines += filter(None, (effects, format_warning(changes)))
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _story(story: Story) -> Iterator[str]:
-    first, named = story.first, places(story)
-    yield f"{first.happening} {named[0]}: {first.outcome.effect.value}"
-    if len(named) > 1:
-        more = f" … {len(named)} in all" if len(named) > _NAMES + 1 else ""
-        yield f"    alike: {', '.join(named[1 : _NAMES + 1])}{more}"
-    yield f"    {'; '.join(filter(None, (first.outcome.why, sizes(*story.sizes))))}"
-    for line in story.lines:
-        yield from _field(line)
-    if story.hidden:
-        yield f"    … and {story.hidden} more fields"
+def _render_group(group: ImpactGroup) -> Iterator[str]:
+    first, members = group.first, list_members(group)
+    yield f"{first.action} {members[0]}: {first.outcome.effect.value}"
+    if len(members) > 1:
+        more = f" … {len(members)} in total" if len(members) > _MAX_NAMES + 1 else ""
+        yield f"    also affected: {', '.join(members[1 : _MAX_NAMES + 1])}{more}"
+    yield f"    {'; '.join(filter(None, (first.outcome.reason, format_resources(*group.totals))))}"
+    for row in group.rows:
+        yield from _render_field(row)
+    if group.hidden:
+        yield f"    … and {group.hidden} more fields"
     yield ""
 
 
-def _field(line: Line) -> Iterator[str]:
-    alike = f" (also {', '.join(line.alike)})" if line.alike else ""
-    values = {"added": f"+ {line.new}", "removed": f"- {line.old}", "changed": f"{line.old} → {line.new}"}[line.op]
-    yield f"    {line.field}{alike}: {values}"
-    where = line.cause or (f"was {line.was}" if line.was else "")
-    moved = f", was {line.was}" if line.cause and line.was and line.was != line.cause else ""
-    yield f"        {line.outcome.effect.value}; {where}{moved}".rstrip("; ")
+def _render_field(row: FieldRow) -> Iterator[str]:
+    also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
+    values = {"added": f"+ {row.new}", "removed": f"- {row.old}", "changed": f"{row.old} → {row.new}"}[row.op]
+    yield f"    {row.field}{also}: {values}"
+    where = row.cause or (f"was {row.was}" if row.was else "")
+    moved = f", was {row.was}" if row.cause and row.was and row.was != row.cause else ""
+    yield f"        {row.outcome.effect.value}; {where}{moved}".rstrip("; ")
 
 
-def _table(difference: ChangeSet) -> Iterator[str]:
-    found = list(rows(difference))
-    if not found:
+def _render_totals(changes: ChangeSet) -> Iterator[str]:
+    totals = list(list_totals(changes))
+    if not totals:
         return
-    cells = [("", "GPUs", "CPU", "memory"), *((f"{row.env} {row.by}".strip(), *row[2:]) for row in found)]
-    widths = [max(len(row[column]) for row in cells) for column in range(4)]
-    for row in cells:
+    rows = [("", "GPUs", "CPU", "memory"), *((f"{row.env} {row.by}".strip(), *row[2:]) for row in totals)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     yield ""
