@@ -56,7 +56,7 @@ def main() -> None:
                 tally["imported" if each.spec.is_spec else "kept as manifests"] += 1
                 tally["accepted, imported"] += verdict == "accept"
         if len(results) == 1 and isinstance(results[0], ImportedManifest) and results[0].spec.is_spec:
-            ratios.append(written(results[0].spec.text) / written(layout.read(entry).content.decode()))
+            ratios.append(written(results[0].spec.text) / written(layout.read_file(entry).content.decode()))
     known = tally["imported"] + tally["kept as manifests"] + tally["refused"]
     taken = known - tally["refused"]
     print(f"of known kinds and readable: {known}, imported {taken} ({taken / known:.1%})", end=", ")

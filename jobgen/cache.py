@@ -27,7 +27,7 @@ _folder: str = ""
 _salt: bytes = b""
 
 
-def default_folder() -> Path | None:
+def find_default_folder() -> Path | None:
     """Where programs of this machine keep what they can make again; None for somebody without a home."""
     named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
     # A relative path would mean another folder everywhere; the specification says to ignore it.
@@ -41,7 +41,7 @@ def default_folder() -> Path | None:
     return home / inside / "jobgen"
 
 
-def fingerprint() -> str:
+def installation_fingerprint() -> str:
     """What tells this jobgen from another: the names, sizes and times of its own files, and of what it is built on."""
     files: list[str] = []
     pending = [os.path.dirname(__file__)]

@@ -324,7 +324,7 @@ def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
     commit(repository)
     clone = tmp_path_factory.mktemp("clone")
     run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
-    first = git.resolve(repository, "HEAD~1")
+    first = git.resolve_commit(repository, "HEAD~1")
     result = since(clone, first)
 
     assert result.code == 2

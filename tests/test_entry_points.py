@@ -16,7 +16,7 @@ from cmpserver import Server
 from gitrepository import Repository
 from test_pre_commit import local
 
-from jobgen.repo.lock import is_object, parse
+from jobgen.repo.lock import is_object_path, parse_lock
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENTS = ("dev", "prod", "t9k")
@@ -63,8 +63,8 @@ def rendered(request: pytest.FixtureRequest, repository: Repository) -> tuple[st
 def test_the_tree_holds_the_documents_of_the_stream(repository: Repository, rendered: tuple[str, str]) -> None:
     env, stream = rendered
     folder = repository.folder / "rendered" / env
-    lock = parse((folder / "jobgen.lock.json").read_text())
-    files = [(folder / path).read_text() for path in lock.files if is_object(path)]
+    lock = parse_lock((folder / "jobgen.lock.json").read_text())
+    files = [(folder / path).read_text() for path in lock.files if is_object_path(path)]
 
     assert sorted(files) == sorted(bodies(stream))
     assert "---\n".join(bodies(stream)) == stream

@@ -347,10 +347,10 @@ def rendered(root):
 
 
 def walks(root, project, expander_of):
-    for job in read_jobs(layout.jobs(root), []):
+    for job in read_jobs(layout.find_jobs(root), []):
         for env in project.overlays or [""]:
             expander = expander_of(env)
-            if expander.environment.takes(job_attributes(job.document, expander)):
+            if expander.environment.matches(job_attributes(job.document, expander)):
                 yield env, job, expander
 
 

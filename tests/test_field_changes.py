@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.k8s.compare import FieldChange, compare_objects, narrow_change
-from jobgen.model.path import Named, dotted
+from jobgen.model.path import NamedItem, format_dotted
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "a", "1", "1000m"])
 NAMES = st.sampled_from(["a", "b", "c", "limits", "cpu"])
@@ -22,7 +22,7 @@ OBJECTS = st.dictionaries(NAMES, TREES, max_size=4)
 
 
 def found(old, new):
-    return [(dotted(change.path), change.op, change.old, change.new) for change in compare_objects(old, new)]
+    return [(format_dotted(change.path), change.op, change.old, change.new) for change in compare_objects(old, new)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_deepdiff_finds_the_same(old, new):
     theirs = DeepDiff(as_deepdiff_reads_it(old), as_deepdiff_reads_it(new), view="tree", threshold_to_diff_deeper=0)
     paths = {tuple(level.path(output_format="list")) for levels in theirs.values() for level in levels}
     ours = {
-        tuple(str(step) if isinstance(step, Named) else step for step in change.path)
+        tuple(str(step) if isinstance(step, NamedItem) else step for step in change.path)
         for change in compare_objects(old, new)
         # The order of items is none of a mapping's business, and nothing of an amount is deepdiff's.
         if not (change.path[-1] == "env" and change.op == "changed" and isinstance(change.new, list))

@@ -289,8 +289,8 @@ def test_a_folder_that_looks_like_a_git_repository_is_none(repository: Path, tmp
         stream.write(f"[core]\n\tfsmonitor = touch {tmp_path}/ran\n\tpager = touch {tmp_path}/ran\n")
     shutil.copytree(repository / "jobs", repository / "bare/jobs")
 
-    assert git.commit_date(repository)
-    assert git.commit_date(repository / "bare") == ""
+    assert git.read_commit_date(repository)
+    assert git.read_commit_date(repository / "bare") == ""
     lint(repository / "bare")
     assert not (tmp_path / "ran").exists()
 
@@ -306,7 +306,7 @@ def test_a_tree_of_git_is_not_unpacked_elsewhere(repository: Path, tmp_path: Pat
     (tmp_path / "into").mkdir()
 
     with pytest.raises(git.GitError, match="outside of the repository"):
-        git.extract(repository, made, tmp_path / "into")
+        git.extract_files(repository, made, tmp_path / "into")
     assert not (tmp_path / "evil.yaml").exists()
 
 

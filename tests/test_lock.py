@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.gitops.cmp import ParametersError, PluginParameters, parse_parameters
-from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, LockFile, Origin, digest, parse
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, LockFile, Origin, compute_digest, parse_lock
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
 paths = st.one_of(st.builds("{}/{}.yaml".format, names, names), st.sampled_from([KUSTOMIZATION, ATTRIBUTES]))
-digests = st.text().map(digest)
+digests = st.text().map(compute_digest)
 tables = st.dictionaries(paths, digests)
 locks = st.builds(LockFile, tables.filter(bool), st.builds(Origin, names, digests, tables))
 documents = st.recursive(
@@ -24,19 +24,19 @@ documents = st.recursive(
 
 @given(locks)
 def test_a_lock_reads_as_it_was_written(lock: LockFile) -> None:
-    assert parse(lock.text()) == lock
+    assert parse_lock(lock.text()) == lock
 
 
 @given(tables.filter(bool), tables.filter(bool))
 def test_a_lock_that_git_could_not_merge_is_that_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
     text = f"<<<<<<< ours\n{LockFile(ours).text()}=======\n{LockFile(theirs).text()}>>>>>>> theirs\n"
 
-    assert parse(text).files.keys() == {*ours, *theirs}
+    assert parse_lock(text).files.keys() == {*ours, *theirs}
 
 
 @given(st.dictionaries(st.text(), st.text()))
 def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> None:
-    lock = parse(json.dumps({"version": 1, "files": files}))
+    lock = parse_lock(json.dumps({"version": 1, "files": files}))
 
     assert all(".." not in path.split("/") and not path.startswith("/") for path in lock.files)
     assert all(path.count("/") == 1 or path in (KUSTOMIZATION, ATTRIBUTES) for path in lock.files)

@@ -8,7 +8,7 @@ import pytest
 from jobgen.pipeline import config
 
 ROOT = Path(__file__).parent.parent
-KINDS = {f"{kind.name} {kind.api_version}": kind for kind in config.load(ROOT).kinds if kind.demands.known}
+KINDS = {f"{kind.name} {kind.api_version}": kind for kind in config.load(ROOT).kinds if kind.requirements.known}
 
 
 def schema(kind):
@@ -31,7 +31,7 @@ def test_demands_are_about_fields_of_the_kind(name):
     kind = KINDS[name]
     root = schema(kind)
 
-    for demands, wanted in ((kind.demands.choices, "string"), (kind.demands.bounds, "integer")):
+    for demands, wanted in ((kind.requirements.choices, "string"), (kind.requirements.bounds, "integer")):
         for place, fields in demands.items():
             for last in fields:
                 assert wanted in field(root, (*place, last)).get("type", ()), (*place, last)
@@ -40,19 +40,24 @@ def test_demands_are_about_fields_of_the_kind(name):
 @pytest.mark.parametrize("name", KINDS)
 def test_demands_are_about_roles_of_the_kind(name):
     kind = KINDS[name]
-    named = {*kind.demands.written, *kind.demands.bounds_since, *kind.demands.unchecked, *kind.demands.scaled}
+    named = {
+        *kind.requirements.written,
+        *kind.requirements.bounds_since,
+        *kind.requirements.unchecked,
+        *kind.requirements.scaled,
+    }
 
     assert named <= set(kind.roles)
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_reserved_variable_is_of_a_policy_that_some_runtime_has(name):
-    demands = KINDS[name].demands
+    demands = KINDS[name].requirements
 
     assert set(demands.reserved) <= {runtime.policy for runtime in demands.runtimes.values()}
 
 
 def test_every_kind_that_jobs_are_rendered_to_says_what_is_demanded():
-    silent = [kind.name for kind in config.load(ROOT).kinds if kind.roles and not kind.demands.known]
+    silent = [kind.name for kind in config.load(ROOT).kinds if kind.roles and not kind.requirements.known]
 
     assert silent == []

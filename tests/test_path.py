@@ -8,12 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.path import BadPathError, Named, dotted, parse, parse_dotted, parse_pointer, pointer
+from jobgen.model.path import (
+    InvalidPathError,
+    NamedItem,
+    format_dotted,
+    format_pointer,
+    parse_dotted,
+    parse_path,
+    parse_pointer,
+)
 
 KEYS = st.text("abA0 ._-/~[]=\"'\\²٣\n", max_size=6) | st.sampled_from(
     ["nvidia.com/gpu", "0", "12", "-", "[0]", 'a"]["b', "a]b", "x.y['z']", "~0", "~1", "containers", ""]
 )
-NAMED = st.builds(Named, st.sampled_from(["name", "mountPath", "containerPort", "type"]), KEYS)
+NAMED = st.builds(NamedItem, st.sampled_from(["name", "mountPath", "containerPort", "type"]), KEYS)
 STEPS = st.lists(KEYS | st.integers(0, 99) | NAMED, max_size=5).map(tuple)
 # In a pointer, a key that looks like a named item is one.
 POINTER_KEYS = KEYS.filter(lambda key: not re.match(r"\[.*=", key, re.DOTALL))
@@ -25,27 +33,27 @@ laws = settings(derandomize=True, deadline=None, max_examples=500)
 @laws
 @given(STEPS)
 def test_a_dotted_path_leads_back_to_its_steps(steps):
-    assert parse_dotted(dotted(steps)) == steps
-    assert [type(step) for step in parse_dotted(dotted(steps))] == [type(step) for step in steps]
+    assert parse_dotted(format_dotted(steps)) == steps
+    assert [type(step) for step in parse_dotted(format_dotted(steps))] == [type(step) for step in steps]
 
 
 @laws
 @given(POINTER_STEPS)
 def test_a_pointer_leads_back_to_its_steps(steps):
-    assert parse_pointer(pointer(steps)) == steps
+    assert parse_pointer(format_pointer(steps)) == steps
 
 
 @laws
 @given(POINTER_STEPS)
 def test_a_path_is_told_from_a_pointer_by_its_first_character(steps):
-    assert parse(pointer(steps)) == steps
-    assert parse(dotted(steps)) == steps
+    assert parse_path(format_pointer(steps)) == steps
+    assert parse_path(format_dotted(steps)) == steps
 
 
 @laws
 @given(st.text("ab0.[]'\"=~/ \\", max_size=8))
 def test_a_text_is_a_path_or_says_why_not(text):
-    for read in (parse, parse_dotted, parse_pointer):
+    for read in (parse_path, parse_dotted, parse_pointer):
         reason = reason_against(text, read)
 
         assert reason is None or reason.startswith(f"`{text}` is not a ")
@@ -54,7 +62,7 @@ def test_a_text_is_a_path_or_says_why_not(text):
 def reason_against(text, read):
     try:
         read(text)
-    except BadPathError as error:
+    except InvalidPathError as error:
         return str(error)
     return None
 
@@ -69,26 +77,26 @@ def reason_against(text, read):
         ("spec.a['b.c'][\"d'e\"].f", ("spec", "a", "b.c", "d'e", "f")),
         ("limits['nvidia.com/gpu']", ("limits", "nvidia.com/gpu")),
         ("limits.nvidia/gpu", ("limits", "nvidia/gpu")),
-        ("containers.[name=main].image", ("containers", Named("name", "main"), "image")),
-        ("[name=main].ports[hostPort=80]", (Named("name", "main"), "ports", Named("hostPort", "80"))),
-        ("volumeMounts[mountPath=/a.b/c]", ("volumeMounts", Named("mountPath", "/a.b/c"))),
-        ('env[name="a]b"].value', ("env", Named("name", "a]b"), "value")),
-        ("env[name=]", ("env", Named("name", ""))),
+        ("containers.[name=main].image", ("containers", NamedItem("name", "main"), "image")),
+        ("[name=main].ports[hostPort=80]", (NamedItem("name", "main"), "ports", NamedItem("hostPort", "80"))),
+        ("volumeMounts[mountPath=/a.b/c]", ("volumeMounts", NamedItem("mountPath", "/a.b/c"))),
+        ('env[name="a]b"].value', ("env", NamedItem("name", "a]b"), "value")),
+        ("env[name=]", ("env", NamedItem("name", ""))),
         ("['0']", ("0",)),
         ("²", ("²",)),
         ("/spec/a~1b/~0c/0/-", ("spec", "a/b", "~c", "0", "-")),
         ("/", ("",)),
         ("/a//b", ("a", "", "b")),
-        ("/a/[name=b/c]/d", ("a", Named("name", "b/c"), "d")),
-        ("/a/[name=b~1c]/d", ("a", Named("name", "b/c"), "d")),
-        ("/a/[name=b]]", ("a", Named("name", "b]"))),
-        ('/a/[name="b"]', ("a", Named("name", '"b"'))),
+        ("/a/[name=b/c]/d", ("a", NamedItem("name", "b/c"), "d")),
+        ("/a/[name=b~1c]/d", ("a", NamedItem("name", "b/c"), "d")),
+        ("/a/[name=b]]", ("a", NamedItem("name", "b]"))),
+        ('/a/[name="b"]', ("a", NamedItem("name", '"b"'))),
         ("/[name=b]c/d", ("[name=b]c", "d")),
         ("/a/[0]", ("a", "[0]")),
     ],
 )  # fmt: skip
 def test_a_path_is_read_step_by_step(text, steps):
-    assert parse(text) == steps
+    assert parse_path(text) == steps
 
 
 @pytest.mark.parametrize(
@@ -109,8 +117,8 @@ def test_a_path_is_read_step_by_step(text, steps):
     ],
 )
 def test_a_bad_path_says_where_it_is_stuck(text, stuck):
-    with pytest.raises(BadPathError, match=re.escape(f"`{text}` is not a path: stuck at `{stuck}`")):
-        parse(text)
+    with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a path: stuck at `{stuck}`")):
+        parse_path(text)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +130,12 @@ def test_a_bad_path_says_where_it_is_stuck(text, stuck):
     ],
 )
 def test_a_bad_pointer_says_why(text, reason):
-    with pytest.raises(BadPathError, match=re.escape(f"`{text}` is not a JSON pointer: {reason}")):
+    with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a JSON pointer: {reason}")):
         parse_pointer(text)
 
 
 def test_steps_are_written_as_people_write_them():
-    steps = ("spec", "a.b", 0, Named("name", "main"), "resources", "limits", "nvidia.com/gpu", "7")
+    steps = ("spec", "a.b", 0, NamedItem("name", "main"), "resources", "limits", "nvidia.com/gpu", "7")
 
-    assert dotted(steps) == 'spec["a.b"][0][name=main].resources.limits["nvidia.com/gpu"]["7"]'
-    assert pointer(steps) == "/spec/a.b/0/[name=main]/resources/limits/nvidia.com~1gpu/7"
+    assert format_dotted(steps) == 'spec["a.b"][0][name=main].resources.limits["nvidia.com/gpu"]["7"]'
+    assert format_pointer(steps) == "/spec/a.b/0/[name=main]/resources/limits/nvidia.com~1gpu/7"

@@ -275,8 +275,8 @@ def test_no_policy_uses_what_kubernetes_1_30_does_not_have():
 
 
 def test_the_repository_is_read_from_its_own_files_alone_where_it_is_this_one():
-    assert list(layout.shipped_policies(ROOT)) == []
-    assert len(list(layout.own_policies(ROOT))) == len(SHIPPED)
+    assert list(layout.read_shipped_policies(ROOT)) == []
+    assert len(list(layout.read_own_policies(ROOT))) == len(SHIPPED)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from(["a", "b", "bad"])

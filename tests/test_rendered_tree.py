@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from jobgen.repo import rendered_tree
-from jobgen.repo.rendered_tree import LOCK, Drift, UnfinishedError
+from jobgen.repo.rendered_tree import LOCK, Drift, IncompleteWriteError
 
 OLD = {"ml/pytorchjob-a.yaml": "a: 1\n", "ml/pytorchjob-b.yaml": "b: 1\n", "web/tfjob-c.yaml": "c: 1\n"}
 NEW = {"ml/pytorchjob-a.yaml": "a: 2\n", "ml/pytorchjob-d.yaml": "d: 1\n", "api/mpijob-e.yaml": "e: 1\n"}
@@ -45,12 +45,12 @@ def states(folder: Path) -> dict[str, tuple[int, int]]:
 @pytest.fixture
 def env(tmp_path: Path) -> Path:
     """The folder of an environment that holds OLD."""
-    rendered_tree.write(tmp_path / "out", {"prod": OLD})
+    rendered_tree.write_tree(tmp_path / "out", {"prod": OLD})
     return tmp_path / "out" / "prod"
 
 
 def write(env: Path, wanted: dict[str, str], *, partial: bool = False) -> Drift:
-    return rendered_tree.write(env.parent, {env.name: wanted}, partial=partial)[env.name]
+    return rendered_tree.write_tree(env.parent, {env.name: wanted}, partial=partial)[env.name]
 
 
 def test_a_tree_holds_its_files_and_a_lock_with_their_digests(env: Path) -> None:
@@ -96,11 +96,11 @@ def test_a_tree_becomes_another_and_keeps_no_empty_folders(env: Path) -> None:
 
 def test_comparing_says_what_writing_would_do_and_does_nothing(env: Path) -> None:
     before = states(env)
-    drift = rendered_tree.compare(env, NEW)
+    drift = rendered_tree.compare_tree(env, NEW)
 
     assert states(env) == before
     assert drift == write(env, NEW)
-    assert not rendered_tree.compare(env, NEW)
+    assert not rendered_tree.compare_tree(env, NEW)
 
 
 def test_an_environment_without_files_leaves_no_folder(env: Path) -> None:
@@ -137,7 +137,7 @@ def test_one_environment_in_trouble_stops_the_others(env: Path) -> None:
     (env / "web/tfjob-c.yaml").unlink()
     (env / "web/tfjob-c.yaml").mkdir()
     before = states(env.parent)
-    rendered_tree.write(env.parent, {"dev": NEW, "prod": OLD})
+    rendered_tree.write_tree(env.parent, {"dev": NEW, "prod": OLD})
 
     assert states(env.parent) == before
 
@@ -228,7 +228,7 @@ def test_what_stands_in_the_way_is_named_and_neither_followed_nor_removed(
     drift = write(env, NEW)
 
     assert [where for where, _ in drift.foreign] == [path]
-    assert rendered_tree.compare(env, NEW) == drift
+    assert rendered_tree.compare_tree(env, NEW) == drift
     assert states(env.parent.parent) == before
 
 
@@ -244,7 +244,7 @@ def test_stale_files_behind_a_link_are_left_alone(env: Path) -> None:
 def test_the_folder_that_was_asked_for_may_itself_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")
-    rendered_tree.write(tmp_path / "out", {"prod": OLD})
+    rendered_tree.write_tree(tmp_path / "out", {"prod": OLD})
 
     assert tree(tmp_path / "real" / "prod") == OLD
 
@@ -305,7 +305,7 @@ def test_a_lock_in_conflict_after_a_merge_is_that_of_both_sides(env: Path) -> No
     (env / "x").mkdir()
     (env / "x/y.yaml").write_text("theirs\n")
 
-    assert rendered_tree.compare(env, OLD).stale == ("x/y.yaml",)
+    assert rendered_tree.compare_tree(env, OLD).stale == ("x/y.yaml",)
     assert write(env, NEW).stale == ("ml/pytorchjob-b.yaml", "web/tfjob-c.yaml", "x/y.yaml")
     assert tree(env) == NEW
 
@@ -375,11 +375,11 @@ def test_writing_some_files_keeps_the_others_and_their_entries(env: Path) -> Non
 
 
 def test_the_nameless_environment_is_known_by_the_lock_in_the_folder_itself(tmp_path: Path) -> None:
-    rendered_tree.write(tmp_path, {"": OLD})
-    assert rendered_tree.environments(tmp_path) == [""]
+    rendered_tree.write_tree(tmp_path, {"": OLD})
+    assert rendered_tree.find_environments(tmp_path) == [""]
 
-    rendered_tree.write(tmp_path, {"": {}, "ml": NEW})
-    assert rendered_tree.environments(tmp_path) == ["ml"]
+    rendered_tree.write_tree(tmp_path, {"": {}, "ml": NEW})
+    assert rendered_tree.find_environments(tmp_path) == ["ml"]
     assert tree(tmp_path) == {f"ml/{path}": text for path, text in NEW.items()}
 
 
@@ -388,8 +388,8 @@ def test_links_and_strangers_are_no_environments(env: Path) -> None:
     (env.parent / "other").mkdir()
     (env.parent / "file").touch()
 
-    assert rendered_tree.environments(env.parent) == ["prod"]
-    assert rendered_tree.environments(env.parent / "nowhere") == []
+    assert rendered_tree.find_environments(env.parent) == ["prod"]
+    assert rendered_tree.find_environments(env.parent / "nowhere") == []
 
 
 def failing(call: Callable[..., object], number: int) -> Callable[..., object]:
@@ -412,7 +412,7 @@ def test_a_disk_that_fails_between_two_files_leaves_each_old_or_new(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", failing(os.replace, number))
-        with pytest.raises(UnfinishedError, match="No space left on device"):
+        with pytest.raises(IncompleteWriteError, match="No space left on device"):
             write(env, NEW)
     after = tree(env)
 
@@ -421,7 +421,7 @@ def test_a_disk_that_fails_between_two_files_leaves_each_old_or_new(
     assert after.keys() <= locked(env)
     write(env, NEW)
     assert tree(env) == NEW
-    assert not rendered_tree.compare(env, NEW)
+    assert not rendered_tree.compare_tree(env, NEW)
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -620,7 +620,7 @@ def test_an_environment_that_is_gone_takes_its_files_along(tmp_path: Path) -> No
 
     assert render(repo, "-o", "../out", "--check")[0] == 1
     assert render(repo, "-e", "prod", "-o", "../out")[0] == 0
-    assert rendered_tree.environments(tmp_path / "out") == ["prod", "qa"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod", "qa"]
     assert render(repo, "-o", "../out", "--allow-empty")[2] == "3 objects: 0 written, 3 unchanged, 3 removed\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
@@ -632,18 +632,18 @@ def test_an_environment_that_is_only_not_meant_keeps_its_files(tmp_path: Path) -
     (repo / "jobgen.yaml").write_text("environments: [prod]\n")
 
     assert render(repo, "-o", "../out")[2] == "3 objects: 0 written, 3 unchanged, 0 removed\n"
-    assert rendered_tree.environments(tmp_path / "out") == ["prod", "qa"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod", "qa"]
 
 
 def test_the_first_overlay_of_a_repository_moves_its_tree(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     shutil.move(repo / "overlays", tmp_path / "later")
     render(repo, "-o", "../out")
-    assert rendered_tree.environments(tmp_path / "out") == [""]
+    assert rendered_tree.find_environments(tmp_path / "out") == [""]
 
     shutil.move(tmp_path / "later", repo / "overlays")
     render(repo, "-o", "../out", "--allow-empty")
-    assert rendered_tree.environments(tmp_path / "out") == ["prod"]
+    assert rendered_tree.find_environments(tmp_path / "out") == ["prod"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
 

@@ -232,9 +232,9 @@ def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
     done = subprocess.run([sys.executable, "-c", OPENED], cwd=repository, capture_output=True, text=True, check=False)
     opened = set(done.stdout.rpartition("\n\n")[2].split())
 
-    known = {file.path for file in layout.inputs(repository)}
+    known = {file.path for file in layout.read_inputs(repository)}
     assert {"policies/params/p.json", "schemas/kubeflow.org/pytorchjob_v1.json", "overlays/prod/p.json"} <= opened
-    assert opened - {entry.path for entry in layout.jobs(repository)} <= known
+    assert opened - {entry.path for entry in layout.find_jobs(repository)} <= known
 
 
 def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, remembering):

@@ -133,7 +133,7 @@ def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
     commit(repository)
     clone = tmp_path_factory.mktemp("clone")
     run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
-    first = git.resolve(repository, "HEAD~1")
+    first = git.resolve_commit(repository, "HEAD~1")
     result = lint_paths(clone, (), (), format_="text", since=first)
 
     assert result.code == 2
@@ -157,7 +157,7 @@ def test_it_is_the_difference_of_two_whole_lints_on_random_histories(seed, tmp_p
         for _ in range(chance.randint(1, 3)):
             _change(tmp_path, chance)
         commit(tmp_path)
-        states.append((git.resolve(tmp_path, "HEAD"), found(tmp_path)))
+        states.append((git.resolve_commit(tmp_path, "HEAD"), found(tmp_path)))
     _change(tmp_path, chance)
     now = found(tmp_path)
     for revision, then in states:

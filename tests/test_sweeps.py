@@ -20,8 +20,8 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
-from jobgen.spec.matrix import combinations, nonsense
-from jobgen.spec.sweeps import member, members
+from jobgen.spec.matrix import expand_matrix, find_matrix_errors
+from jobgen.spec.sweeps import expand_member, expand_sweep
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -56,13 +56,13 @@ def data(matrix, name="bert"):
 
 def named(matrix):
     """The members of a matrix by name; those whose values make the same name are one here."""
-    return {one["metadata"]["name"]: one["spec"]["args"] for one in members(data(matrix), [])}
+    return {one["metadata"]["name"]: one["spec"]["args"] for one in expand_sweep(data(matrix), [])}
 
 
 @given(AXES)
 def test_every_value_meets_every_other_once(axes):
-    assert len(combinations(axes)) == prod(map(len, axes.values()))
-    assert [tuple(one.values.values()) for one in combinations(axes)] == list(product(*axes.values()))
+    assert len(expand_matrix(axes)) == prod(map(len, axes.values()))
+    assert [tuple(one.values.values()) for one in expand_matrix(axes)] == list(product(*axes.values()))
 
 
 @given(AXES, st.data())
@@ -98,19 +98,19 @@ def test_names_are_names_and_leave_room_for_what_follows(axes):
 @settings(deadline=None)
 def test_two_members_of_one_name_are_told(axes):
     problems = []
-    found = members(data(axes), problems)
+    found = expand_sweep(data(axes), problems)
 
-    assert len(found) + sum(problem.rule == "duplicate-member" for problem in problems) == len(combinations(axes))
+    assert len(found) + sum(problem.rule == "duplicate-member" for problem in problems) == len(expand_matrix(axes))
 
 
 @given(AXES)
 @settings(deadline=None)
 def test_a_member_is_found_again_by_its_number(axes):
-    if not any(nonsense(axes)):
+    if not any(find_matrix_errors(axes)):
         problems = []
-        found = members(data(axes), problems)
+        found = expand_sweep(data(axes), problems)
         if not problems:
-            assert [member(data(axes), number) for number in range(len(found))] == found
+            assert [expand_member(data(axes), number) for number in range(len(found))] == found
 
 
 def test_include_does_what_it_does_in_github_actions():
@@ -127,7 +127,7 @@ def test_include_does_what_it_does_in_github_actions():
         ],
     }
 
-    assert [one.values for one in combinations(matrix)] == [
+    assert [one.values for one in expand_matrix(matrix)] == [
         {"fruit": "apple", "animal": "cat", "color": "pink", "shape": "circle"},
         {"fruit": "apple", "animal": "dog", "color": "green", "shape": "circle"},
         {"fruit": "pear", "animal": "cat", "color": "pink"},
@@ -160,7 +160,7 @@ def repository(tmp_path):
 def test_both_walks_make_the_same_members(repository):
     project = config.load(repository)
     tracer = Tracer(project)
-    jobs = list(read_jobs(layout.jobs(repository), []))
+    jobs = list(read_jobs(layout.find_jobs(repository), []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
     assert [untraced(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(project, [""])]

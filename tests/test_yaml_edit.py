@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobgen.model.data import Location, TracedKey, TracedScalar, untraced
 from jobgen.model.finding import TextEdit
-from jobgen.yamlio.edit import RefusedError, edited
+from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -51,7 +51,7 @@ def at(word, text=TEXT):
 
 
 def change(*edits, text=TEXT):
-    return edited(text.encode(), "a.yaml", edits).decode()
+    return apply_edits(text.encode(), "a.yaml", edits).decode()
 
 
 def swapped(old, new, text=TEXT):
@@ -131,13 +131,13 @@ def test_several_changes_are_made_at_once():
     ids=str,
 )
 def test_what_cannot_be_done_is_not_done(edit):
-    with pytest.raises(RefusedError):
+    with pytest.raises(EditRefusedError):
         change(edit)
 
 
 def test_a_block_of_text_is_not_set():
     edit = placed(TextEdit("set", Location("a.yaml", 14, 13, 14, 14), "x"))
-    with pytest.raises(RefusedError, match="a block of text"):
+    with pytest.raises(EditRefusedError, match="a block of text"):
         change(edit)
 
 
@@ -150,13 +150,13 @@ def test_line_ends_are_kept():
 
 @pytest.mark.parametrize("text", ["\ufeffa: 1\n", "a: 1\rb: 2\n", "a: 'x\u2028y'\n"])
 def test_a_text_that_readers_count_differently_is_left_alone(text):
-    with pytest.raises(RefusedError):
+    with pytest.raises(EditRefusedError):
         change(TextEdit("set", Location("a.yaml", 1, 4, 1, 5), 2), text=text)
 
 
 def test_json_stays_json():
     text = '{"a": {"b": 1, "c": "x"}}\n'
-    content = edited(text.encode(), "a.json", [TextEdit("add", Location("a.json", 1, 8, 1, 11), ["y"], "d")])
+    content = apply_edits(text.encode(), "a.json", [TextEdit("add", Location("a.json", 1, 8, 1, 11), ["y"], "d")])
 
     assert content.decode() == '{"a": {"b": 1, "d": ["y"], "c": "x"}}\n'
 
@@ -178,7 +178,7 @@ def test_any_change_of_any_text_is_that_change_or_none(data, draw):
     edit = TextEdit(draw.draw(st.sampled_from(["set", "rename", "remove", "add"])), location, "new", "new")
     try:
         new = change(edit, text=text)
-    except RefusedError:
+    except EditRefusedError:
         return
     # `edited` has compared what it reads now with what it should; the lines that do not matter are the same.
     assert read(new.encode(), "a.yaml").findings == ()
@@ -203,7 +203,7 @@ def test_what_is_not_a_plain_word_is_not_quoted(text):
     tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
     try:
         assert change(TextEdit("quote", tree["a"].location), text=text) == text.replace("5", '"5"')
-    except RefusedError:
+    except EditRefusedError:
         return
 
 
@@ -219,7 +219,7 @@ def test_what_is_not_a_plain_word_is_not_quoted(text):
     ids=str,
 )
 def test_another_thing_than_was_meant_is_not_changed(edit):
-    with pytest.raises(RefusedError):
+    with pytest.raises(EditRefusedError):
         change(placed(edit))
 
 
@@ -228,7 +228,7 @@ def test_another_thing_than_was_meant_is_not_changed(edit):
 def test_what_an_alias_uses_elsewhere_is_not_changed(text, op):
     tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
     node = tree["a"]["b"] if op == "set" else next(iter(tree["a"]))
-    with pytest.raises(RefusedError, match="by an alias"):
+    with pytest.raises(EditRefusedError, match="by an alias"):
         change(TextEdit(op, node.location, "new", "new" if op == "add" else ""), text=text)
 
 

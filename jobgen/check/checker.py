@@ -45,7 +45,7 @@ class Checker:
     ) -> None:
         self.root = root
         self.kinds = {
-            (str(value_of(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.spellings)
+            (str(value_of(kind.api_version)), name): kind for kind in kinds for name in (kind.name, *kind.aliases)
         }
         self.cluster = cluster
         self.rulebook = RuleRunner(rules)
@@ -104,14 +104,14 @@ class Checker:
 
     def _check(self, file: str) -> Callable[[Data], list[Problem]] | None:
         if file not in self._schemas:
-            found = layout.schema(self.root, file)
+            found = layout.read_schema(self.root, file)
             self._schemas[file] = _compiled(found) if found is not None else None
         return self._schemas[file]
 
     def _shape(self, kind: Kind | None) -> str:
         """The ending of the schema for the declared version of a kind's operator."""
         declared = self.cluster.operators.get(kind.operator, "") if kind else ""
-        older = [span for span in kind.older if declared and span.holds(declared)] if kind else []
+        older = [span for span in kind.older if declared and span.contains(declared)] if kind else []
         return f"-until-{older[0].until}" if older else ""
 
     def _unchecked(self, manifest: Manifest) -> Problem:
@@ -129,7 +129,7 @@ class Checker:
         return Problem("missing-schema", message, made.get("kind"), category="meta", severity=Severity.WARNING)
 
 
-def _compiled(schema: layout.Schema) -> Callable[[Data], list[Problem]]:
+def _compiled(schema: layout.SchemaFile) -> Callable[[Data], list[Problem]]:
     """The check of a schema; of one that is broken, that it is."""
     path, content, finding = schema.file
     if schema.is_shipped:

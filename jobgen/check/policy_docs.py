@@ -31,7 +31,7 @@ def all_docs(root: Path | None) -> dict[str, RuleDoc]:
 def policy_docs(root: Path | None) -> dict[str, RuleDoc]:
     """The policies that travel with jobgen, and those of a repository if there is one, by name."""
     home = root or _home()
-    files = (*layout.shipped_policies(home), *layout.own_policies(home))
+    files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
     documents = [document.data for file in files for document in read(file.content, file.path).documents]
     bindings = [_spec(document) for document in documents if document.get("kind") == _BINDING]
     found = [_doc(document, bindings) for document in documents if document.get("kind") == _POLICY]
@@ -51,7 +51,7 @@ def policy_example(root: Path | None, name: str) -> tuple[str, str] | None:
 
 
 def _home() -> Path:
-    return layout.shipped("policies").parent
+    return layout.find_shipped("policies").parent
 
 
 def _doc(document: dict[str, Any], bindings: Iterable[dict[str, Any]]) -> RuleDoc:
@@ -92,9 +92,9 @@ def _list(value: Any) -> list[Any]:
 
 
 def _cases(root: Path, name: str) -> Iterator[str]:
-    for entry in layout.policy_tests(root):
+    for entry in layout.find_policy_tests(root):
         if f"/{name}/" in entry.path:
-            text = layout.read(entry).content.decode("utf-8", "replace")
+            text = layout.read_file(entry).content.decode("utf-8", "replace")
             yield from (_REMARK.sub("", part) for part in _SEPARATOR.split(text) if part.strip())
 
 

@@ -52,7 +52,7 @@ def _doc(rule: Rule) -> RuleDoc:
 
 def example(name: str) -> tuple[str, str] | None:
     """A rule's first bad case and its first good one, as people would write them; None if it has no cases."""
-    path = layout.shipped("examples") / f"{name}.yaml"
+    path = layout.find_shipped("examples") / f"{name}.yaml"
     if not path.is_file():
         return None
     cases = [case.partition("\n")[2] for case in re.split(r"^# case: ", path.read_text("utf-8"), flags=re.MULTILINE)]

@@ -36,7 +36,7 @@ _no_cache = click.option(
 def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
     """Training jobs written once, layered by overlays, spelt for their operator."""
     if not no_cache:
-        cache.enable(cache.default_folder(), cache.fingerprint())
+        cache.enable(cache.find_default_folder(), cache.installation_fingerprint())
     # main looks for --traceback itself: a fault may come before arguments are read.
     context.obj = Path(directory)
 

@@ -49,7 +49,7 @@ def _answer(words: list[str]) -> Result | int:
     except OSError:
         return error_result(ExitCode.USAGE, "the folder that this was started in is gone")
     if is_plain_lint(words, os.environ):
-        cache.enable(cache.default_folder(), cache.fingerprint())
+        cache.enable(cache.find_default_folder(), cache.installation_fingerprint())
         return run_lint(Path(), tuple(words[1:]))
     from jobgen.cli.app import answer
 

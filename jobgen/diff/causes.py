@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
-from jobgen.model.path import Named, Step
+from jobgen.model.path import NamedItem, Step
 from jobgen.pipeline.environment import Rendered
 
 
@@ -49,12 +49,12 @@ def _follow(node: Node, step: Step) -> tuple[str | None, Node]:
     if isinstance(node, dict):
         return next(((key, child) for key, child in node.items() if key == step), (None, None))
     for index, item in enumerate(node if isinstance(node, list) else ()):
-        if index == step or (isinstance(step, Named) and _matches(item, step)):
+        if index == step or (isinstance(step, NamedItem) and _matches(item, step)):
             return _first_key(item), item
     return None, None
 
 
-def _matches(item: Node, step: Named) -> bool:
+def _matches(item: Node, step: NamedItem) -> bool:
     return isinstance(item, dict) and str(value_of(item.get(step.field))) == step.value
 
 

@@ -16,7 +16,7 @@ from jobgen.k8s.objects import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.path import dotted, pointer
+from jobgen.model.path import format_dotted, format_pointer
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo import layout
 
@@ -135,16 +135,16 @@ def _find_field_problems(impact: Impact, new: Snapshot) -> Iterator[Finding]:
 
 def _field_finding(field: FieldImpact, impact: Impact, location: Location, more: int) -> Finding:
     path, old, new = field.change.path, field.change.old, field.change.new
-    reason, where = field.outcome.reason, pointer(path)
+    reason, where = field.outcome.reason, format_pointer(path)
     if field.outcome.effect is Effect.NO_EFFECT:
         others = f" and {more} other field{'s' if more > 1 else ''}" if more > 0 else ""
-        message = f"the change of `{dotted(path)}`{others} has no effect on a running job: {reason}"
+        message = f"the change of `{format_dotted(path)}`{others} has no effect on a running job: {reason}"
         return _finding("edit-without-effect", Severity.WARNING, message, impact, location, where)
     if path in _QUEUE_PATHS:
         before, after = (f"`{value}`" if value else "no queue" for value in (old, new))
         message = f"the job cannot be moved from {before} to {after}: {reason}"
         return _finding("queue-changed", Severity.ERROR, message, impact, location, where)
-    message = f"`{dotted(path)}` cannot be changed: {reason}; create a job with a new name instead"
+    message = f"`{format_dotted(path)}` cannot be changed: {reason}; create a job with a new name instead"
     return _finding("immutable-field-changed", Severity.ERROR, message, impact, location, where)
 
 

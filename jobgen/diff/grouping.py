@@ -14,7 +14,7 @@ from jobgen.diff.operator_behavior import Outcome
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Node
-from jobgen.model.path import dotted
+from jobgen.model.path import format_dotted
 
 _MAX_FIELDS = 12
 """Fields of one object that are shown; the others are counted."""
@@ -93,8 +93,8 @@ def _make_rows(changes: ChangeSet, impact: Impact, shown: list[tuple[FieldImpact
     for field, *others in shown:
         path, op, old, new = field.change
         yield FieldRow(
-            dotted(path),
-            tuple(dotted(other.change.path[2:3]) for other in others),
+            format_dotted(path),
+            tuple(format_dotted(other.change.path[2:3]) for other in others),
             op,
             *_format_values(old, new),
             field.outcome,

@@ -11,7 +11,7 @@ from jobgen.check.schema.cel_values import Shape, shape
 from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Node
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
-from jobgen.model.path import Named
+from jobgen.model.path import NamedItem
 
 _RULES = "x-kubernetes-validations"
 _UNCHANGED = "self == oldSelf"
@@ -77,7 +77,7 @@ def _select_nodes(
     if isinstance(step, tuple):
         before, after = _index_items(step[0], old), _index_items(step[0], new)
         for key in before.keys() & after.keys():
-            yield from _select_nodes(tuple(rest), before[key], after[key], (*path, Named(step[0], key)))
+            yield from _select_nodes(tuple(rest), before[key], after[key], (*path, NamedItem(step[0], key)))
     elif isinstance(old, dict) and isinstance(new, dict):
         for key in (old.keys() & new.keys()) if step == _EACH else (step,):
             yield from _select_nodes(tuple(rest), old.get(key), new.get(key), (*path, str(key)))

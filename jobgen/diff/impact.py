@@ -14,7 +14,7 @@ from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_queue, is_suspe
 from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.k8s.resources import ResourceTotals, sum_resources
 from jobgen.model.data import Plain
-from jobgen.model.path import Named, pointer
+from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.render.runs import SOURCE_ANNOTATION
 
@@ -204,7 +204,7 @@ def _behavior_paths(change: FieldChange, manifest: Manifest) -> Iterator[str]:
         path = ("role", *inside)
     value = change.new if change.op == "added" else change.old if change.op == "removed" else None
     for steps in _leaf_paths(value, path):
-        yield pointer("*" if isinstance(step, Named) else step for step in steps)[1:]
+        yield format_pointer("*" if isinstance(step, NamedItem) else step for step in steps)[1:]
 
 
 def _leaf_paths(node: Plain, path: FieldPath) -> Iterator[FieldPath]:

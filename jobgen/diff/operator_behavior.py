@@ -78,7 +78,7 @@ class Behavior(NamedTuple):
             state.operator in (self.operators or state.operator).split()
             and (not self.kinds or state.kind in self.kinds.split())
             and all(wanted in (None, known) for wanted, known in zip(self[6:], state[3:], strict=True))
-            and self.span.holds(state.version)
+            and self.span.contains(state.version)
             and any(path == known or path.startswith(f"{known}/") for known in self.paths.split())
         )
 

@@ -67,7 +67,7 @@ class Snapshot:
         checker = self.checker(rendered.env)
         file = checker.schema_of(checker.manifest(rendered.object))
         if file not in self._schemas:
-            found = layout.schema(self.project.root, file)
+            found = layout.read_schema(self.project.root, file)
             self._schemas[file] = found.file.content if found else b""
         return self._schemas[file]
 
@@ -77,7 +77,7 @@ class Snapshot:
 
     def job(self, rendered: Rendered) -> Job:
         """The job that an object was rendered from."""
-        file = layout.read(self.files[rendered.location.file])
+        file = layout.read_file(self.files[rendered.location.file])
         data = read(file.content, file.path).documents[rendered.position].data
         document = JobDocument(select_item(data, rendered.item), file.path)
         return Job(document, file, rendered.position, rendered.item, rendered.location)
@@ -92,7 +92,7 @@ def snapshot_repository(root: Path, name: str, envs: Sequence[str] = (), today: 
     """Render a jobs repository for these environments, or for all of them, as of a date."""
     project = config.load(root, today=today)
     chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
-    files = {entry.path: entry for entry in layout.jobs(root)}
+    files = {entry.path: entry for entry in layout.find_jobs(root)}
     run = Run(project, chosen)
     return Snapshot(name, project, chosen, list(run), run.findings, files)
 
@@ -103,7 +103,7 @@ def snapshot_tree(folder: Path, name: str, envs: Sequence[str] = (), today: str 
     Cluster facts come from the jobs repository that contains the folder, if there is one.
     """
     project = config.load(layout.find_root(folder.resolve()) or folder, today=today)
-    rendered = [env for env in rendered_tree.environments(folder) if env]
+    rendered = [env for env in rendered_tree.find_environments(folder) if env]
     entries = (entry for entry in layout.find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}
     run = Run(project, [""], entries=list(files.values()))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Data
 from jobgen.model.finding import Finding
-from jobgen.model.path import Step, dotted, parse_pointer
+from jobgen.model.path import Step, format_dotted, parse_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -183,7 +183,7 @@ def _result(finding: Finding, files: Mapping[str, int]) -> Data:
         steps: list[Step] = [
             int(step) if isinstance(step, str) and step.isdigit() else step for step in parse_pointer(finding.pointer)
         ]
-        result["field"] = {"path": dotted(steps)}
+        result["field"] = {"path": format_dotted(steps)}
     if location.file in files:
         result["file"] = {"path": location.file, "index": files[location.file]}
     return {**result, "tags": {**tags, **({"env": finding.env} if finding.env else {})}}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from jobgen.model.data import Plain
-from jobgen.model.path import Named, Step
+from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
 from jobgen.spec.merge import LIST_KEYS
 
@@ -82,7 +82,7 @@ def _compare_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> Itera
             yield FieldChange(path, "changed", old, new)
         return
     for key in _union_keys(before, after):
-        yield from compare_objects(before.get(key), after.get(key), (*path, Named(field, key)))
+        yield from compare_objects(before.get(key), after.get(key), (*path, NamedItem(field, key)))
     if [key for key in before if key in after] != [key for key in after if key in before]:
         # Order matters: variables refer to earlier ones, and the first container may be the main one.
         yield FieldChange(path, "changed", list(before), list(after))

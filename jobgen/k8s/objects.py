@@ -243,7 +243,7 @@ class Manifest:
 def _find_definition(replica_type: str, kind: Kind | None) -> kinds.RoleDescription | None:
     roles = kind.roles.values() if kind else ()
     found = next((role for role in roles if value_of(role.spelling) == replica_type), None)
-    if found is None and kind and kind.demands.unknown_roles == "started":
+    if found is None and kind and kind.requirements.unknown_roles == "started":
         # An operator that starts unknown roles also ignores the case of known ones.
         found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.model.finding import Severity
-from jobgen.spec.kinds import version
+from jobgen.spec.kinds import parse_version
 
 MAX_NAME_LENGTH = 63
 """The maximum length of the name of a Service and of a label value."""
@@ -13,13 +13,13 @@ MAX_NAME_LENGTH = 63
 def is_operator_since(manifest: Manifest, since: str) -> bool:
     """Return whether the declared version of the operator is `since` or later; without one, the newest is assumed."""
     declared = manifest.operator_version
-    return not (since and declared) or version(declared) >= version(since)
+    return not (since and declared) or parse_version(declared) >= parse_version(since)
 
 
 def describe_rejection(manifest: Manifest) -> str:
     """Return what happens to a job that the operator does not accept."""
     assert manifest.kind is not None
-    demands = manifest.kind.demands
+    demands = manifest.kind.requirements
     if demands.unseen:
         return f"according to its reference, {manifest.kind.name} does not accept this"
     if demands.webhook and is_operator_since(manifest, demands.webhook):
@@ -29,16 +29,16 @@ def describe_rejection(manifest: Manifest) -> str:
 
 def choose_severity(manifest: Manifest) -> Severity | None:
     """Return a warning if the behavior of the operator is undocumented; None means the severity of the rule."""
-    return Severity.WARNING if manifest.kind and manifest.kind.demands.unseen else None
+    return Severity.WARNING if manifest.kind and manifest.kind.requirements.unseen else None
 
 
 def find_longest_suffix(manifest: Manifest) -> str:
     """Return the longest suffix that the operator appends to the job's name for a pod."""
     kind = manifest.kind
     assert kind is not None
-    if kind.demands.names == "label":
+    if kind.requirements.names == "label":
         return ""
-    runtime = kind.demands.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name")))
+    runtime = kind.requirements.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name")))
     suffixes = [runtime.name_suffix] if runtime else []
     for role in manifest.roles:
         index = str(max(role.count - 1, 0))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.model.lazy_re import lazy_pattern
 
 
-class Named(NamedTuple):
+class NamedItem(NamedTuple):
     """A step to the list item whose field has a value: `[name=main]`."""
 
     field: str
@@ -19,7 +19,7 @@ class Named(NamedTuple):
         return f"[{self.field}={self.value}]"
 
 
-Step = str | int | Named
+Step = str | int | NamedItem
 
 # In brackets: a key in either sort of quotes, an index, a named item. Else a word, and a dot between two words.
 _DOTTED = lazy_pattern(
@@ -34,11 +34,11 @@ _INDEX = lazy_pattern("[0-9]+")
 _ESCAPE = lazy_pattern(r"\\(.)", re.DOTALL)
 
 
-class BadPathError(ValueError):
+class InvalidPathError(ValueError):
     """A path that cannot be read; its text says why."""
 
 
-def parse(text: str) -> tuple[Step, ...]:
+def parse_path(text: str) -> tuple[Step, ...]:
     """The steps of a path in either spelling."""
     return parse_pointer(text) if text.startswith("/") or not text else parse_dotted(text)
 
@@ -50,7 +50,7 @@ def parse_dotted(text: str) -> tuple[Step, ...]:
     while at < len(text):
         match = _DOTTED.match(text, at)
         if match is None or text.startswith("."):
-            raise BadPathError(f"`{text}` is not a path: stuck at `{text[at:]}`")
+            raise InvalidPathError(f"`{text}` is not a path: stuck at `{text[at:]}`")
         steps.append(_step(match))
         at = match.end()
     return tuple(steps)
@@ -61,7 +61,7 @@ def _step(match: re.Match[str]) -> Step:
     if index is not None:
         return int(index)
     if field is not None:
-        return Named(field, value if quoted is None else _unquoted(quoted))
+        return NamedItem(field, value if quoted is None else _unquoted(quoted))
     if double is not None:
         return _unquoted(double)
     if single is not None:
@@ -72,29 +72,29 @@ def _step(match: re.Match[str]) -> Step:
 def parse_pointer(text: str) -> tuple[Step, ...]:
     """An RFC 6901 pointer, with `[name=x]` for items that have a name; a slash in brackets is no step."""
     if text and not text.startswith("/"):
-        raise BadPathError(f"`{text}` is not a JSON pointer: it must start with `/`")
+        raise InvalidPathError(f"`{text}` is not a JSON pointer: it must start with `/`")
     wrong = re.search("~(?![01])", text)
     if wrong:
-        raise BadPathError(f"`{text}` is not a JSON pointer: `{text[wrong.start() :][:2]}` must be `~0` or `~1`")
+        raise InvalidPathError(f"`{text}` is not a JSON pointer: `{text[wrong.start() :][:2]}` must be `~0` or `~1`")
     return tuple(_pointer_step(match) for match in _POINTER.finditer(text))
 
 
 def _pointer_step(match: re.Match[str]) -> Step:
     field, value, word = match.groups()
-    return _unescaped(word) if field is None else Named(_unescaped(field), _unescaped(value))
+    return _unescaped(word) if field is None else NamedItem(_unescaped(field), _unescaped(value))
 
 
 def _unescaped(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-def dotted(steps: Iterable[Step]) -> str:
+def format_dotted(steps: Iterable[Step]) -> str:
     """Steps as people write them."""
     parts: list[str] = []
     for step in steps:
         if isinstance(step, int):
             parts.append(f"[{step}]")
-        elif isinstance(step, Named):
+        elif isinstance(step, NamedItem):
             bare = _BARE_VALUE.fullmatch(step.value)
             parts.append(str(step) if bare else f"[{step.field}={_quoted(step.value)}]")
         elif _SIMPLE.fullmatch(step) and not _INDEX.fullmatch(step):
@@ -104,7 +104,7 @@ def dotted(steps: Iterable[Step]) -> str:
     return "".join(parts)
 
 
-def pointer(steps: Iterable[Step]) -> str:
+def format_pointer(steps: Iterable[Step]) -> str:
     """Steps as an RFC 6901 pointer."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
 

@@ -25,12 +25,12 @@ _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
 
 
-def key_in(mapping: Mapping[str, Data], name: str) -> Data:
+def find_key(mapping: Mapping[str, Data], name: str) -> Data:
     """The key itself, which knows its place; None if it is not there."""
     return next((key for key in mapping if key == name), None)
 
 
-def closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
+def find_closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
     """The known word that is closest to this one; nothing if none is close."""
     from difflib import get_close_matches
 
@@ -41,11 +41,11 @@ def closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """`; did you mean …?` if some known word is close, else nothing."""
-    close = closest(word, known)
+    close = find_closest(word, known)
     return f"; did you mean `{close}`?" if close else ""
 
 
-def is_same_word(one: str, other: str) -> bool:
+def is_same_name(one: str, other: str) -> bool:
     """Whether two words differ in case, dashes and underscores alone."""
     return _JOINTS.sub("", one).lower() == _JOINTS.sub("", other).lower()
 
@@ -53,14 +53,14 @@ def is_same_word(one: str, other: str) -> bool:
 def suggest_value(node: Data, known: list[str]) -> SuggestedFix:
     """Another word in the place of one that nobody knows; safe where it is the same but for case and dashes."""
     found = value_of(node)
-    meant = closest(found, known, _ALMOST) if isinstance(found, str) else ""
-    return (((FixStep("set", node, meant),), is_same_word(found, meant))) if meant else NO_FIX
+    meant = find_closest(found, known, _ALMOST) if isinstance(found, str) else ""
+    return (((FixStep("set", node, meant),), is_same_name(found, meant))) if meant else NO_FIX
 
 
 def suggest_rename(key: str, known: list[str], taken: Mapping[str, Data]) -> SuggestedFix:
     """The nearest name that a mapping may have and has not got."""
-    meant = closest(key, known, _ALMOST)
-    return (((FixStep("rename", key, meant),), is_same_word(key, meant))) if meant and meant not in taken else NO_FIX
+    meant = find_closest(key, known, _ALMOST)
+    return (((FixStep("rename", key, meant),), is_same_name(key, meant))) if meant and meant not in taken else NO_FIX
 
 
 def suggest_move(

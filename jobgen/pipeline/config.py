@@ -19,8 +19,8 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
 from jobgen.repo import git, layout
 from jobgen.report.severities import Severities, parse_severities
-from jobgen.spec.kinds import Kind, contradictions, parse_kind
-from jobgen.spec.overlay import Environment, Overlay, compose, contradictions_of_overlay
+from jobgen.spec.kinds import Kind, find_kind_errors, parse_kind
+from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
 from jobgen.yamlio.read import Source, YamlDocument, read
 
 
@@ -37,7 +37,7 @@ class ProjectConfig(NamedTuple):
 
     def day(self) -> str:
         """The day by which jobs expire, never that of the clock; empty where there is no commit."""
-        return self.today or git.commit_date(self.root)
+        return self.today or git.read_commit_date(self.root)
 
     @property
     def severities(self) -> Severities:
@@ -64,7 +64,7 @@ class ProjectConfig(NamedTuple):
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """The environment of that name; the nameless one has no overlays."""
-        return compose(name, self.overlays, problems) if name else Environment("")
+        return compose_environment(name, self.overlays, problems) if name else Environment("")
 
 
 _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
@@ -73,7 +73,7 @@ _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_
 @functools.cache
 def compile_format(name: str) -> Check:
     """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
-    home = layout.shipped("schemas") / "jobgen.dev"
+    home = layout.find_shipped("schemas") / "jobgen.dev"
     schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
     return compile_schema(f"{name}_v1.json", schemas)
 
@@ -163,7 +163,7 @@ def find_errors(data: Data, format_name: str) -> list[Problem]:
 
 
 # What a format's schema cannot say about it.
-_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": contradictions, "overlay": contradictions_of_overlay}
+_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": find_kind_errors, "overlay": find_overlay_errors}
 
 
 def locate_errors(file: layout.File, index: int, format_name: str) -> list[Finding]:
@@ -179,7 +179,7 @@ def read_traced_document(file: layout.File, index: int) -> Data:
 
 def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
     """Kinds by apiVersion and kind; a later file replaces an earlier one."""
-    kinds, found = _kinds_of(tuple(layout.kinds(root)), marked=marked)
+    kinds, found = _kinds_of(tuple(layout.read_kinds(root)), marked=marked)
     findings += found
     return list(kinds)
 
@@ -211,7 +211,7 @@ def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, 
 
 def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
     found: dict[str, list[Data]] = {}
-    for name, file in layout.overlays(root):
+    for name, file in layout.read_overlays(root):
         if not name:
             message = "an overlay stands in a folder of its own: overlays/<environment>/"
             findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
@@ -232,7 +232,7 @@ def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
 
 
 def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
-    file = layout.settings(root)
+    file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
         message = "the settings are one document, and this is another"

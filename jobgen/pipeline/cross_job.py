@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobgen.check.rules import Fact, Rule, Violation, all_rules
 from jobgen.model.data import Data, location_of
 from jobgen.model.finding import Finding, Problem, Related
-from jobgen.model.path import pointer
+from jobgen.model.path import format_pointer
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
@@ -55,7 +55,7 @@ class _Finder:
         return locate(problem, job.file.path, job.location)._replace(
             object=identity_of(traced.object),
             env=fault.node.job.env,
-            pointer=pointer(fault.node.path),
+            pointer=format_pointer(fault.node.path),
             related=tuple(related),
         )
 

@@ -33,5 +33,5 @@ def note_duplicate(
 
 def _place(made: Rendered, entries: Sequence[layout.FileEntry]) -> Location:
     """Where an object's job begins; its file is read again, for an item of a List has a line of its own."""
-    file = next(layout.read(entry) for entry in entries if entry.path == made.location.file)
+    file = next(layout.read_file(entry) for entry in entries if entry.path == made.location.file)
     return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).start()

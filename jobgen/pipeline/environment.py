@@ -126,7 +126,7 @@ class EnvironmentRunner:
             # Nobody asks anything about the job.
             return []
         facets = job_attributes(job.document, self.expander)
-        return environment.patches_for(facets) if environment.takes(facets) else None
+        return environment.patches_for(facets) if environment.matches(facets) else None
 
     def build_object(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
         """The job's object, or None if it has problems or is at rest."""

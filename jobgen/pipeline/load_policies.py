@@ -26,7 +26,7 @@ class PolicyFiles(NamedTuple):
 
 def load_policies(root: Path) -> PolicyFiles:
     """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
-    return compile_policy_files(tuple(layout.shipped_policies(root)), tuple(layout.own_policies(root)))
+    return compile_policy_files(tuple(layout.read_shipped_policies(root)), tuple(layout.read_own_policies(root)))
 
 
 # The same policies are compiled once, however many repositories have them.

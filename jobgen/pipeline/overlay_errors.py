@@ -8,12 +8,12 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.trace import Tracer
-from jobgen.spec.overlay import Overlay, lineage
+from jobgen.spec.overlay import Overlay, list_ancestors
 
 
 def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequence[str] | None) -> Iterator[Finding]:
     """What is wrong with layers; with `environments`, only with those that one of them is made of."""
-    own = {overlay for name in environments or () for overlay in lineage(name, project.overlays)}
+    own = {overlay for name in environments or () for overlay in list_ancestors(name, project.overlays)}
     for finding in tracer.traced_project().findings if project.findings else ():
         overlay = _overlay_of(finding)
         if environments is None or not overlay or overlay in own:
@@ -27,7 +27,9 @@ def valid_environments(
     wrong = {_overlay_of(finding) for finding in findings if finding.severity is Severity.ERROR}
     if "" in wrong:
         return []
-    return [runner for runner in runners if not runner.problems and wrong.isdisjoint(lineage(runner.name, overlays))]
+    return [
+        runner for runner in runners if not runner.problems and wrong.isdisjoint(list_ancestors(runner.name, overlays))
+    ]
 
 
 def _overlay_of(finding: Finding) -> str:

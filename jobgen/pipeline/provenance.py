@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, untraced
-from jobgen.model.path import Named, Step
-from jobgen.yamlio.write import rank
+from jobgen.model.path import NamedItem, Step
+from jobgen.yamlio.write import sort_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
         raise NoSuchFieldError(str(step), [str(key) for key in node])
     if isinstance(node, list):
         for index, item in enumerate(node):
-            if str(step) == str(index) or (isinstance(step, Named) and _is_named(item, step)):
+            if str(step) == str(index) or (isinstance(step, NamedItem) and _is_named(item, step)):
                 return index, None, item
         raise NoSuchFieldError(str(step), [str(index) for index in range(len(node))])
     raise NoSuchFieldError(str(step), [])
 
 
-def _is_named(item: Data, step: Named) -> bool:
+def _is_named(item: Data, step: NamedItem) -> bool:
     if not isinstance(item, dict) or step.field not in item:
         return False
     value = untraced(item[step.field])
@@ -75,7 +75,7 @@ def _is_named(item: Data, step: Named) -> bool:
 def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[ExplainedValue]:
     """Leaves below a node; a list that replaced another is part of the story of each of its items."""
     if isinstance(node, dict) and node:
-        for name, child in sorted(node.items(), key=lambda pair: rank(pair[0])):
+        for name, child in sorted(node.items(), key=lambda pair: sort_key(pair[0])):
             yield from _leaves(child, (*path, str(name)), name if type(name) is TracedKey else key, None)
     elif isinstance(node, list) and node:
         under = node.overridden if type(node) is TracedList else None

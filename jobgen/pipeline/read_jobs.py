@@ -13,8 +13,8 @@ from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.report.suppress import MARKER, Suppression, suppressions_in
-from jobgen.spec.matrix import misspelt, nonsense
-from jobgen.spec.sweeps import is_sweep, members, outline, strays
+from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
+from jobgen.spec.sweeps import expand_sweep, find_stray_variables, is_sweep, keep_matrix
 
 # How an expression begins; a file without it need not be looked through.
 _BRACES = b"${{"
@@ -25,7 +25,7 @@ def read_jobs(
 ) -> Iterator[Job]:
     """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
     for path in paths:
-        file = layout.read(path)
+        file = layout.read_file(path)
         if comments is not None:
             collect_suppressions(file, comments, findings)
         for position, document in enumerate(config.read_documents(file, findings, shared=True).documents):
@@ -51,8 +51,8 @@ def _spec(data: Data, file: layout.File, position: int, location: Location, find
         yield from _members(data, file, position, location, findings)
     elif config.find_errors(data, "trainingjob"):
         findings += config.locate_errors(file, position, "trainingjob")
-    elif _BRACES in file.content and any(strays(data)):
-        findings += _placed(file, position, location, strays)
+    elif _BRACES in file.content and any(find_stray_variables(data)):
+        findings += _placed(file, position, location, find_stray_variables)
     else:
         yield Job(JobDocument(data, file.path), file, position, WHOLE, location)
 
@@ -65,16 +65,20 @@ def _members(
         findings += _placed(file, position, location, _sweep_faults)
         return
     sweep = str(value_of(data["metadata"]["name"]))
-    for index, member in enumerate(members(data, [])):
+    for index, member in enumerate(expand_sweep(data, [])):
         yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
 def _sweep_faults(data: Data) -> list[Problem]:
     """What is wrong with a sweep: first with its matrix, then with what is filled in, then with its members."""
     matrix = data["spec"]["matrix"]
-    problems = list(misspelt(matrix)) or config.find_errors(outline(data), "trainingjob") or list(nonsense(matrix))
+    problems = (
+        list(find_misspelled_keys(matrix))
+        or config.find_errors(keep_matrix(data), "trainingjob")
+        or list(find_matrix_errors(matrix))
+    )
     if not problems:
-        made = members(data, problems)
+        made = expand_sweep(data, problems)
         problems = problems or [problem for one in made for problem in config.find_errors(one, "trainingjob")]
     return problems
 

@@ -60,7 +60,7 @@ class ResultCache:
         was, moment, digest, said = known
         if stamp != was or is_racy(stamp, moment):
             now = time.time_ns()
-            file = layout.read(entry)
+            file = layout.read_file(entry)
             if file.finding or _digest(file.content) != digest:
                 return None
             self._new[entry.full] = (stamp, now, digest, said)
@@ -86,7 +86,7 @@ class FileSnapshot:
         self._moment = time.time_ns()
         # The stamp is older than what is read, so a change in between is seen the next time.
         self._stamp = stat_file(entry.full) if entry.content is None and entry.finding is None else None
-        file = layout.read(entry)
+        file = layout.read_file(entry)
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 

@@ -101,7 +101,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
         run.environments = [runner.name for runner in runners]
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
-        entries = list(layout.jobs(run.project.root))
+        entries = list(layout.find_jobs(run.project.root))
     run.files = len(entries)
     parts = _remembered(run, runners, tracer, entries) if _can_remember(run, runners) else None
     if parts is None:
@@ -131,7 +131,7 @@ def _walk(run: Run) -> Iterator[Rendered]:
 
 def _policies(run: Run) -> PolicySource:
     """The policies that judge this repository; what is wrong with them is a finding like any other."""
-    files = tuple(layout.shipped_policies(run.project.root)), tuple(layout.own_policies(run.project.root))
+    files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
     key = cache.make_key("policies", *map(digest_files, files))
     known = cache.get(key)
     if known is not None:
@@ -177,7 +177,7 @@ def _remembered(
             parts[number] = decode_result(told[-1], entries[number].path)
             ledger.note(entries[number], told)
     # What was said of layers that somebody changed meanwhile is said of nothing that can be named.
-    if digest_files(layout.inputs(run.project.root)) == run.layers:
+    if digest_files(layout.read_inputs(run.project.root)) == run.layers:
         ledger.save()
         run.lasting = not any(isinstance(told, FileResult) for told in found)
     return [part for part in parts if part is not None]
@@ -285,7 +285,7 @@ def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchNam
     patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
     if patches - used:
         others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
-        for job in read_jobs(layout.jobs(run.project.root), []):
+        for job in read_jobs(layout.find_jobs(run.project.root), []):
             used |= {(patch.overlay, patch.place) for runner in others for patch in runner.patches_for(job) or ()}
     dead = patches - used
     marked = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data, Location, location_of
 from jobgen.model.finding import Finding, Problem
-from jobgen.model.path import Step, pointer
+from jobgen.model.path import Step, format_pointer
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
@@ -16,7 +16,7 @@ from jobgen.render.build import build_object, identity_of, is_spec, job_attribut
 from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
-from jobgen.spec.sweeps import member
+from jobgen.spec.sweeps import expand_member
 from jobgen.yamlio.read import YamlDocument, read
 
 
@@ -60,7 +60,7 @@ def select_item(data: Data, item: int) -> Data:
     """The job of that number in a document."""
     if item == WHOLE:
         return data
-    return split_list(data)[item] if item > WHOLE else member(data, WHOLE - 1 - item)
+    return split_list(data)[item] if item > WHOLE else expand_member(data, WHOLE - 1 - item)
 
 
 @lru_cache(maxsize=1)
@@ -139,7 +139,7 @@ class Tracer:
 
     def _takes(self, job: Job, env: str) -> bool:
         expander = self.expander(env)
-        return expander.environment.takes(job_attributes(job.document, expander))
+        return expander.environment.matches(job_attributes(job.document, expander))
 
     def trace(self, job: Job, env: str) -> Traced:
         """The job walked again in an environment."""
@@ -161,7 +161,7 @@ class Tracer:
                 location=(job.framework() or begins) if _by_kind(finding) else finding.location,
                 object=identity,
                 env=env,
-                pointer=pointer(_path_to(problem.node, traced.object)),
+                pointer=format_pointer(_path_to(problem.node, traced.object)),
             )
             for finding, problem in zip(found, problems, strict=True)
         ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from jobgen.model.data import Data, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.path import dotted
+from jobgen.model.path import format_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec
 from jobgen.render.pod import build_pod_template
@@ -69,11 +69,11 @@ def _render_field(
         problems.append(Problem("not-expressible", f"{kind.name} does not support `{path}`{hint}", key))
         return
     declared = job.cluster.operators.get(kind.operator, "")
-    if not field.span.holds(declared):
+    if not field.versions.contains(declared):
         problems.append(
             Problem(
                 "not-expressible",
-                f"{kind.operator} {declared} does not support `{dotted(field.at)}`: it {field.span}",
+                f"{kind.operator} {declared} does not support `{format_dotted(field.at)}`: it {field.versions}",
                 key,
             )
         )
@@ -88,7 +88,7 @@ def _render_field(
 def _field_below(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping | None:
     """The mapping of an undescribed field inside a mapped field."""
     holder, _, name = path.rpartition(".")
-    return FieldMapping((*known[holder].at, name), span=known[holder].span) if holder in known else None
+    return FieldMapping((*known[holder].at, name), versions=known[holder].versions) if holder in known else None
 
 
 def _convert_value(value: Data, field: FieldMapping, path: str, job: JobSpec, problems: list[Problem]) -> Data:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data, TracedKey, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import Step, dotted
+from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge
@@ -105,7 +105,7 @@ class Expander:
         for kind in self.kinds:
             declared = cluster.operators.get(kind.operator, "")
             serves = kind.platform == cluster.platform and framework in kind.frameworks
-            if serves and kind.span.holds(declared) and kind.frameworks[framework].span.holds(declared):
+            if serves and kind.versions.contains(declared) and kind.frameworks[framework].versions.contains(declared):
                 return kind
         return None
 
@@ -114,7 +114,7 @@ class Expander:
         for kind in self.kinds:
             if kind.platform == cluster.platform and framework in kind.frameworks:
                 declared = cluster.operators[kind.operator]
-                span = kind.span if not kind.span.holds(declared) else kind.frameworks[framework].span
+                span = kind.versions if not kind.versions.contains(declared) else kind.frameworks[framework].versions
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
         where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
@@ -266,7 +266,7 @@ def _find_locked(job: Data, environment: Environment) -> Iterator[Problem]:
         for holder, path in _holders(job, lock.path):
             node = _find_key(holder, path)
             if node is not None:
-                message = f"`{dotted(lock.path)}` is locked by overlay `{lock.overlay}`; remove it from the job"
+                message = f"`{format_dotted(lock.path)}` is locked by overlay `{lock.overlay}`; remove it from the job"
                 yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
 
 

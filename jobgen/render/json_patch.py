@@ -10,7 +10,7 @@ from typing import Any
 from jobgen.model.data import Data, TracedList, override, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.path import BadPathError, Named, Step, parse_pointer
+from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
 
@@ -25,7 +25,7 @@ def apply_json_patch(target: Data, operations: list[Data], problems: list[Proble
     for operation in operations:
         try:
             _OPERATIONS[value_of(operation["op"])](changed, operation)
-        except (_FailedError, BadPathError) as failed:
+        except (_FailedError, InvalidPathError) as failed:
             problems.append(Problem("json-patch-failed", str(failed), operation["path"]))
             return target
     return changed
@@ -140,7 +140,7 @@ def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
 
 
 def _find_index(items: list[Data], step: Step) -> int | None:
-    if isinstance(step, Named):
+    if isinstance(step, NamedItem):
         named = [index for index, item in enumerate(items) if _is_named(item, step)]
         if len(named) > 1:
             raise _FailedError(f"`{step}` matches {len(named)} items; use an index")
@@ -148,7 +148,7 @@ def _find_index(items: list[Data], step: Step) -> int | None:
     return int(step) if _INDEX.match(str(step)) else None
 
 
-def _is_named(item: Data, step: Named) -> bool:
+def _is_named(item: Data, step: NamedItem) -> bool:
     return isinstance(item, dict) and step.field in item and _format_value(untraced(item[step.field])) == step.value
 
 
@@ -159,7 +159,7 @@ def _format_value(value: Data) -> str:
 
 def _insert_value(target: Data, path: tuple[Step, ...], value: Data) -> None:
     node, step = _walk(target, path[:-1]), path[-1]
-    if isinstance(node, dict) and not isinstance(step, Named):
+    if isinstance(node, dict) and not isinstance(step, NamedItem):
         key = str(step)
         node[key] = override(value, node[key]) if key in node else value
     elif isinstance(node, list):
@@ -170,7 +170,7 @@ def _insert_value(target: Data, path: tuple[Step, ...], value: Data) -> None:
 
 def _insert_item(items: list[Data], step: Step, value: Data, path: tuple[Step, ...]) -> None:
     at = len(items) if step == "-" else _find_index(items, step)
-    if isinstance(step, Named) and at is not None:
+    if isinstance(step, NamedItem) and at is not None:
         items[at] = value
     elif at is not None and at <= len(items):
         items.insert(at, value)

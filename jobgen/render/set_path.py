@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from jobgen.model.data import Data
-from jobgen.model.path import Named, Step
+from jobgen.model.path import NamedItem, Step
 
 
 def set_path(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None:
     """Set a value in a tree of our own making, opening maps and named list items on the way."""
     node: Any = tree
     for step, following in zip(path, (*path[1:], None), strict=True):
-        if isinstance(step, Named):
+        if isinstance(step, NamedItem):
             item = next((item for item in node if item.get(step.field) == step.value), None)
             if item is None:
                 item = {step.field: step.value}
@@ -24,5 +24,5 @@ def set_path(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None
                 {**node[step], **value} if isinstance(node.get(step), dict) and isinstance(value, dict) else value
             )
         else:
-            node[step] = node[step].copy() if step in node else [] if isinstance(following, Named) else {}
+            node[step] = node[step].copy() if step in node else [] if isinstance(following, NamedItem) else {}
             node = node[step]

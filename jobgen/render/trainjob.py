@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from jobgen.model.data import Data, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.path import Named, Step, dotted
+from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.render.expand import JobSpec
 from jobgen.render.set_path import set_path
-from jobgen.spec.kinds import PodParts
+from jobgen.spec.kinds import TemplateShape
 
 
 def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
@@ -46,7 +46,7 @@ def _merge_templates(job: JobSpec, templates: dict[str, Data], nodes: list[str],
         wanted = _add_command(template, other) if launches else template
         path = _find_difference(untraced(wanted), untraced(other))
         if path:
-            both = f"`{nodes[0]}` and `{name}` differ in `{dotted(path)}`"
+            both = f"`{nodes[0]}` and `{name}` differ in `{format_dotted(path)}`"
             message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
             problems.append(Problem("not-expressible", message, _node_at(other, path) or _node_at(template, path)))
     launchers = [name for name in templates if job.kind.roles[name].launches]
@@ -110,16 +110,16 @@ def _render_parts(job: JobSpec, template: Data, resource: dict[str, Data], probl
         set_path(resource, parts.at, [{**parts.item, **override}])
 
 
-def _select_parts(job: JobSpec) -> PodParts:
+def _select_parts(job: JobSpec) -> TemplateShape:
     """The mapping for the declared operator version; the newest, which is the last, if none is declared."""
     assert job.kind.template is not None, "checked by render_nodes"
-    return [shape for shape in job.kind.template.shapes if shape.span.holds(_declared_version(job))][-1]
+    return [shape for shape in job.kind.template.shapes if shape.versions.contains(_declared_version(job))][-1]
 
 
 def _render_container(
     job: JobSpec,
     container: Data,
-    parts: PodParts,
+    parts: TemplateShape,
     resource: dict[str, Data],
     override: dict[str, Data],
     problems: list[Problem],
@@ -130,7 +130,7 @@ def _render_container(
         if field in own:
             set_path(resource, own[field], value)
         elif field in parts.container_fields:
-            set_path(override, (*parts.spec, "containers", Named("name", container["name"]), field), value)
+            set_path(override, (*parts.spec, "containers", NamedItem("name", container["name"]), field), value)
         elif field != "name":
             problems.append(_unsupported_part(job, f"`{field}` of a container", field if location_of(field) else value))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 _ASTRAY = "a symbolic link leads out of the repository, and is not followed"
 
 
-def leads_out(path: str | Path, home: str | Path) -> bool:
+def links_outside(path: str | Path, home: str | Path) -> bool:
     """Whether a path that begins in a folder is led out of it by symbolic links; what was named outside is not."""
     named, inside = os.path.abspath(path), os.path.join(os.path.realpath(home), "")
     begins = any(f"{named}{os.sep}".startswith(start) for start in (inside, os.path.join(os.path.abspath(home), "")))
@@ -51,7 +51,7 @@ def make_folder(path: Path, home: Path) -> None:
 
 
 def _stay(path: Path, home: Path) -> None:
-    if leads_out(path, home):
+    if links_outside(path, home):
         raise OSError(errno.ELOOP, _ASTRAY, str(path))
 
 

@@ -24,19 +24,19 @@ class GitError(Exception):
     """Git could not do what was asked; the text is for people."""
 
 
-def top_of(folder: Path) -> Path | None:
+def find_work_tree(folder: Path) -> Path | None:
     """The work tree that a folder belongs to."""
     done = _run(folder, "rev-parse", "--show-toplevel")
     return Path(done.stdout.decode().rstrip("\n")) if done and done.returncode == 0 else None
 
 
-def commit_date(folder: Path, commit: str = "HEAD") -> str:
+def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
     """The date of a commit, else of the one that is checked out, as `2027-01-31`; empty where there is none."""
     done = _run(folder, "log", "-1", "--format=%cs", commit)
     return done.stdout.decode().strip() if done and done.returncode == 0 else ""
 
 
-def resolve(folder: Path, revision: str) -> str:
+def resolve_commit(folder: Path, revision: str) -> str:
     """The commit that a revision names."""
     if revision.startswith("-"):
         raise GitError(f"`{revision}` is not a revision")
@@ -45,7 +45,7 @@ def resolve(folder: Path, revision: str) -> str:
         raise GitError("git is not installed, and revisions cannot be read without it")
     if done.returncode == 0:
         return done.stdout.decode().strip()
-    if top_of(folder) is None:
+    if find_work_tree(folder) is None:
         raise GitError("this is not a Git repository, so it has no revisions")
     if is_shallow(folder):
         raise GitError(
@@ -61,18 +61,18 @@ def is_shallow(folder: Path) -> bool:
     return done is not None and done.stdout.strip() == b"true"
 
 
-def merge_base(folder: Path, one: str, other: str) -> str:
+def find_merge_base(folder: Path, one: str, other: str) -> str:
     """The commit where two revisions parted; the first itself if that cannot be known."""
     done = _run(folder, "merge-base", one, other)
     return done.stdout.decode().strip() if done and done.returncode == 0 else one
 
 
-def extract(folder: Path, commit: str, into: Path) -> None:
+def extract_files(folder: Path, commit: str, into: Path) -> None:
     """The files of a commit below a folder of its repository, written into another folder.
 
     They are taken as they were committed: `git archive` would leave out or rewrite what .gitattributes says.
     """
-    top = top_of(folder)
+    top = find_work_tree(folder)
     if top is None:
         raise GitError("this is not a Git repository, so it has no revisions")
     inside = Path(os.path.relpath(os.path.realpath(folder), os.path.realpath(top))).as_posix()

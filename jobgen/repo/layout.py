@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.limits import MAX_BYTES
-from jobgen.repo.atomic import leads_out
+from jobgen.repo.atomic import links_outside
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 
 SETTINGS = "jobgen.yaml"
@@ -44,21 +44,21 @@ def find_root(start: Path) -> Path | None:
     return start if (start / "jobs").is_dir() or (start / "overlays").is_dir() else None
 
 
-def is_source(root: Path, folder: Path) -> bool:
+def is_source_folder(root: Path, folder: Path) -> bool:
     """Whether a folder is one that jobgen reads, or lies inside one."""
     full = os.path.realpath(folder)
     sources = (os.path.realpath(root / name) for name in _SOURCES)
     return any(os.path.commonpath([full, source]) == source for source in sources)
 
 
-def shipped(name: str) -> Path:
+def find_shipped(name: str) -> Path:
     """A folder that travels with jobgen: inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).parent.parent
     inside = package / "data" / name
     return inside if inside.is_dir() else package.parent / name
 
 
-def jobs(root: Path) -> Iterator[FileEntry]:
+def find_jobs(root: Path) -> Iterator[FileEntry]:
     """All files under jobs/, in the order of their paths."""
     return _walk(root, "jobs", _ENDINGS)
 
@@ -67,7 +67,7 @@ def find_manifests(folder: Path, path: str) -> Iterator[FileEntry]:
     """The manifests at a path that need not belong to a jobs repository: a file, or all files below a folder."""
     full = os.path.join(folder, path)
     root = find_root(Path(folder).resolve())
-    if root is not None and leads_out(full, root):
+    if root is not None and links_outside(full, root):
         yield _astray(path)
         return
     if not os.path.isdir(full):
@@ -86,46 +86,46 @@ def _is_of_a_tree(full: str) -> bool:
     return name == LOCK or (name == KUSTOMIZATION and os.path.exists(os.path.join(folder, LOCK)))
 
 
-def overlays(root: Path) -> Iterator[tuple[str, File]]:
+def read_overlays(root: Path) -> Iterator[tuple[str, File]]:
     """All files of overlays/<env>/, with the name of their environment."""
     for entry in _walk(root, "overlays", _ENDINGS):
         parts = entry.path.split("/")
-        yield (parts[1] if len(parts) > 2 else ""), read(entry)
+        yield (parts[1] if len(parts) > 2 else ""), read_file(entry)
 
 
-def kinds(root: Path) -> Iterator[File]:
+def read_kinds(root: Path) -> Iterator[File]:
     """Kind descriptions: those that travel with jobgen, then the repository's own, which win."""
-    home = shipped("schemas").parent
+    home = find_shipped("schemas").parent
     if home != root:
-        yield from own_kinds(home)
-    yield from own_kinds(root)
+        yield from read_own_kinds(home)
+    yield from read_own_kinds(root)
 
 
-def own_kinds(root: Path) -> Iterator[File]:
+def read_own_kinds(root: Path) -> Iterator[File]:
     """The kind descriptions of a repository; they stand in a folder for their group."""
     for entry in _walk(root, "schemas", (".yaml",)):
         if entry.finding or entry.path.count("/") > 1:
-            yield read(entry)
+            yield read_file(entry)
 
 
-def layers(root: Path) -> Iterator[File]:
+def read_layers(root: Path) -> Iterator[File]:
     """Everything of a repository that is written by hand and is no job: overlays, kinds, policies, settings."""
     for top in ("overlays", "schemas", "policies"):
         for entry in _walk(root, top, (".yaml", ".yml")):
-            yield read(entry)
-    found = settings(root)
+            yield read_file(entry)
+    found = read_settings(root)
     if found:
         yield found
 
 
-def inputs(root: Path) -> Iterator[File]:
+def read_inputs(root: Path) -> Iterator[File]:
     """Everything but jobs that a lint depends on: what a repository says, and what travels with jobgen."""
     for top in ("overlays", "policies", "schemas"):
-        yield from map(read, _walk(root, top, _ENDINGS))
-    found = settings(root)
+        yield from map(read_file, _walk(root, top, _ENDINGS))
+    found = read_settings(root)
     if found:
         yield found
-    home = shipped("schemas").parent
+    home = find_shipped("schemas").parent
     for top in ("policies", "schemas") if home != root else ():
         # Shipped files change with jobgen alone, and their times tell it.
         yield from map(_stamped, _walk(home, top, _ENDINGS))
@@ -140,36 +140,36 @@ def _stamped(entry: FileEntry) -> File:
     return File(entry.path, f"{status.st_size} {status.st_mtime_ns}".encode())
 
 
-class Schema(NamedTuple):
+class SchemaFile(NamedTuple):
     """The JSON Schema of a kind, and whether it travels with jobgen; those of a repository may be anything."""
 
     file: File
     is_shipped: bool
 
 
-def schema(root: Path, name: str) -> Schema | None:
+def read_schema(root: Path, name: str) -> SchemaFile | None:
     """The JSON Schema of a kind: the repository's own, or the one that travels with jobgen."""
-    for home in (root, shipped("schemas").parent):
+    for home in (root, find_shipped("schemas").parent):
         entry = FileEntry(f"schemas/{name}", os.path.join(home, "schemas", name))
         # What stands in a job makes the name.
         if ".." not in name and not os.path.isabs(name) and os.path.isfile(entry.full):
-            return Schema(beside(entry.full, entry.path, home), home == shipped("schemas").parent)
+            return SchemaFile(read_path(entry.full, entry.path, home), home == find_shipped("schemas").parent)
     return None
 
 
-def shipped_policies(root: Path) -> Iterator[File]:
+def read_shipped_policies(root: Path) -> Iterator[File]:
     """The policies that travel with jobgen, but for those that the repository has a file of the same name for."""
-    home = shipped("policies").parent
+    home = find_shipped("policies").parent
     own = {entry.path for entry in _policies(root)}
-    yield from (read(entry) for entry in _policies(home) if home != root and entry.path not in own)
+    yield from (read_file(entry) for entry in _policies(home) if home != root and entry.path not in own)
 
 
-def own_policies(root: Path) -> Iterator[File]:
+def read_own_policies(root: Path) -> Iterator[File]:
     """The policies of a repository, with the params and namespaces that they read."""
-    return map(read, _policies(root))
+    return map(read_file, _policies(root))
 
 
-def policy_tests(root: Path) -> Iterator[FileEntry]:
+def find_policy_tests(root: Path) -> Iterator[FileEntry]:
     """The cases of policies, in a folder for each under policies/tests/."""
     return _walk(root, "policies/tests", _ENDINGS)
 
@@ -181,22 +181,22 @@ def _policies(root: Path) -> Iterator[FileEntry]:
             yield entry
 
 
-def types() -> bytes:
+def read_types() -> bytes:
     """The types that kind descriptions share."""
-    return (shipped("schemas") / "types.yaml").read_bytes()
+    return (find_shipped("schemas") / "types.yaml").read_bytes()
 
 
-def settings(root: Path) -> File | None:
+def read_settings(root: Path) -> File | None:
     """The settings file, if there is one."""
-    return beside(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
+    return read_path(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
 
 
-def beside(full: Path | str, path: str, home: Path) -> File:
+def read_path(full: Path | str, path: str, home: Path) -> File:
     """A file that need not stand in one of our folders; one that a link leads out of the repository is not read."""
-    return read(_astray(path) if leads_out(full, home) else FileEntry(path, str(full)))
+    return read_file(_astray(path) if links_outside(full, home) else FileEntry(path, str(full)))
 
 
-def read(entry: FileEntry) -> File:
+def read_file(entry: FileEntry) -> File:
     """The bytes of a file, or the finding that says why it cannot be read."""
     path, full, finding, content = entry
     if finding or content is not None:
@@ -219,10 +219,10 @@ def read(entry: FileEntry) -> File:
         )
 
 
-def lines(folders: Iterable[Path], path: str) -> list[str]:
+def read_lines(folders: Iterable[Path], path: str) -> list[str]:
     """The lines of a file that a finding stands in, or none if it cannot be read."""
     for folder in folders:
-        found = beside(os.path.join(folder, path), path, folder)
+        found = read_path(os.path.join(folder, path), path, folder)
         if not found.finding:
             return found.content.decode("utf-8", "replace").split("\n")
     return []

@@ -50,7 +50,7 @@ class LockFile(NamedTuple):
         return json.dumps({"version": 1, **known, "files": dict(sorted(self.files.items()))}, indent=2) + "\n"
 
 
-def parse(text: str) -> LockFile | None:
+def parse_lock(text: str) -> LockFile | None:
     """The lock that a text is, even one that Git could not merge; None if it does not say which files are ours."""
     if "\n<<<<<<< " in f"\n{text}":
         # What either side lists is ours.
@@ -69,11 +69,11 @@ def _ours(files: Mapping[str, str]) -> dict[str, str]:
     return {path: digest for path, digest in files.items() if _OURS.match(path)}
 
 
-def is_object(path: str) -> bool:
+def is_object_path(path: str) -> bool:
     """Whether a file of the tree holds an object, rather than something about objects."""
     return "/" in path
 
 
-def digest(text: str) -> str:
+def compute_digest(text: str) -> str:
     """What tells a text from all others."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.repo.lock import LOCK, LockFile, Origin, digest, is_object, parse
+from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
 
@@ -21,7 +21,7 @@ Files = Mapping[str, str]
 """The text of every file of an environment, by `<namespace>/<file>`."""
 
 
-class Beside(NamedTuple):
+class TreeExtras(NamedTuple):
     """What stands in an environment's folder beside its objects: files made from the paths of objects, and origins."""
 
     files: Callable[[str, Sequence[str]], Files] = lambda _, __: {}
@@ -38,7 +38,7 @@ class Drift:
     foreign: tuple[tuple[str, str], ...] = ()
     edited: frozenset[str] = field(default=frozenset(), compare=False)
     """Those of the changed files that are not as we left them."""
-    standing: int = field(default=0, compare=False)
+    existing_objects: int = field(default=0, compare=False)
     """The number of our objects on disk."""
     left: int = field(default=0, compare=False)
     """The number of objects that there should be."""
@@ -49,10 +49,10 @@ class Drift:
         return bool(self.missing or self.changed or self.stale or self.foreign or self.tool)
 
 
-_NOTHING_BESIDE = Beside()
+_NOTHING_BESIDE = TreeExtras()
 
 
-class UnfinishedError(Exception):
+class IncompleteWriteError(Exception):
     """The disk failed while files were exchanged: each is old or new, and the next run does the rest."""
 
 
@@ -60,7 +60,7 @@ class _NoLockError(Exception):
     """The lock cannot tell which files are ours; its text says why."""
 
 
-def environments(folder: Path) -> list[str]:
+def find_environments(folder: Path) -> list[str]:
     """The environments that an earlier run wrote below a folder; the nameless one is the folder itself."""
     if not folder.is_dir():
         return []
@@ -68,8 +68,8 @@ def environments(folder: Path) -> list[str]:
     return sorted([*names, ""] if os.path.lexists(folder / LOCK) else names)
 
 
-def compare(
-    folder: Path, wanted: Files, *, partial: bool = False, env: str = "", beside: Beside = _NOTHING_BESIDE
+def compare_tree(
+    folder: Path, wanted: Files, *, partial: bool = False, env: str = "", beside: TreeExtras = _NOTHING_BESIDE
 ) -> Drift:
     """How an environment's folder differs from the files that belong in it; with `partial`, there may be others."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
@@ -79,7 +79,7 @@ def compare(
     except _NoLockError as bad:
         return Drift(foreign=((LOCK, str(bad)),))
     plan = _plan(lock, wanted, env, beside, partial=partial)
-    namespaces = {path.partition("/")[0] for path in plan.texts if is_object(path)}
+    namespaces = {path.partition("/")[0] for path in plan.texts if is_object_path(path)}
     blocked = {name: why for name in sorted(namespaces) if (why := _not_a_folder(folder / name))}
     found: dict[str, list[str]] = {"missing": [], "changed": []}
     foreign = list(blocked.items())
@@ -100,8 +100,8 @@ def compare(
         else:
             found["changed"].append(LOCK)
     edited = frozenset(path for path in found["changed"] if path != LOCK and _is_edited(folder / path, lock, path))
-    standing = sum(1 for path in lock.files if is_object(path) and _stands(folder, path))
-    left = sum(map(is_object, plan.lock.files))
+    standing = sum(1 for path in lock.files if is_object_path(path) and _stands(folder, path))
+    left = sum(map(is_object_path, plan.lock.files))
     missing, changed = tuple(found["missing"]), tuple(found["changed"])
     return Drift(missing, changed, tuple(stale), tuple(foreign), edited, standing, left, tool)
 
@@ -113,22 +113,22 @@ class _Plan(NamedTuple):
     lock: LockFile
 
 
-def _plan(lock: LockFile, wanted: Files, env: str, beside: Beside, *, partial: bool) -> _Plan:
-    kept = {path: known for path, known in lock.files.items() if is_object(path)} if partial else {}
+def _plan(lock: LockFile, wanted: Files, env: str, beside: TreeExtras, *, partial: bool) -> _Plan:
+    kept = {path: known for path, known in lock.files.items() if is_object_path(path)} if partial else {}
     objects = sorted({*kept, *wanted})
     texts = {**wanted, **(beside.files(env, objects) if objects else {})}
     origin = beside.origins.get(env, Origin())
     jobs = {path: known for path, known in lock.origin.jobs.items() if path in kept}
-    files = {**kept, **{path: digest(text) for path, text in texts.items()}}
+    files = {**kept, **{path: compute_digest(text) for path, text in texts.items()}}
     return _Plan(texts, LockFile(files, origin._replace(jobs={**jobs, **origin.jobs})))
 
 
-def write(
+def write_tree(
     folder: Path,
     wanted: Mapping[str, Files],
     *,
     partial: bool = False,
-    beside: Beside = _NOTHING_BESIDE,
+    beside: TreeExtras = _NOTHING_BESIDE,
     refused: Callable[[Mapping[str, Drift]], object] = lambda _: False,
 ) -> dict[str, Drift]:
     """Bring environments up to date and say what was different; if anything is in the way, nothing is written.
@@ -139,7 +139,8 @@ def write(
     """
     with _alone(folder):
         drifts = {
-            env: compare(folder / env, files, partial=partial, env=env, beside=beside) for env, files in wanted.items()
+            env: compare_tree(folder / env, files, partial=partial, env=env, beside=beside)
+            for env, files in wanted.items()
         }
         if any(drift.foreign for drift in drifts.values()) or refused(drifts):
             return drifts
@@ -235,7 +236,7 @@ def _exchange(folder: Path, drift: Drift) -> None:
         else:
             lock.unlink()
     except OSError as error:
-        raise UnfinishedError(f"{error.filename2 or error.filename}: {error.strerror}") from error
+        raise IncompleteWriteError(f"{error.filename2 or error.filename}: {error.strerror}") from error
 
 
 def _renewed(drift: Drift) -> list[str]:
@@ -274,7 +275,7 @@ def _locked(folder: Path) -> LockFile:
     text = _text_on_disk(folder)
     if text is None:
         return LockFile()
-    lock = parse(text)
+    lock = parse_lock(text)
     if lock is None:
         remedy = "restore it, or delete the folder and render it anew"
         raise _NoLockError(f"does not say which files are jobgen's; {remedy}")
@@ -290,4 +291,4 @@ def _text_on_disk(folder: Path) -> str | None:
 
 def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
     """Whether a file of ours is not what the lock says we wrote."""
-    return digest(full.read_bytes().decode("utf-8", "surrogateescape")) != lock.files.get(path)
+    return compute_digest(full.read_bytes().decode("utf-8", "surrogateescape")) != lock.files.get(path)

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Data, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import BadPathError, Step, parse_dotted
+from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
 
 Version = tuple[int, ...]
 
 
-def version(text: str) -> Version:
+def parse_version(text: str) -> Version:
     """`v1.8.1` as numbers that compare, so that `1.8` is `1.8.0`; what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
     numbers = [int(part) if part.isdigit() else 0 for part in parts]
@@ -30,12 +30,12 @@ class VersionRange(NamedTuple):
     since: str = ""
     until: str = ""
 
-    def holds(self, at: str) -> bool:
+    def contains(self, at: str) -> bool:
         """Whether it exists in that version; an unknown version is the newest that has it."""
         if not at or not (self.since or self.until):
             return True
-        return not (self.since and version(at) < version(self.since)) and not (
-            self.until and version(at) >= version(self.until)
+        return not (self.since and parse_version(at) < parse_version(self.since)) and not (
+            self.until and parse_version(at) >= parse_version(self.until)
         )
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class FieldMapping(NamedTuple):
     at: tuple[Step, ...]
     as_type: str = ""
     values: Mapping[str, str] | None = None
-    span: VersionRange = VersionRange()
+    versions: VersionRange = VersionRange()
 
 
 class RoleDescription(NamedTuple):
@@ -67,10 +67,10 @@ class RoleDescription(NamedTuple):
     restart_default: str = ""
 
 
-class PodParts(NamedTuple):
+class TemplateShape(NamedTuple):
     """Where the parts of a pod template go in a kind that has none, in some operator versions."""
 
-    span: VersionRange
+    versions: VersionRange
     at: tuple[Step, ...]
     item: Data
     spec: tuple[Step, ...]
@@ -79,11 +79,11 @@ class PodParts(NamedTuple):
     container_fields: frozenset[str]
 
 
-class Template(NamedTuple):
+class TemplateDescription(NamedTuple):
     """A kind without pod templates: fields of its main container, and the parts that can be overridden."""
 
     container: Mapping[str, tuple[Step, ...]]
-    shapes: tuple[PodParts, ...]
+    shapes: tuple[TemplateShape, ...]
 
 
 class Framework(NamedTuple):
@@ -92,7 +92,7 @@ class Framework(NamedTuple):
     roles: tuple[str, ...]
     single: str
     defaults: Data
-    span: VersionRange
+    versions: VersionRange
 
 
 class Kind(NamedTuple):
@@ -102,7 +102,7 @@ class Kind(NamedTuple):
     kind: Data
     platform: str
     operator: str
-    span: VersionRange
+    versions: VersionRange
     deprecated: str
     frameworks: Mapping[str, Framework]
     replicas_at: tuple[Step, ...]
@@ -111,8 +111,8 @@ class Kind(NamedTuple):
     container: Data
     fields: Mapping[str, FieldMapping]
     branches: frozenset[str]
-    template: Template | None
-    spellings: tuple[str, ...] = ()
+    template: TemplateDescription | None
+    aliases: tuple[str, ...] = ()
     older: tuple[VersionRange, ...] = ()
     pods: tuple[Step, ...] = ()
     success: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ class Kind(NamedTuple):
     name_suffix: str = ""
     port: Mapping[str, Any] = MappingProxyType({})
     plural: str = ""
-    demands: OperatorRequirements = OperatorRequirements()
+    requirements: OperatorRequirements = OperatorRequirements()
 
     @property
     def name(self) -> str:
@@ -130,14 +130,14 @@ class Kind(NamedTuple):
 
     def describes(self, api_version: str, kind: str) -> bool:
         """Whether an object with this apiVersion and kind is one of these."""
-        return api_version == value_of(self.api_version) and kind in (self.name, *self.spellings)
+        return api_version == value_of(self.api_version) and kind in (self.name, *self.aliases)
 
 
 # What a kind says to which jobs are rendered, and any other does not.
 _OF_JOBS = ("frameworks", "replicas", "roles", "single", "container", "nameSuffix")
 
 
-def contradictions(described: dict[str, Data]) -> Iterator[Problem]:
+def find_kind_errors(described: dict[str, Data]) -> Iterator[Problem]:
     """What a kind description of the right shape says that cannot be."""
     missing = [name for name in _OF_JOBS if name not in described]
     if "spec" in described and len(missing) == len(_OF_JOBS):
@@ -175,7 +175,7 @@ def _bad_paths(*paths: Data) -> Iterator[Problem]:
     for path in paths:
         try:
             parse_dotted(value_of(path))
-        except BadPathError as bad:
+        except InvalidPathError as bad:
             yield Problem("invalid-value", str(bad), path)
 
 
@@ -197,7 +197,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         kind=traced["kind"],
         platform=raw["platform"],
         operator=operator["name"],
-        span=VersionRange(operator.get("since", ""), operator.get("removed", "")),
+        versions=VersionRange(operator.get("since", ""), operator.get("removed", "")),
         deprecated=operator.get("deprecated", ""),
         frameworks={name: _framework(raw, traced, name) for name in raw.get("frameworks", ())},
         replicas_at=parse_dotted(replicas["at"]),
@@ -207,7 +207,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         fields={name: _field(value) for name, value in raw.get("fields", {}).items()},
         branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
         template=_template(template, traced["template"]) if template else None,
-        spellings=tuple(raw.get("spellings", ())),
+        aliases=tuple(raw.get("spellings", ())),
         older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
         pods=parse_dotted(raw.get("pods", "")),
         success=tuple(raw.get("success", ())),
@@ -216,7 +216,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         name_suffix=raw.get("nameSuffix", ""),
         port=raw.get("port", {}),
         plural=raw.get("plural", ""),
-        demands=parse_requirements(raw.get("demands", {})),
+        requirements=parse_requirements(raw.get("demands", {})),
     )
 
 
@@ -228,7 +228,7 @@ def _framework(raw: dict[str, Any], traced: dict[str, Data], name: str) -> Frame
         roles=tuple(own.get("roles", raw["roles"])),
         single=own.get("single", raw.get("single", "")),
         defaults={**traced.get("defaults", {}), **defaults},
-        span=VersionRange(own.get("since", ""), own.get("until", "")),
+        versions=VersionRange(own.get("since", ""), own.get("until", "")),
     )
 
 
@@ -253,16 +253,16 @@ def _field(value: Any) -> FieldMapping:
     return FieldMapping(parse_dotted(value["at"]), value.get("as", ""), value.get("values"), span)
 
 
-def _template(raw: dict[str, Any], traced: dict[str, Data]) -> Template:
+def _template(raw: dict[str, Any], traced: dict[str, Data]) -> TemplateDescription:
     container = {name: parse_dotted(at) for name, at in raw["container"].items()}
     shapes = zip(raw["shapes"], traced["shapes"], strict=True)
-    return Template(container, tuple(_parts(shape, traced_shape["item"]) for shape, traced_shape in shapes))
+    return TemplateDescription(container, tuple(_parts(shape, traced_shape["item"]) for shape, traced_shape in shapes))
 
 
-def _parts(shape: dict[str, Any], item: Data) -> PodParts:
+def _parts(shape: dict[str, Any], item: Data) -> TemplateShape:
     metadata = shape.get("metadata")
-    return PodParts(
-        span=VersionRange(shape.get("since", ""), shape.get("until", "")),
+    return TemplateShape(
+        versions=VersionRange(shape.get("since", ""), shape.get("until", "")),
         at=parse_dotted(shape["at"]),
         item=item,
         spec=parse_dotted(shape.get("spec", "")),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen.model.data import Data, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import closest, did_you_mean
+from jobgen.model.suggest import did_you_mean, find_closest
 
 MOST = 256
 """How many members a sweep may have where it says nothing else."""
@@ -24,34 +24,34 @@ class Member(NamedTuple):
     """One combination: its variables, and those of them that tell it from the others."""
 
     values: dict[str, Data]
-    telling: tuple[str, ...]
+    distinguishing: tuple[str, ...]
 
 
-def same_text(value: Data) -> str:
+def canonical_text(value: Data) -> str:
     """The one text of a value, however it was spelt: `1.0` is `1`."""
     found = value_of(value)
     is_whole = isinstance(found, float) and found.is_integer() and abs(found) < _EXACT
-    return str(int(found)) if is_whole else text_of(value)
+    return str(int(found)) if is_whole else to_text(value)
 
 
-def text_of(value: Data) -> str:
+def to_text(value: Data) -> str:
     """A value as text."""
     found = value_of(value)
     return str(found).lower() if isinstance(found, bool) else str(found)
 
 
-def misspelt(matrix: Data) -> Iterator[Problem]:
+def find_misspelled_keys(matrix: Data) -> Iterator[Problem]:
     """Keys that look like variables, but hold what only one of our own words can."""
     for key, value in matrix.items() if isinstance(matrix, dict) else ():
         holds_more = isinstance(value, dict) or (
             isinstance(value, list) and any(isinstance(one, dict) for one in value)
         )
-        close = closest(str(key), list(RESERVED))
+        close = find_closest(str(key), list(RESERVED))
         if key not in RESERVED and holds_more and close:
             yield Problem("unknown-field", f"`{key}` is not a list of values; did you mean `{close}`?", key)
 
 
-def nonsense(matrix: dict[str, Data]) -> Iterator[Problem]:
+def find_matrix_errors(matrix: dict[str, Data]) -> Iterator[Problem]:
     """What a matrix of the right form says that cannot be."""
     wrong = list(_wrong_variables(_axes(matrix), matrix.get("zip") or {}))
     yield from wrong
@@ -88,7 +88,7 @@ def _wrong_members(matrix: dict[str, Data], axes: dict[str, Data], paired: dict[
                 yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
         if block.keys() <= set(known) and not any(_fits(row, block) for row in _rows(matrix)):
             yield Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
-    found = len(combinations(matrix))
+    found = len(expand_matrix(matrix))
     if found > most:
         yield Problem("too-many-members", _many(found, most), matrix)
     if not found:
@@ -103,7 +103,7 @@ def _many(count: int, most: int) -> str:
     return f"the matrix makes {count} jobs, and may make {most}; raise `limit.members` if that is meant"
 
 
-def combinations(matrix: dict[str, Data]) -> list[Member]:
+def expand_matrix(matrix: dict[str, Data]) -> list[Member]:
     """All members, in the order of the values."""
     rows = [row for row in _rows(matrix) if not any(_fits(row, block) for block in matrix.get("exclude", ()))]
     own = tuple(rows[0]) if rows else ()
@@ -138,4 +138,4 @@ def _fits(row: dict[str, Data], block: dict[str, Data]) -> bool:
 
 
 def _is_same(one: Data, other: Data) -> bool:
-    return same_text(one) == same_text(other)
+    return canonical_text(one) == canonical_text(other)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import BadPathError, Step, parse_dotted
+from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import FIELDS, Layer, normalize
@@ -47,7 +47,7 @@ class JobSelector(NamedTuple):
     patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
-    def fits(self, job: JobAttributes) -> bool:
+    def matches(self, job: JobAttributes) -> bool:
         """Whether the job is meant."""
         for facet, patterns in self.patterns:
             value = getattr(job, facet)
@@ -67,10 +67,10 @@ class Patch(NamedTuple):
     overlay: str
     place: int
 
-    def means(self, job: JobAttributes) -> bool:
+    def matches(self, job: JobAttributes) -> bool:
         """Whether it has anything to say to this job; `merge` speaks to specs alone."""
         speaks = job.is_spec or self.manifest is not None or self.json_patch is not None
-        return speaks and self.match.fits(job)
+        return speaks and self.match.matches(job)
 
 
 class FieldLock(NamedTuple):
@@ -98,13 +98,13 @@ class Environment(NamedTuple):
         layers = (*self.defaults, *(patch.merge for patch in self.patches if patch.merge))
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
-    def takes(self, job: JobAttributes) -> bool:
+    def matches(self, job: JobAttributes) -> bool:
         """Whether the job belongs to this environment."""
-        return all(match.fits(job) for match in self.jobs)
+        return all(match.matches(job) for match in self.jobs)
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that mean this job, in their order."""
-        return [patch for patch in self.patches if patch.means(job)]
+        return [patch for patch in self.patches if patch.matches(job)]
 
 
 class Overlay(NamedTuple):
@@ -114,7 +114,7 @@ class Overlay(NamedTuple):
     specs: tuple[Data, ...]
 
 
-def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> Environment:
+def compose_environment(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> Environment:
     """The environment that an overlay and all it extends make together."""
     chain = _lineage(name, overlays, problems)
     facts = _cluster(chain, overlays)
@@ -140,7 +140,7 @@ def compose(name: str, overlays: Mapping[str, Overlay], problems: list[Problem])
     return Environment(name, facts, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
 
 
-def lineage(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
+def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
     """The overlays that make an environment, weakest first; none for the nameless one."""
     return _lineage(name, overlays, []) if name else []
 
@@ -215,7 +215,7 @@ def _locks(paths: Iterable[Data], overlay: str) -> Iterator[FieldLock]:
     return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
-def contradictions_of_overlay(document: dict[str, Data]) -> Iterator[Problem]:
+def find_overlay_errors(document: dict[str, Data]) -> Iterator[Problem]:
     """What an overlay of the right form says that cannot be."""
     yield from _unknown_locks(document)
     spec = document["spec"]
@@ -230,7 +230,7 @@ def _unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
     for path in document["spec"].get("locked", ()):
         try:
             field = parse_dotted(value_of(path))[:1]
-        except BadPathError as bad:
+        except InvalidPathError as bad:
             yield Problem("invalid-value", str(bad), path)
             continue
         if not field or field[0] not in FIELDS | {"namespace"}:

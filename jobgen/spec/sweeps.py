@@ -11,8 +11,8 @@ from typing import NamedTuple
 from jobgen.model.data import Data, TracedList, TracedScalar, location_of, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import closest, did_you_mean
-from jobgen.spec.matrix import Member, combinations, same_text, text_of
+from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.spec.matrix import Member, canonical_text, expand_matrix, to_text
 
 SWEEP = "jobgen.dev/sweep"
 """The label that names the sweep a job is a member of."""
@@ -32,7 +32,7 @@ _ALMOST = 0.8
 _HASH = 8
 
 
-class Filling(NamedTuple):
+class Substitution(NamedTuple):
     """What is filled into a document, for whom, and what goes wrong."""
 
     member: Member
@@ -47,43 +47,43 @@ def is_sweep(data: Data) -> bool:
     return isinstance(spec, dict) and "matrix" in spec
 
 
-def outline(data: Data) -> Data:
+def keep_matrix(data: Data) -> Data:
     """The document with its matrix alone: the rest can only be judged when it is filled in."""
     return {**data, "spec": {"matrix": data["spec"]["matrix"]}}
 
 
-def members(data: Data, problems: list[Problem]) -> list[Data]:
+def expand_sweep(data: Data, problems: list[Problem]) -> list[Data]:
     """The jobs that a sweep stands for; its matrix has been found to make sense."""
     known: dict[str, Data] = {}
-    found = combinations(data["spec"]["matrix"])
+    found = expand_matrix(data["spec"]["matrix"])
     variables = list(dict.fromkeys(key for member in found for key in member.values))
     for member in found:
         made = _filled(data, member, variables, problems)
         name = value_of(made["metadata"]["name"])
         if name in known:
-            node = next((member.values[key] for key in member.telling if location_of(member.values[key])), None)
+            node = next((member.values[key] for key in member.distinguishing if location_of(member.values[key])), None)
             message = f"two members are called `{name}`; their values differ in nothing that a name can hold"
             problems.append(Problem("duplicate-member", message, node if node is not None else data))
         known[name] = made
     return list(known.values())
 
 
-def member(data: Data, index: int) -> Data:
+def expand_member(data: Data, index: int) -> Data:
     """One of the jobs that a sweep stands for."""
-    return _filled(data, combinations(data["spec"]["matrix"])[index], [], [])
+    return _filled(data, expand_matrix(data["spec"]["matrix"])[index], [], [])
 
 
-def strays(data: Data) -> Iterator[Problem]:
+def find_stray_variables(data: Data) -> Iterator[Problem]:
     """Variables of a matrix in a document that has none."""
     problems: list[Problem] = []
-    _fill(data, Filling(Member({}, ()), "", [], problems))
+    _fill(data, Substitution(Member({}, ()), "", [], problems))
     for problem in problems:
         yield problem._replace(message=f"{problem.message.partition(';')[0]}; the job has no `matrix`")
 
 
 def member_name(name: str, member: Member) -> str:
     """`<name>-<values>`: of the values alone that tell members apart, so that no other value can change it."""
-    told = [(key, same_text(member.values[key])) for key in sorted(member.telling)]
+    told = [(key, canonical_text(member.values[key])) for key in sorted(member.distinguishing)]
     slug = "-".join(filter(None, (_slug(text) for _, text in told)))
     whole = f"{name}-{slug}" if slug else name
     if len(whole) <= _LONGEST:
@@ -102,7 +102,7 @@ def _slug(text: str) -> str:
 def _filled(data: Data, member: Member, known: list[str], problems: list[Problem]) -> Data:
     metadata, spec = data["metadata"], data["spec"]
     name = member_name(str(value_of(metadata["name"])), member)
-    filling = Filling(member, name, known, problems)
+    filling = Substitution(member, name, known, problems)
     described = {key: _fill(value, filling, text=True) for key, value in metadata.items() if key != "name"}
     most = (spec["matrix"].get("limit") or {}).get("gpus")
     if most is not None:
@@ -121,7 +121,7 @@ def _key(holder: dict[str, Data], name: str) -> str:
     return next(key for key in holder if key == name)
 
 
-def _fill(node: Data, filling: Filling, *, text: bool = False, key: str = "") -> Data:
+def _fill(node: Data, filling: Substitution, *, text: bool = False, key: str = "") -> Data:
     text = text or key in _TEXTS
     if isinstance(node, dict):
         for name in node:
@@ -136,7 +136,7 @@ def _fill(node: Data, filling: Filling, *, text: bool = False, key: str = "") ->
     return _filled_text(node, found, filling, text=text) if isinstance(found, str) and "${{" in found else node
 
 
-def _filled_text(node: Data, found: str, filling: Filling, *, text: bool) -> Data:
+def _filled_text(node: Data, found: str, filling: Substitution, *, text: bool) -> Data:
     """A string with its variables filled in; one that is a variable and nothing else keeps the variable's type."""
     values = {whole: _value(inner, node, filling) for whole, inner in _expressions(found)}
     alone = values.get(found)
@@ -144,7 +144,7 @@ def _filled_text(node: Data, found: str, filling: Filling, *, text: bool) -> Dat
         return _derived(node, value_of(alone), alone)
     result = found
     for whole, value in values.items():
-        result = result.replace(whole, text_of(value)) if value is not None else result
+        result = result.replace(whole, to_text(value)) if value is not None else result
     return _derived(node, result, next((value for value in values.values() if value is not None), None))
 
 
@@ -162,10 +162,10 @@ def _expressions(found: str) -> list[tuple[str, str]]:
 
 
 def _is_ours(inner: str) -> bool:
-    return "matrix" in inner or bool(closest(inner.partition(".")[0], ["matrix"], _ALMOST))
+    return "matrix" in inner or bool(find_closest(inner.partition(".")[0], ["matrix"], _ALMOST))
 
 
-def _value(inner: str, node: Data, filling: Filling) -> Data:
+def _value(inner: str, node: Data, filling: Substitution) -> Data:
     variable = _VARIABLE.match(inner)
     if variable is None:
         message = f"`${{{{ {inner} }}}}` is not a variable; write `${{{{ matrix.<name> }}}}`"

@@ -14,17 +14,17 @@ from collections.abc import Mapping, Sequence
 from jobgen.model.data import Data, Location, TracedKey, TracedScalar, untraced
 from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.write import inline
-from jobgen.yamlio.written import Place, RefusedError, documents, place_of, scalars
+from jobgen.yamlio.write import to_inline_yaml
+from jobgen.yamlio.written import EditRefusedError, Place, documents, place_of, scalars
 
-__all__ = ["RefusedError", "edited"]
+__all__ = ["EditRefusedError", "apply_edits"]
 
 _WORDS = lazy_pattern(r"\S")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 _NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
 
 
-def edited(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
+def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
     """The text with all changes made; `RefusedError` if one of them cannot be."""
     text = _decoded(content)
     # From the end to the beginning, so that places above stay what they are.
@@ -41,7 +41,7 @@ def edited(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
         text = _Page(text, file).change(edit, carried)
     new = text.encode("utf-8")
     if [untraced(document) for document in documents(new, file)] != [untraced(document) for document in wanted]:
-        raise RefusedError("the change would touch more than it should")
+        raise EditRefusedError("the change would touch more than it should")
     return new
 
 
@@ -53,9 +53,9 @@ def _decoded(content: bytes) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise RefusedError("the file is not UTF-8") from None
+        raise EditRefusedError("the file is not UTF-8") from None
     if text.startswith("\ufeff") or re.search("[\x85\u2028\u2029]|\r(?!\n)", text):
-        raise RefusedError("the file has characters that readers count differently")
+        raise EditRefusedError("the file has characters that readers count differently")
     return text
 
 
@@ -64,7 +64,7 @@ def _quoted(edit: TextEdit, page: _Page) -> TextEdit:
     begin, end = page.span(edit.location)
     written = page.text[begin:end]
     if not written or _NOT_PLAIN.match(written) or "\n" in written:
-        raise RefusedError("the value is not a plain word")
+        raise EditRefusedError("the value is not a plain word")
     return edit._replace(op="set", value=written)
 
 
@@ -77,7 +77,7 @@ def _change(edit: TextEdit, trees: Sequence[Data]) -> None:
     elif edit.op == "remove":
         _take_out(place)
     elif isinstance(holder, list):
-        raise RefusedError("an item of a list has no name")
+        raise EditRefusedError("an item of a list has no name")
     else:
         entries = list(holder.items())
         at = [key for key, _ in entries].index(place.step)
@@ -85,11 +85,11 @@ def _change(edit: TextEdit, trees: Sequence[Data]) -> None:
             key = TracedKey.at(str(edit.value), entries[at][0].location)
             entries[at] = (key, entries[at][1])
         elif edit.key in holder:
-            raise RefusedError(f"`{edit.key}` is there already")
+            raise EditRefusedError(f"`{edit.key}` is there already")
         else:
             entries.insert(at + 1, (edit.key, copy.deepcopy(edit.value)))
         if len(dict(entries)) != len(entries):
-            raise RefusedError(f"`{edit.value}` is there already")
+            raise EditRefusedError(f"`{edit.value}` is there already")
         holder.clear()
         holder.update(entries)
 
@@ -158,7 +158,7 @@ class _Page:
     def _commented(self, begin: int, end: int, new: str) -> str:
         """Another comment in the place of one; without any, the space before it goes too, or its whole line."""
         if not self.text[begin:end].startswith("#"):
-            raise RefusedError("there is no comment at that place any more")
+            raise EditRefusedError("there is no comment at that place any more")
         if new:
             return self._spliced(begin, end, new)
         line = self.text.rfind("\n", 0, begin) + 1
@@ -168,13 +168,13 @@ class _Page:
         return self._spliced(line, newline + 1 if newline >= 0 else len(self.text), "")
 
     def _written(self, value: Data) -> str:
-        return json.dumps(value, ensure_ascii=False) if self.is_json else inline(value)
+        return json.dumps(value, ensure_ascii=False) if self.is_json else to_inline_yaml(value)
 
     def _scalar(self, edit: TextEdit) -> str:
         begin, end = self.span(edit.location)
         old = self.text[begin:end]
         if old[:1] in ("|", ">"):
-            raise RefusedError("the value is a block of text")
+            raise EditRefusedError("the value is a block of text")
         if old[:1] == '"' and isinstance(edit.value, str):
             return json.dumps(edit.value, ensure_ascii=False)
         if old[:1] == "'" and isinstance(edit.value, str) and edit.value.isprintable():
@@ -201,7 +201,7 @@ class _Page:
 
     def _without(self, place: Place) -> str:
         if not isinstance(place.holder, dict):
-            raise RefusedError("only entries of mappings can be taken out")
+            raise EditRefusedError("only entries of mappings can be taken out")
         key, before, behind = self._siblings(place)
         begin = self.offset(key.location.line, key.location.column)
         flow = self._flow(begin)
@@ -214,7 +214,7 @@ class _Page:
         if self.text[line_start:begin].strip():
             # The first of a list item shares its line with the dash: the next one moves up to it.
             if behind is None:
-                raise RefusedError("the entry is all that its item has")
+                raise EditRefusedError("the entry is all that its item has")
             return self._spliced(begin, self.offset(behind.location.line, behind.location.column), "")
         return self._spliced(line_start, self._end_of(key, place.holder[key]), "")
 

@@ -65,16 +65,20 @@ def to_json(value: Data) -> str:
     return json.dumps(_ordered(value), ensure_ascii=False, indent=2) + "\n"
 
 
-def inline(value: Data) -> str:
+def to_inline_yaml(value: Data) -> str:
     """A value on one line, as it can stand in braces too."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{inline(str(key))}: {inline(child)}" for key, child in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{to_inline_yaml(str(key))}: {to_inline_yaml(child)}" for key, child in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(inline, value)) + "]"
+        return "[" + ", ".join(map(to_inline_yaml, value)) + "]"
     return _text(value) if isinstance(value, str) else _inline(value, "")
 
 
-def rank(key: str) -> tuple[int, str]:
+def sort_key(key: str) -> tuple[int, str]:
     """What sorts the keys of a mapping: those that everybody looks for first, then by name."""
     return _RANK.get(key, len(_RANK)), str(key)
 
@@ -94,7 +98,7 @@ def _order(mapping: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if known is None:
         if len(_orders) > _MEMORY:
             _orders.clear()
-        ordered = sorted(keys, key=rank)
+        ordered = sorted(keys, key=sort_key)
         known = tuple((key, _name(key)) for key in ordered)
         _orders[keys] = known
     return known

@@ -12,7 +12,7 @@ from jobgen.yamlio.read import read
 Holders = tuple[tuple[Data, "str | int"], ...]
 
 
-class RefusedError(Exception):
+class EditRefusedError(Exception):
     """A text cannot be changed so; the error says why."""
 
 
@@ -28,7 +28,7 @@ def documents(content: bytes, file: str) -> list[Data]:
     """The documents of a text, whose leaves and keys know their places."""
     source = read(content, file, marked=True)
     if source.findings:
-        raise RefusedError("the file cannot be read")
+        raise EditRefusedError("the file cannot be read")
     return [document.data for document in source.documents]
 
 
@@ -36,21 +36,21 @@ def place_of(edit: TextEdit, trees: Sequence[Data]) -> Place:
     """The one entry whose key, or whose scalar, a change is about."""
     places = [place for tree in trees for place in _places(tree, edit.location)]
     if not places:
-        raise RefusedError("there is nothing at that place any more")
+        raise EditRefusedError("there is nothing at that place any more")
     if len(places) > 1:
-        raise RefusedError("the value is used in several places, by an alias")
+        raise EditRefusedError("the value is used in several places, by an alias")
     place = places[0]
     key, value = _key(place), place.holder[place.step]
     node = key if _stands(key, edit.location) else value
     if (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)) or (
         edit.op == "rename" and node is not key
     ):
-        raise RefusedError("what stands there is something else")
+        raise EditRefusedError("what stands there is something else")
     if edit.op == "remove" and edit.key and key != edit.key:
-        raise RefusedError(f"`{edit.key}` was made of `{key}`, which stands there")
+        raise EditRefusedError(f"`{edit.key}` was made of `{key}`, which stands there")
     # A number may have become a text on its way, and be the same.
     if edit.was is not None and str(edit.was) != str(value_of(node)):
-        raise RefusedError(f"`{edit.was}` was made of `{value_of(node)}`, which stands there")
+        raise EditRefusedError(f"`{edit.was}` was made of `{value_of(node)}`, which stands there")
     return place
 
 

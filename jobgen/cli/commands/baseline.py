@@ -25,7 +25,7 @@ def apply_baseline(
     asked: LintRequest, file: str, linted: LintResult, *, fix_steps: bool
 ) -> tuple[list[Finding], list[Suppressed]] | Result:
     """The findings that a baseline does not know, and those that it does; what was mended is taken out if asked for."""
-    found = layout.beside(asked.directory / file, file, linted.root)
+    found = layout.read_path(asked.directory / file, file, linted.root)
     if found.finding:
         return error_result(ExitCode.USAGE, f"`{file}`: {found.finding.message}")
     try:

@@ -67,13 +67,13 @@ def _named(root: Path, revisions: str) -> tuple[tuple[str, str], tuple[str, str]
         if found:
             base, head = (_commit(root, name or "HEAD") for name in (left, right))
             if dots == "...":
-                base = (base[0], git.merge_base(root, base[1], head[1]))
+                base = (base[0], git.find_merge_base(root, base[1], head[1]))
             return base, head
     return (_commit(root, revisions) if revisions else _usual_base(root)), None
 
 
 def _commit(root: Path, name: str) -> tuple[str, str]:
-    return name, git.resolve(root, name)
+    return name, git.resolve_commit(root, name)
 
 
 def _usual_base(root: Path) -> tuple[str, str]:
@@ -81,10 +81,10 @@ def _usual_base(root: Path) -> tuple[str, str]:
     head = _commit(root, "HEAD")
     for name in _DEFAULTS:
         try:
-            other = git.resolve(root, name)
+            other = git.resolve_commit(root, name)
         except git.GitError:
             continue
-        return name, git.merge_base(root, other, head[1])
+        return name, git.find_merge_base(root, other, head[1])
     if git.is_shallow(root):
         # Here the last commit may be all that there is, and compared with it nothing would ever change.
         raise git.GitError("this shallow clone does not have the default branch; fetch it, or name the base")
@@ -97,9 +97,9 @@ def _commit_side(
     """A commit as it was on its own day, unless another one is asked for."""
     (name, found), (envs, today) = commit, asked
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobgen-")))
-    git.extract(folder, found, copy)
+    git.extract_files(folder, found, copy)
     shown = name if found.startswith(name) else f"{name} ({found[:10]})"
-    return render(copy, shown, envs, today or git.commit_date(folder, found))
+    return render(copy, shown, envs, today or git.read_commit_date(folder, found))
 
 
 def _told(old: Snapshot, new: Snapshot, envs: Sequence[str], format_: str, *, exit_code: bool) -> Result:

@@ -13,7 +13,7 @@ from jobgen.cli.commands.explain_rule import explain_rule, rule_names, unknown
 from jobgen.model.data import Data
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.path import BadPathError, Step, dotted, parse
+from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_path
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
@@ -43,7 +43,7 @@ def explain_name(
 
 
 def _is_job(root: Path, name: str) -> bool:
-    return any(name in (job.document.name, job.document.sweep) for job in read_jobs(layout.jobs(root), []))
+    return any(name in (job.document.name, job.document.sweep) for job in read_jobs(layout.find_jobs(root), []))
 
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str, today: str = "") -> Result:
@@ -53,8 +53,8 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
     if isinstance(chosen, Result):
         return chosen
     try:
-        path = parse(field)
-    except BadPathError as bad:
+        path = parse_path(field)
+    except InvalidPathError as bad:
         return error_result(ExitCode.USAGE, str(bad))
     run = Run(project, chosen)
     tracer = Tracer(project)
@@ -92,7 +92,7 @@ def _overlay_findings(project: ProjectConfig, envs: Sequence[str], tracer: Trace
 
 def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    every = list(read_jobs(layout.jobs(run.project.root), run.findings))
+    every = list(read_jobs(layout.find_jobs(run.project.root), run.findings))
     run.names.update(job.document.name for job in every)
     jobs = [job for job in every if job.document.name == name] or _jobs_of_run(every, run.environments, tracer, name)
     if jobs:
@@ -103,7 +103,7 @@ def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     for job in jobs:
         for env in run.environments:
             expander = tracer.expander(env)
-            if expander.environment.takes(job_attributes(job.document, expander)):
+            if expander.environment.matches(job_attributes(job.document, expander)):
                 walks.append((env, tracer.trace(job, env)))
                 run.findings += tracer.findings(job, env)
     return walks
@@ -122,7 +122,7 @@ def _is_called(made: Data, name: str) -> bool:
 
 def _absent(run: Run, name: str, said: str) -> Result:
     """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
-    every = read_jobs(layout.jobs(run.project.root), [])
+    every = read_jobs(layout.find_jobs(run.project.root), [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         told = ", ".join(f"`{member}`" for member in members[:_TOLD]) + (" …" if len(members) > _TOLD else "")
@@ -163,7 +163,7 @@ def _story(path: tuple[Step, ...], words: tuple[Assignment, ...]) -> str:
     values = [json.dumps(word.value, ensure_ascii=False) for word in words]
     places = [str(word.location) if word.location else "-" for word in words]
     width = max(map(len, places))
-    lines = [f"{dotted(path)} = {values[0]}"]
+    lines = [f"{format_dotted(path)} = {values[0]}"]
     for place, word, value, old in zip(places, words, values, (*values[1:], None), strict=True):
         change = value if old is None else f"{old} → {value}"
         lines.append(f"  {place:<{width}}  {word.layer or 'jobgen'}: {change}")
@@ -188,4 +188,4 @@ def _entry(env: str, entry: ExplainedValue) -> dict[str, Any]:
         }
         for word in entry.words
     ]
-    return {"env": env, "field": dotted(entry.path), "value": entry.words[0].value, "chain": chain}
+    return {"env": env, "field": format_dotted(entry.path), "value": entry.words[0].value, "chain": chain}

@@ -17,7 +17,7 @@ from jobgen.cli.commands.scope import LintRequest, LintResult
 from jobgen.model.finding import Severity, TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.atomic import replace_file
-from jobgen.yamlio.edit import RefusedError, edited
+from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
 _ROUNDS = 10
 _WRITABLE = 0o222
@@ -85,7 +85,7 @@ def _tried(asked: LintRequest, root: Path | None, base: Path, *, unsafe: bool) -
         loose += [entry.path for entry in layout.find_manifests(base, ".")] if root is None and not paths else []
         _copy(base, copy, [*_SOURCES, *((here / path).as_posix() for path in loose)])
         # The copy has no history to take the day from.
-        today = asked.today or git.commit_date(asked.directory)
+        today = asked.today or git.read_commit_date(asked.directory)
         return _mended(asked._replace(directory=copy / here, paths=paths, today=today), base, copy, unsafe=unsafe)
 
 
@@ -186,15 +186,15 @@ def _path_in(copy: Path, file: Path) -> str:
 def _changed(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
     """The text with all fixes made, or if they are in each other's way, with as many as can be."""
     try:
-        return edited(content, file, [edit for fix in fixes for edit in fix]), len(fixes)
-    except RefusedError:
+        return apply_edits(content, file, [edit for fix in fixes for edit in fix]), len(fixes)
+    except EditRefusedError:
         pass
     made: list[TextEdit] = []
     new, count = content, 0
     for fix in fixes:
         try:
-            new = edited(content, file, [*made, *fix])
-        except RefusedError:
+            new = apply_edits(content, file, [*made, *fix])
+        except EditRefusedError:
             continue
         made += fix
         count += 1

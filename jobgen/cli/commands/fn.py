@@ -209,7 +209,7 @@ def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
     full = os.path.realpath(folder / path)
     if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
         return b""
-    file = layout.read(layout.FileEntry(path, full))
+    file = layout.read_file(layout.FileEntry(path, full))
     documents = read(file.content, path).documents
     if index >= len(documents) or documents[index].data != without_orchestration(item):
         return b""

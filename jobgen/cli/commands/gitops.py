@@ -101,7 +101,7 @@ def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
 
 def _prefix(root: Path) -> tuple[str, ...]:
     """The folders between the top of the Git repository and its jobs; none outside of Git."""
-    top = git.top_of(root)
+    top = git.find_work_tree(root)
     return root.resolve().relative_to(top.resolve()).parts if top else ()
 
 

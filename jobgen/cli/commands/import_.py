@@ -17,7 +17,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
-from jobgen.repo.atomic import leads_out
+from jobgen.repo.atomic import links_outside
 from jobgen.report import text
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
@@ -38,7 +38,7 @@ def import_manifests(
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
-    if output and leads_out(directory / output, layout.find_root(directory.resolve()) or directory):
+    if output and links_outside(directory / output, layout.find_root(directory.resolve()) or directory):
         return error_result(
             ExitCode.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder"
         )
@@ -129,7 +129,7 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
 
 def _names(project: ProjectConfig) -> list[str]:
     """The jobs that a repository has already."""
-    return [job.document.name for job in read_jobs(layout.jobs(project.root), [])]
+    return [job.document.name for job in read_jobs(layout.find_jobs(project.root), [])]
 
 
 def _platforms(project: ProjectConfig) -> set[str]:

@@ -10,7 +10,7 @@ from jobgen import __version__
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.schema import editor_files
 from jobgen.repo.atomic import replace_file
-from jobgen.repo.layout import shipped
+from jobgen.repo.layout import find_shipped
 from jobgen.report import text
 
 # By where they go: the file of the starter that each is a copy of.
@@ -55,7 +55,7 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
 def _files(frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
     copies = {**_ALWAYS, **{f"jobs/{name}.yaml": f"jobs/{name}.yaml" for name in frameworks}, **_CI[ci]}
     operator = _LAST_WITH_MXNET if "mxnet" in frameworks else _NEWEST
-    home = shipped("starter")
+    home = find_shipped("starter")
     texts = {path: (home / copy).read_text("utf-8") for path, copy in sorted(copies.items())}
     filled = {path: body.replace("OPERATOR", operator).replace("VERSION", __version__) for path, body in texts.items()}
     return {**{path: body.encode() for path, body in filled.items()}, **editor_files()}

@@ -98,7 +98,7 @@ def _run(root: Path, home: Path, shape: str) -> list[dict[str, Any]]:
     import json
     import subprocess
 
-    folders = dict.fromkeys((root / "schemas", layout.shipped("schemas")))
+    folders = dict.fromkeys((root / "schemas", layout.find_shipped("schemas")))
     command = [str(installed()), "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
     for folder in folders:
         name = f"{{{{.Group}}}}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}{shape}.json"

@@ -157,7 +157,7 @@ def _report(linted: LintResult, findings: Sequence[Finding], old: Sequence[Suppr
         linted.objects,
         linted.environments,
         dict.fromkeys(sorted(linted.rules), _UNTOLD),
-        lambda file: layout.lines((linted.root, directory), file),
+        lambda file: layout.read_lines((linted.root, directory), file),
     )
 
 

@@ -41,7 +41,7 @@ def state_of(asked: LintRequest) -> State | None:
     known = [stamp for stamp in stamps if stamp is not None]
     if len(known) < len(entries):
         return None
-    layers = digest_files(layout.inputs(scope.root or asked.directory))
+    layers = digest_files(layout.read_inputs(scope.root or asked.directory))
     digest = blake2b(layers)
     # Two ways of writing the same in memory must not be two digests: without references, there is one.
     digest.update(marshal.dumps([entry[:2] for entry in entries], 2))

@@ -35,7 +35,7 @@ def lint(asked: LintRequest, scope: Scope | None = None, layers: bytes = b"") ->
     except kubeconform.FailedError as fault:
         return error_result(ExitCode.INTERNAL_ERROR, f"kubeconform could not be run: {fault}")
     comments = _comments(runs)
-    today = asked.today or (git.commit_date(asked.directory) if comments else "")
+    today = asked.today or (git.read_commit_date(asked.directory) if comments else "")
     findings, silenced = _heard(runs, comments, today)
     heard = set(asked_about((each.finding for each in silenced), asked))
     return LintResult(
@@ -73,7 +73,7 @@ def _comments(runs: Sequence[Run]) -> list[Suppression]:
     comments = [comment for run in runs for comment in run.comments]
     for run in runs:
         if run.entries is None:
-            for file in layout.layers(run.project.root):
+            for file in layout.read_layers(run.project.root):
                 collect_suppressions(file, comments, run.findings)
     return comments
 

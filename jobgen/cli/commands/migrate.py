@@ -92,7 +92,7 @@ def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: l
     for path in paths:
         yield from read_jobs(layout.find_manifests(directory, path), findings)
     if root is not None and patterns:
-        for job in read_jobs(layout.jobs(root), []):
+        for job in read_jobs(layout.find_jobs(root), []):
             if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
                 yield job
 
@@ -153,7 +153,7 @@ def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_O
     for env in envs:
         expander = Expander(project.environment(env, []), list(project.kinds))
         facets = expander.attributes(job.document)
-        if not expander.environment.takes(facets):
+        if not expander.environment.matches(facets):
             continue
         platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
         for kind in project.kinds:

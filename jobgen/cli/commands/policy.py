@@ -32,7 +32,7 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
         return error_result(
             ExitCode.INTERNAL_ERROR, "the policies have faults, so nothing was tested", text.render(book.findings)
         )
-    entries = list(layout.policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
+    entries = list(layout.find_policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
     if not entries:
         return error_result(
             ExitCode.NOTHING_TO_DO, "there are no cases: put manifests with `# expect: <policy>` under policies/tests/"
@@ -55,7 +55,7 @@ class _Case(NamedTuple):
 
 def _case(entry: layout.FileEntry, book: PolicyFiles, project: ProjectConfig) -> _Case:
     findings: list[Finding] = []
-    file = layout.read(entry)
+    file = layout.read_file(entry)
     expected = Counter(_expected(file.content.decode("utf-8", "replace")))
     found: dict[tuple[int, str], str] = {}
     count: Counter[tuple[int, str]] = Counter()
@@ -124,7 +124,7 @@ def _shown(case: _Case) -> str:
 def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
     """The repository's own policies that have no cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
-    own = {file.path for file in layout.own_policies(root)}
+    own = {file.path for file in layout.read_own_policies(root)}
     return "".join(
         f"{path}: policy `{name}` has no cases; put some into policies/tests/{name}/\n"
         for name, path in book.files.items()

@@ -21,8 +21,8 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import WHOLE
 from jobgen.repo import layout, rendered_tree
-from jobgen.repo.atomic import leads_out
-from jobgen.repo.rendered_tree import Beside
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.rendered_tree import TreeExtras
 from jobgen.report import text
 from jobgen.yamlio.write import to_json, to_yaml
 
@@ -61,9 +61,9 @@ def render(
     chosen = environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    if folder is not None and any(layout.is_source(root, folder / env) for env in chosen):
+    if folder is not None and any(layout.is_source_folder(root, folder / env) for env in chosen):
         return error_result(ExitCode.USAGE, f"`{folder}` holds what jobgen reads; write the tree elsewhere")
-    if folder is not None and leads_out(folder, root):
+    if folder is not None and links_outside(folder, root):
         return error_result(
             ExitCode.USAGE, f"`{folder}` leads out of the repository by a symbolic link; write the tree elsewhere"
         )
@@ -81,7 +81,7 @@ def render(
     wanted = {env: {one.path: one.body for one in texts if one.env == env} for env in chosen}
     abandoned = {} if jobs or envs else _abandoned(folder, project)
     places = {env: {one.path: one.place for one in texts if one.env == env} for env in chosen}
-    beside = Beside(companions, origins(project, places))
+    beside = TreeExtras(companions, origins(project, places))
     tree = Tree(folder, {**abandoned, **wanted}, bool(jobs), beside, allow_empty, allow_mass_delete)
     done = check_tree(tree) if check else write_tree(tree)
     return done._replace(err=said + done.err)
@@ -159,4 +159,4 @@ def stream(texts: Sequence[Text], format_: str) -> str:
 
 def _abandoned(folder: Path, project: ProjectConfig) -> dict[str, dict[str, str]]:
     """When everything is rendered, environments that have no overlay any more have no files left."""
-    return {env: {} for env in rendered_tree.environments(folder) if env not in project.overlays}
+    return {env: {} for env in rendered_tree.find_environments(folder) if env not in project.overlays}

@@ -53,10 +53,10 @@ def build(root: Path, *, check: bool) -> Result:
 
 
 def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
-    shared = read(layout.types(), "types.yaml").documents[0].data
+    shared = read(layout.read_types(), "types.yaml").documents[0].data
     described = [
         document
-        for file in layout.own_kinds(root)
+        for file in layout.read_own_kinds(root)
         for document in config.read_valid_documents(file, "kind", findings)
         if "spec" in document
     ]
@@ -88,9 +88,12 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     wanted: dict[str, str] = {}
     said = ""
     for path in paths:
-        for document in config.read_documents(layout.read(layout.FileEntry(path.name, str(path))), findings).documents:
+        for document in config.read_documents(
+            layout.read_file(layout.FileEntry(path.name, str(path))), findings
+        ).documents:
             if document.data.get("kind") != "CustomResourceDefinition":
-                said += f"{document.location}: `{document.data.get('kind')}` is not a CustomResourceDefinition; passed over\n"
+                kind = document.data.get("kind")
+                said += f"{document.location}: `{kind}` is not a CustomResourceDefinition; passed over\n"
                 continue
             try:
                 schemas = dict(from_crd(document.data))
@@ -135,7 +138,7 @@ _SETTINGS = ".vscode/settings.json"
 def editor_files() -> dict[str, bytes]:
     """The schemas of our own formats, and what tells editors which files they are for."""
     names = [f"jobgen.dev/{name}_v1.json" for name in _FORMATS]
-    schemas = {f"schemas/{name}": (layout.shipped("schemas") / name).read_bytes() for name in names}
+    schemas = {f"schemas/{name}": (layout.find_shipped("schemas") / name).read_bytes() for name in names}
     wanted = {f"./schemas/{name}": files for name, files in zip(names, _FORMATS.values(), strict=True)}
     return {**schemas, _SETTINGS: (json.dumps({"yaml.schemas": wanted}, indent=2) + "\n").encode()}
 
@@ -175,7 +178,7 @@ def print_schema(project: ProjectConfig, name: str) -> Result:
     if kind is None:
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{did_you_mean(name, list(known))}")
     group, version = str(value_of(kind.api_version)).split("/")
-    schema = layout.schema(project.root, f"{group}/{kind.name.lower()}_{version}.json")
+    schema = layout.read_schema(project.root, f"{group}/{kind.name.lower()}_{version}.json")
     if schema is None:
         return error_result(
             ExitCode.NOTHING_TO_DO, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`"

@@ -59,7 +59,7 @@ def resolve_files(asked: LintRequest) -> Scope:
     root = layout.find_root(asked.directory.resolve())
     ours, loose = _sorted(asked.directory, root, asked.paths)
     whole = root is not None and bool(ours or not asked.paths)
-    jobs = list(layout.jobs(root)) if root is not None and whole else []
+    jobs = list(layout.find_jobs(root)) if root is not None and whole else []
     if not loose and asked.stdin is None and root is not None:
         return Scope(root, whole, jobs, None)
     entries = _entries(asked.directory, loose or ([] if asked.paths else ["."]), asked.stdin)

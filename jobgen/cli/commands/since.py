@@ -21,19 +21,19 @@ def new_since(asked: LintRequest, revision: str, now: LintResult) -> LintResult:
         raise git.GitError("standard input has no revisions; leave out `-` or `--since`")
     from tempfile import TemporaryDirectory
 
-    commit = git.resolve(asked.directory, revision)
-    top = git.top_of(asked.directory)
+    commit = git.resolve_commit(asked.directory, revision)
+    top = git.find_work_tree(asked.directory)
     assert top is not None
     inside = os.path.relpath(os.path.realpath(asked.directory), os.path.realpath(top))
     paths = [os.path.relpath(os.path.join(asked.directory, path), asked.directory) for path in asked.paths]
     with TemporaryDirectory(prefix="jobgen-") as folder:
-        git.extract(top, commit, Path(folder))
+        git.extract_files(top, commit, Path(folder))
         then = Path(folder, inside)
         then.mkdir(parents=True, exist_ok=True)
-        today = asked.today or git.commit_date(asked.directory)
+        today = asked.today or git.read_commit_date(asked.directory)
         envs = [env for env in asked.envs if (then / "overlays" / env).is_dir()]
         before = lint(asked._replace(directory=then, paths=paths, envs=envs, today=today))
-        changes = _changes(then, asked, (asked.today or git.commit_date(asked.directory, commit), today))
+        changes = _changes(then, asked, (asked.today or git.read_commit_date(asked.directory, commit), today))
     was_there = not isinstance(before, Result) and (envs or not asked.envs)
     # Where nothing could be linted then, everything is new.
     findings = _less(now.findings, before.findings) if was_there and not isinstance(before, Result) else now.findings

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from jobgen import __version__
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.repo import rendered_tree
-from jobgen.repo.lock import is_object
-from jobgen.repo.rendered_tree import Beside, Drift, UnfinishedError
+from jobgen.repo.lock import is_object_path
+from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
 from jobgen.report import text
 
 _A_FEW = 3
@@ -25,7 +25,7 @@ class Tree(NamedTuple):
     folder: Path
     wanted: dict[str, dict[str, str]]
     partial: bool
-    beside: Beside
+    beside: TreeExtras
     allow_empty: bool = False
     allow_mass_delete: bool = False
 
@@ -42,10 +42,10 @@ def write_tree(tree: Tree) -> Result:
         return any(_losses(tree, drifts))
 
     try:
-        drifts = rendered_tree.write(
+        drifts = rendered_tree.write_tree(
             tree.folder, tree.wanted, partial=tree.partial, beside=tree.beside, refused=refused
         )
-    except UnfinishedError as unfinished:
+    except IncompleteWriteError as unfinished:
         return error_result(ExitCode.ERRORS, f"{unfinished}; the next run will finish the tree")
     except OSError as error:
         return error_result(ExitCode.ERRORS, f"{error.filename or tree.folder}: {error.strerror}; nothing was written")
@@ -53,8 +53,8 @@ def write_tree(tree: Tree) -> Result:
     if in_the_way:
         return error_result(ExitCode.ERRORS, "nothing was written", "".join(in_the_way))
     total = tree.objects
-    written = sum(is_object(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
-    removed = sum(is_object(path) for drift in drifts.values() for path in drift.stale)
+    written = sum(is_object_path(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
+    removed = sum(is_object_path(path) for drift in drifts.values() for path in drift.stale)
     said = f"{pluralize(total, 'object')}: {written} written, {total - written} unchanged, {removed} removed\n"
     return Result(ExitCode.OK, err=said)
 
@@ -63,7 +63,7 @@ def check_tree(tree: Tree) -> Result:
     """Say what is different in the tree, with the first lines of the differences; nothing is written."""
     try:
         drifts = {
-            env: rendered_tree.compare(tree.folder / env, files, partial=tree.partial, env=env, beside=tree.beside)
+            env: rendered_tree.compare_tree(tree.folder / env, files, partial=tree.partial, env=env, beside=tree.beside)
             for env, files in tree.wanted.items()
         }
         lines = [*_foreign(tree.folder, drifts), *_differences(tree, drifts)]
@@ -81,12 +81,12 @@ def check_tree(tree: Tree) -> Result:
 def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
     """Environments that would lose all their objects, or most of them, though nobody said that this is meant."""
     for env, drift in drifts.items():
-        gone = sum(map(is_object, drift.stale))
+        gone = sum(map(is_object_path, drift.stale))
         where = text.visible(str(tree.folder / env))
         if gone and not drift.left and not tree.allow_empty:
             yield f"{where}: all {pluralize(gone, 'file')} would be deleted; --allow-empty says that this is meant\n"
-        elif drift.left and gone > max(_A_FEW, drift.standing / 2) and not tree.allow_mass_delete:
-            what = f"{gone} of {drift.standing} files would be deleted"
+        elif drift.left and gone > max(_A_FEW, drift.existing_objects / 2) and not tree.allow_mass_delete:
+            what = f"{gone} of {drift.existing_objects} files would be deleted"
             yield f"{where}: {what}; --allow-mass-delete says that this is meant\n"
 
 

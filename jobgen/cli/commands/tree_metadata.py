@@ -12,7 +12,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout
-from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, compute_digest
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -45,7 +45,7 @@ def origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]) -> 
     Jobs and layers count as what they say: a comment, another order of keys, or another file changes nothing.
     """
     files = {place[0] for places in made.values() for place in places.values()}
-    entries = [entry for entry in layout.jobs(project.root) if entry.path in files]
+    entries = [entry for entry in layout.find_jobs(project.root) if entry.path in files]
     found: dict[Place, str] = {}
     for part in parallel_map(entries, lambda share: [_digests(share)]):
         found |= part
@@ -84,7 +84,7 @@ def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
     return {
         (entry.path, position, item): _digest(data)
         for entry in entries
-        for position, document in enumerate(read(layout.read(entry).content, entry.path).documents)
+        for position, document in enumerate(read(layout.read_file(entry).content, entry.path).documents)
         for item, data in _items(document.data)
     }
 
@@ -96,14 +96,14 @@ def _items(data: Data) -> Iterable[tuple[int, Data]]:
 
 def _own_kinds(project: ProjectConfig) -> list[Data]:
     """The kind descriptions of a repository; those that travel with jobgen are its version's."""
-    if layout.shipped("schemas").parent == project.root:
+    if layout.find_shipped("schemas").parent == project.root:
         return []
     return [
         document
-        for file in layout.own_kinds(project.root)
+        for file in layout.read_own_kinds(project.root)
         for document in config.read_valid_documents(file, "kind", [])
     ]
 
 
 def _digest(data: Data) -> str:
-    return digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))
+    return compute_digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))

@@ -11,13 +11,13 @@ from jobgen.convert.importing.patch import find_duplicate_items
 from jobgen.convert.importing.server_fields import template_text
 from jobgen.model.data import Data, Location, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
-from jobgen.model.path import dotted
+from jobgen.model.path import format_dotted
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import YamlDocument, read
-from jobgen.yamlio.write import inline
+from jobgen.yamlio.write import to_inline_yaml
 
 
 class SkippedManifest(NamedTuple):
@@ -41,7 +41,7 @@ def collect_manifests(
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Everything in some files, imported or refused, in its order."""
     for entry in entries:
-        file = layout.read(entry)
+        file = layout.read_file(entry)
         findings: list[Finding] = []
         documents = config.read_documents(file, findings).documents
         yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
@@ -102,7 +102,8 @@ def _one(
             said = f"`{value_of(node)}` stands twice in `{name}`, which no spec can say; delete one of them"
             return SkippedManifest(location_of(node) or location, said)
         details = [
-            f"`{dotted(path)}`: {inline(wanted)} would become {inline(made)}" for path, wanted, made in spec.differences
+            f"`{format_dotted(path)}`: {to_inline_yaml(wanted)} would become {to_inline_yaml(made)}"
+            for path, wanted, made in spec.differences
         ]
         return SkippedManifest(location, _unproven(spec.problems), tuple(details))
     return ImportedManifest(location, add_comments(spec, marked, remarks_in(lines, marked, *bounds), kinds), notes)
@@ -119,7 +120,7 @@ def _kind(item: Data, kinds: Sequence[Kind]) -> Kind | str:
     known = next((kind for kind in kinds if kind.describes(api_version, name)), None)
     if known is not None:
         return known
-    versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.spellings))
+    versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.aliases))
     hint = f"; known is {' and '.join(f'`{each}`' for each in versions)}" if versions else ""
     return f"`{api_version}` `{name}` is not a kind that jobgen knows{hint}"
 

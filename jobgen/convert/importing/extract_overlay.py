@@ -12,7 +12,7 @@ from jobgen.convert.importing.verify import SpecRenderer, is_equivalent, render_
 from jobgen.model.data import API_VERSION, Data
 from jobgen.render.expand import Expander
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import Overlay, compose
+from jobgen.spec.overlay import Overlay, compose_environment
 
 # What makes a job this job; and what is merged in later, where order would begin to matter.
 _OWN = frozenset(("framework", "replicas", "roles", "manifest", "podTemplate", "description"))
@@ -95,6 +95,6 @@ def _without(document: dict[str, Data], field: str, value: Data) -> dict[str, Da
 def _proven(
     overlay: dict[str, Data], name: str, document: dict[str, Data], job: ImportedSpec, kinds: Sequence[Kind]
 ) -> bool:
-    environment = compose(name, {name: Overlay(name, (overlay["spec"],))}, [])
+    environment = compose_environment(name, {name: Overlay(name, (overlay["spec"],))}, [])
     made, problems = render_spec(document, SpecRenderer(Expander(environment, list(kinds))))
     return not problems and is_equivalent(made, job.manifest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from jobgen.model.data import Data
-from jobgen.yamlio.write import inline, to_yaml
+from jobgen.yamlio.write import to_inline_yaml, to_yaml
 
 _WIDTH = 110
 _DEEPEST = 3
@@ -24,12 +24,12 @@ def _mapping(mapping: dict[str, Data], first: str, indent: str, path: Path, open
     """The lines of a mapping; `first` stands before its first key, `indent` before the others."""
     lead = first
     for key, value in mapping.items():
-        yield from _entry(f"{lead}{inline(str(key))}:", value, indent, (*path, str(key)), opened)
+        yield from _entry(f"{lead}{to_inline_yaml(str(key))}:", value, indent, (*path, str(key)), opened)
         lead = indent
 
 
 def _entry(name: str, value: Data, indent: str, path: Path, opened: Collection[Path]) -> Iterator[str]:
-    line = f"{name} {inline(value)}"
+    line = f"{name} {to_inline_yaml(value)}"
     if path not in opened and _is_short(path[-1], value, line):
         yield line
     elif isinstance(value, dict):
@@ -49,7 +49,7 @@ def _entry(name: str, value: Data, indent: str, path: Path, opened: Collection[P
 
 def _sequence(items: list[Data], indent: str) -> Iterator[str]:
     for item in items:
-        line = f"{indent}- {inline(item)}"
+        line = f"{indent}- {to_inline_yaml(item)}"
         if _is_short("", item, line):
             yield line
         elif isinstance(item, dict):
@@ -66,7 +66,7 @@ def _folded(name: str, items: list[Data], indent: str) -> Iterator[str]:
     """A list of words on as many lines as it takes."""
     line = f"{name} ["
     for place, item in enumerate(items):
-        word = inline(item) + ("," if place < len(items) - 1 else "]")
+        word = to_inline_yaml(item) + ("," if place < len(items) - 1 else "]")
         if len(line) + len(word) + 1 > _WIDTH and not line.endswith("["):
             yield line
             line = indent + word

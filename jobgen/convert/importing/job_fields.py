@@ -18,7 +18,7 @@ _FRAMEWORKS = ("mxnet", "mpi", "paddle", "tensorflow", "pytorch", "xgboost", "ja
 def framework_of(manifest: dict[str, Data], kind: Kind) -> str:
     """The framework of a job; where its kind serves several, what it runs on says which."""
     runtime = str(_at(manifest, ("spec", "runtimeRef", "name")))
-    known = kind.demands.runtimes.get(runtime)
+    known = kind.requirements.runtimes.get(runtime)
     policy = {"torch": "pytorch"}.get(known.policy, known.policy) if known else ""
     if policy in kind.frameworks:
         return policy

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.model.data import Data, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.path import Step, dotted
+from jobgen.model.path import Step, format_dotted
 from jobgen.render.by_kind import TOTAL_ANNOTATION
 from jobgen.render.runs import JOB_ANNOTATION, SOURCE_ANNOTATION
 
@@ -37,7 +37,7 @@ def _without(node: Data, path: tuple[str, ...], whole: tuple[str, ...], dropped:
     if not isinstance(node, dict) or path[0] not in node:
         return node
     if len(path) == 1:
-        dropped.append(dotted(whole))
+        dropped.append(format_dotted(whole))
         return {key: value for key, value in node.items() if key != path[0]}
     below = _without(node[path[0]], path[1:], whole, dropped)
     # A map that held nothing else was there for the server's sake.
@@ -48,7 +48,7 @@ def _without(node: Data, path: tuple[str, ...], whole: tuple[str, ...], dropped:
 def _without_nulls(node: Data, path: tuple[Step, ...], dropped: list[str]) -> Data:
     """Maps without keys that say nothing: exporters write them, and Kubernetes takes them for absent."""
     if isinstance(node, dict):
-        dropped += (f"{dotted((*path, key))} (null)" for key, value in node.items() if value is None)
+        dropped += (f"{format_dotted((*path, key))} (null)" for key, value in node.items() if value is None)
         return {
             key: _without_nulls(value, (*path, key), dropped)
             for key, value in node.items()
@@ -62,7 +62,7 @@ def _without_nulls(node: Data, path: tuple[Step, ...], dropped: list[str]) -> Da
 def _is_template_time(key: str, path: tuple[Step, ...], dropped: list[str]) -> bool:
     """Whether it is the creation time that exporters put into pod templates."""
     found = key == "creationTimestamp" and path[-1:] == ("metadata",) and len(path) > 1
-    dropped += [dotted((*path, key))] if found else []
+    dropped += [format_dotted((*path, key))] if found else []
     return found
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import Data
 from jobgen.model.finding import Problem
-from jobgen.model.path import Named, Step
+from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.render.build import build_object
@@ -69,7 +69,7 @@ def find_differences(
 
 def _step(item: Data, name: str, index: int) -> Step:
     by = _KEYED.get(name)
-    return Named(by, item[by]) if by and isinstance(item, dict) and isinstance(item.get(by), str) else index
+    return NamedItem(by, item[by]) if by and isinstance(item, dict) and isinstance(item.get(by), str) else index
 
 
 class SpecRenderer(NamedTuple):

@@ -10,7 +10,7 @@ from jobgen.model.data import Data, TracedKey, TracedScalar, location_of, untrac
 from jobgen.model.finding import TextEdit
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
-from jobgen.yamlio.edit import RefusedError, edited
+from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 
 
@@ -22,10 +22,10 @@ def rewrite_job(file: layout.File, position: int, after: dict[str, Data]) -> str
     own = ("\n".join(lines[first - 1 : last]) + "\n").encode()
     [marked] = [document.data for document in read(own, file.path, marked=True).documents]
     try:
-        text = edited(own, file.path, list(_edits(marked, after))).decode()
+        text = apply_edits(own, file.path, list(_edits(marked, after))).decode()
         if [document.data for document in read(text.encode(), "").documents] == [after]:
             return text
-    except RefusedError:
+    except EditRefusedError:
         pass
     return rewrite_document(own.decode(), after)
 
@@ -54,10 +54,10 @@ def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
         elif isinstance(value, TracedScalar) and not isinstance(after[key], (dict, list)):
             yield TextEdit("set", value.location, after[key])
         else:
-            raise RefusedError("a list or a map is another one now")
+            raise EditRefusedError("a list or a map is another one now")
     added = [(key, value) for key, value in after.items() if key not in marked]
     if added and anchor is None:
-        raise RefusedError("there is nothing to put an entry behind")
+        raise EditRefusedError("there is nothing to put an entry behind")
     # Each is put right behind the same entry, so the last one comes first.
     for key, value in reversed(added):
         assert anchor is not None, "checked above"

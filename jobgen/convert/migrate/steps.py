@@ -120,11 +120,11 @@ def manifest(draft: Draft) -> None:
 def environment(draft: Draft) -> None:
     """Variables that belong to the other operator."""
     refused: tuple[str, ...] = ()
-    named = draft.target.demands.runtimes.get(str(at(draft.spec, (draft.framework, "runtime")) or ""))
+    named = draft.target.requirements.runtimes.get(str(at(draft.spec, (draft.framework, "runtime")) or ""))
     default = at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
-    known = named or draft.target.demands.runtimes.get(str(default or ""))
+    known = named or draft.target.requirements.runtimes.get(str(default or ""))
     if known:
-        refused = draft.target.demands.reserved.get(known.policy, ())
+        refused = draft.target.requirements.reserved.get(known.policy, ())
     for path, holder in list(draft.holders()):
         env = holder.get("env")
         names = list(env) if isinstance(env, dict) else [item.get("name") for item in env or ()]
@@ -156,7 +156,7 @@ def main_container(draft: Draft) -> None:
     old, new = str(value_of(draft.source.container)), str(value_of(draft.target.container))
     for path, holder in list(draft.holders()):
         named = holder.get("containerName")
-        if named is not None and draft.target.demands.container and named != new:
+        if named is not None and draft.target.requirements.container and named != new:
             draft.lose((*path, "containerName"), f"the main container of a {draft.target.name} must be `{new}`")
             _rename(draft, (*path, "podTemplate"), str(named), new)
         elif old != new and "{job}" not in (old, new):

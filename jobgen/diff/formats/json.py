@@ -9,7 +9,7 @@ from jobgen.diff.summary import ACTIONS
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 from jobgen.model.data import Plain
-from jobgen.model.path import dotted, pointer
+from jobgen.model.path import format_dotted, format_pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.report.strictjson import dumps, listing
@@ -55,8 +55,8 @@ def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
         "after": _describe_resources(one.after),
         "fields": [
             {
-                "field": dotted(change.path),
-                "pointer": pointer(change.path),
+                "field": format_dotted(change.path),
+                "pointer": format_pointer(change.path),
                 "op": change.op,
                 "old": change.old,
                 "new": change.new,

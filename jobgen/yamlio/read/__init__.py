@@ -11,7 +11,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
-from jobgen.yamlio.read.scalars import shown
+from jobgen.yamlio.read.scalars import quote
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
@@ -49,7 +49,7 @@ def read(content: bytes, file: str, *, marked: bool = False) -> Source:
         if isinstance(data, dict):
             documents.append(YamlDocument(data, location))
         else:
-            found = "a list" if isinstance(data, list) else shown(_json_word(value_of(data)))
+            found = "a list" if isinstance(data, list) else quote(_json_word(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
     return Source(file, tuple(documents), tuple(findings))
 
@@ -119,7 +119,7 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
         if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
             return _Stream(documents, rest.end())
         found = text[error.at :].partition("\n")[0]
-        message = f"not JSON at {shown(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
+        message = f"not JSON at {quote(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
         findings.append(_error("yaml-syntax", message, stream.location(error.at, error.at)))
     return _Stream(documents)
 
@@ -157,9 +157,9 @@ def _separator_problem(after: str, *, opens: bool) -> str:
     """Why Kubernetes does not take the rest of a separator line, or nothing."""
     word = after.strip(_SPACE)
     if word and not word.startswith("#"):
-        return f"{shown(word)} follows a document separator; Kubernetes takes only a comment there"
+        return f"{quote(word)} follows a document separator; Kubernetes takes only a comment there"
     if opens and after[:1] not in _BEHIND_SEPARATOR:
-        return f"{shown(after.rstrip())} touches the document separator; leave a space between them"
+        return f"{quote(after.rstrip())} touches the document separator; leave a space between them"
     return ""
 
 

@@ -16,7 +16,7 @@ import yaml
 from yaml._yaml import CParser
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.read.scalars import shown
+from jobgen.yamlio.read.scalars import quote
 
 SYNTAX = "yaml-syntax"
 UNKNOWN_TAG = "unknown-tag"
@@ -115,13 +115,13 @@ class Text:
         if in_flow and event.tag:
             tag = _TAG.match(self.text, event.start_mark.index)
             if tag:
-                return UNKNOWN_TAG, f"the comma of {shown(tag[1])} belongs to the tag; leave a space before it"
+                return UNKNOWN_TAG, f"the comma of {quote(tag[1])} belongs to the tag; leave a space before it"
         if type(event) is not ScalarEvent:
             return "", ""
         if in_flow and not event.style and "?" in event.value:
-            return SYNTAX, f"the `?` in {shown(event.value)} ends it inside brackets and braces; quote it"
+            return SYNTAX, f"the `?` in {quote(event.value)} ends it inside brackets and braces; quote it"
         if event.style == '"' and "/" in event.value and self._has_slash_escape(event):
-            return SYNTAX, f"`\\/` in {shown(event.value)} is no escape of YAML's; a slash needs none"
+            return SYNTAX, f"`\\/` in {quote(event.value)} is no escape of YAML's; a slash needs none"
         return "", ""
 
     def _has_slash_escape(self, event: Any) -> bool:
@@ -146,7 +146,7 @@ class Text:
         assert isinstance(error, yaml.MarkedYAMLError)
         directive = _DIRECTIVE.search(self.text) if error.problem == _NO_DOCUMENT else None
         if directive:
-            message = f"{shown(directive[0])} is a directive; Kubernetes reads a document without any"
+            message = f"{quote(directive[0])} is a directive; Kubernetes reads a document without any"
             return NotYamlError(message, directive.start())
         return self._not_yaml_at(error, self._fault(error))
 
@@ -164,8 +164,8 @@ class Text:
             return NotYamlError("a tab indents this line; YAML takes only spaces there", at)
         if error.context == "while scanning a tag" and rest.startswith((",", "[", "]")):
             # Go reads these as part of the tag, which makes it one that nobody knows.
-            return NotYamlError(f"{shown(rest)} touches a tag; leave a space between them", at, UNKNOWN_TAG)
-        found = f" at {shown(rest)}" if rest else ""
+            return NotYamlError(f"{quote(rest)} touches a tag; leave a space between them", at, UNKNOWN_TAG)
+        found = f" at {quote(rest)}" if rest else ""
         context = f" {error.context}" if error.context else ""
         return NotYamlError(f"not YAML{found}: {error.problem}{context}", at)
 

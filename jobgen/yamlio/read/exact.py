@@ -9,7 +9,7 @@ from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.limits import MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.nodes import Open, Scalar, Unfit, first_unfit, wants_key
-from jobgen.yamlio.read.scalars import as_json_key, from_base64, resolve, resolve_as, shown, through_json
+from jobgen.yamlio.read.scalars import as_json_key, from_base64, quote, resolve, resolve_as, through_json
 from jobgen.yamlio.read.templates import blaming_template
 
 _CORE = "tag:yaml.org,2002:"
@@ -167,20 +167,20 @@ class _Builder:
         if tag == _CORE + "binary":
             decoded = from_base64(text)
             if decoded is None:
-                raise self.refuse("unreadable-tag", event, f"{shown(text)} is tagged `!!binary` but is not base64")
+                raise self.refuse("unreadable-tag", event, f"{quote(text)} is tagged `!!binary` but is not base64")
             return decoded
         if tag in _SCALAR_TAGS:
             wanted = tag[len(_CORE) :]
             value, found = resolve_as(text, wanted)
             if wanted != found:
-                raise self.refuse("unreadable-tag", event, f"{shown(text)} is tagged `!!{wanted}` but reads as {found}")
+                raise self.refuse("unreadable-tag", event, f"{quote(text)} is tagged `!!{wanted}` but reads as {found}")
             return value
         self.unknown_tag(event)
         return text
 
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
-        message = f"{shown(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
+        message = f"{quote(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
         self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.location(event), message))
 
     def alias(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
@@ -264,7 +264,7 @@ class _Builder:
             parent.items[unfit] = value
             return
         if text in parent.seen:
-            message = f"{shown(text)} is set twice in one mapping; Kubernetes would keep only this one"
+            message = f"{quote(text)} is set twice in one mapping; Kubernetes would keep only this one"
             related = (Related(self.location(parent.seen[text]), "first set here"),)
             location = self.location(key_event)
             if len(self.findings) >= MAX_FINDINGS:

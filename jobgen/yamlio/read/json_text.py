@@ -12,7 +12,7 @@ from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScala
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
-from jobgen.yamlio.read.scalars import shown, through_json
+from jobgen.yamlio.read.scalars import quote, through_json
 
 _SPACE = lazy_pattern(r"[ \t\r\n]*")
 _TOKEN = lazy_pattern(
@@ -219,7 +219,7 @@ class _Reader:
         try:
             return _finite(token[3]) if set(token[3]) & set(".eE") else _whole(token[3])
         except _NotSimpleError:
-            self.error("non-finite-number", token.start(3), f"{shown(token[3])} is too large for a number")
+            self.error("non-finite-number", token.start(3), f"{quote(token[3])} is too large for a number")
             return None
 
     def leaf(self, value: Any, token: re.Match[str], group: int) -> Data:
@@ -230,7 +230,7 @@ class _Reader:
         self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
 
     def duplicate(self, key: str, location: Location, first: Location) -> None:
-        message = f"{shown(key)} is set twice in one mapping; Kubernetes would keep only this one"
+        message = f"{quote(key)} is set twice in one mapping; Kubernetes would keep only this one"
         related = (Related(first, "first set here"),)
         self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
 

@@ -182,7 +182,7 @@ def _general(number: Decimal) -> str:
     return f"{number.normalize():f}"
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """A text of the user's as a message quotes it: on one line, and not all of it."""
     if not text:
         return '`""`'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.read.scalars import shown
+from jobgen.yamlio.read.scalars import quote
 
 # What these faults have in common: a template does not get past them.
 _FAULTS = frozenset(("yaml-syntax", "invalid-key"))
@@ -24,7 +24,7 @@ def blaming_template(fault: Finding, line: str, first_column: int = 0) -> Findin
     if found is None:
         return fault
     start, end = found
-    message = f"this is template text ({shown(line[start:end])}); render it first, or quote it"
+    message = f"this is template text ({quote(line[start:end])}); render it first, or quote it"
     file, line_number = fault.location[:2]
     location = Location(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
     return fault._replace(rule="template-text", message=message, location=location)

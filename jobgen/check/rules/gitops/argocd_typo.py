@@ -6,7 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, DOMAIN, HOOK, SYNC_OPTIONS, split_annotation
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.finding import FixStep
-from jobgen.model.suggest import closest, is_same_word
+from jobgen.model.suggest import find_closest, is_same_name
 
 _KNOWN = {
     HOOK: ["PreSync", "Sync", "Skip", "PostSync", "SyncFail", "PreDelete", "PostDelete"],
@@ -38,9 +38,9 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
         if not key.startswith(DOMAIN) or key not in _KNOWN:
             continue
         for word in split_annotation(manifest, key):
-            meant = closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _DEFAULTS else ""
+            meant = find_closest(word, _KNOWN[key]) if word not in _KNOWN[key] and word not in _DEFAULTS else ""
             if meant:
                 node = annotations[key]
                 message = f"Argo CD ignores the unknown value `{word}`; did you mean `{meant}`?"
                 fix_steps = (FixStep("set", node, as_text(node).replace(word, meant, 1)),)
-                yield Violation(node, message, fix_steps=fix_steps, safe=is_same_word(word, meant))
+                yield Violation(node, message, fix_steps=fix_steps, safe=is_same_name(word, meant))

@@ -14,7 +14,7 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     first failure ends the job whatever the limit. Use `OnFailure` or `ExitCode`, or leave the limit out.
     """
     assert manifest.kind is not None
-    counted = manifest.kind.demands.backoff_counts
+    counted = manifest.kind.requirements.backoff_counts
     limit = manifest.run_policy.get("backoffLimit")
     if not counted or not (as_integer(limit) or 0) > 0 or not manifest.roles:
         return

@@ -19,7 +19,7 @@ def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
     webhook refuses such a job; older operators take it and never start it. Use `a-z`, `0-9` and `-`, a letter first.
     """
     assert manifest.kind is not None
-    if manifest.kind.demands.names != "service":
+    if manifest.kind.requirements.names != "service":
         return
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
     name = as_text(given)

@@ -16,12 +16,11 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     """
     kind, cluster = manifest.kind, manifest.cluster
     assert kind is not None
-    if not is_operator_since(manifest, kind.span.since):
-        message = (
-            f"{kind.name} came with {kind.operator} {kind.span.since}, and this cluster has {manifest.operator_version}"
-        )
+    if not is_operator_since(manifest, kind.versions.since):
+        since, declared = kind.versions.since, manifest.operator_version
+        message = f"{kind.name} came with {kind.operator} {since}, and this cluster has {declared}"
         yield Violation(manifest.object["kind"], message)
-    rival = kind.demands.rival
+    rival = kind.requirements.rival
     if not rival:
         return
     mine = kind.operator in cluster.operators or cluster.platform == kind.operator

@@ -21,7 +21,7 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
     name = as_text(given)
     length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
-    if length <= MAX_NAME_LENGTH // 2 or not manifest.kind.demands.names:
+    if length <= MAX_NAME_LENGTH // 2 or not manifest.kind.requirements.names:
         return
     suffix = find_longest_suffix(manifest)
     if length + len(suffix) > MAX_NAME_LENGTH:
@@ -33,5 +33,5 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
 def _certain(manifest: Manifest) -> bool:
     """Whether the names are known: those of another's runtime are not."""
     assert manifest.kind is not None
-    runtimes = manifest.kind.demands.runtimes
+    runtimes = manifest.kind.requirements.runtimes
     return not runtimes or as_text(get_path(manifest.spec, "runtimeRef", "name")) in runtimes

@@ -16,7 +16,7 @@ def missing_initializer(manifest: Manifest) -> Iterator[Violation]:
     asked = as_mapping(manifest.spec.get("initializer"))
     name = as_text(get_path(manifest.spec, "runtimeRef", "name"))
     own = as_text(get_path(manifest.spec, "runtimeRef", "kind")) == "TrainingRuntime"
-    runtime = manifest.kind.demands.runtimes.get(name) if asked and manifest.kind and not own else None
+    runtime = manifest.kind.requirements.runtimes.get(name) if asked and manifest.kind and not own else None
     if runtime is None or runtime.initializes:
         return
     for key in asked:

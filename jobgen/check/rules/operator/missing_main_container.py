@@ -17,7 +17,7 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     it. Rename the container that trains; others beside it may be called as they like.
     """
     kind = pod.role.manifest.kind
-    if kind is None or not kind.demands.container or not pod.containers:
+    if kind is None or not kind.requirements.container or not pod.containers:
         return
     wanted = value_of(kind.container)
     names = [container.data.get("name") for container in pod.containers]

@@ -17,7 +17,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     """
     kind = manifest.kind
     assert kind is not None
-    if kind.shape not in ("map", "list") or not kind.demands.known:
+    if kind.shape not in ("map", "list") or not kind.requirements.known:
         return
     present = {role.definition.name for role in manifest.roles if role.definition}
     missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
@@ -31,7 +31,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(blame, message, severity=choose_severity(manifest))
     elif not manifest.roles:
         yield Violation(blame, "the job has no roles, so nothing is started")
-    elif kind.demands.unknown_roles == "started":
+    elif kind.requirements.unknown_roles == "started":
         words = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
         yield Violation(blame, f"there is no {words}, so the job is never done", severity=WARNING)
 

@@ -15,7 +15,7 @@ def misspelt_kind(manifest: Manifest) -> Iterator[Violation]:
     alone. Unless your cluster has its own kind of that name, the API server refuses the object.
     """
     kind = manifest.kind
-    if kind and manifest.kind_name in kind.spellings:
+    if kind and manifest.kind_name in kind.aliases:
         node = manifest.object["kind"]
         message = f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`"
         yield Violation(node, message, fix_steps=(FixStep("set", node, kind.name),), safe=False)

@@ -15,7 +15,7 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     """
     kind = manifest.kind
     assert kind is not None
-    if not kind.demands.overwrites_restart_policy:
+    if not kind.requirements.overwrites_restart_policy:
         return
     deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
     if (

@@ -20,12 +20,12 @@ def newer_field(manifest: Manifest) -> Iterator[Violation]:
         return
     told: set[tuple[object, ...]] = set()
     for field in kind.fields.values():
-        if field.span.holds(declared) or field.at in told:
+        if field.versions.contains(declared) or field.at in told:
             continue
         told.add(field.at)
         *steps, last = map(str, field.at)
         holder = get_path(manifest.object, *steps)
         key = next((key for key in holder if key == last), None) if isinstance(holder, dict) else None
         if key is not None:
-            message = f"`{key}` {field.span} of {kind.operator}, and this cluster has {declared}, which drops it"
+            message = f"`{key}` {field.versions} of {kind.operator}, and this cluster has {declared}, which drops it"
             yield Violation(key, message)

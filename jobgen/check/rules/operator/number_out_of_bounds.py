@@ -15,7 +15,7 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
     and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; the mpi-operator refuses them all.
     """
     assert manifest.kind is not None
-    for place, bounds in manifest.kind.demands.bounds.items():
+    for place, bounds in manifest.kind.requirements.bounds.items():
         holder = get_path(manifest.object, *place)
         if not isinstance(holder, dict):
             continue

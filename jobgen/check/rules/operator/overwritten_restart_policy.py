@@ -16,7 +16,7 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     """
     kind = pod.role.manifest.kind
     said, real = as_text(pod.spec["restartPolicy"]), pod.role.restart_policy
-    if kind is None or not kind.demands.overwrites_restart_policy or not said or not real:
+    if kind is None or not kind.requirements.overwrites_restart_policy or not said or not real:
         return
     if said != ("Never" if real == "ExitCode" else real):
         whose = (

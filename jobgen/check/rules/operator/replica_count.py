@@ -23,13 +23,13 @@ def replica_count(role: Role) -> Iterator[Violation]:
     written = as_integer(node)
     # Of a kind without templates, only the nodes themselves are counted.
     described = kind.roles.get("node") if one else role.definition
-    if written is None or (written < 0 and described and described.name in kind.demands.scaled):
+    if written is None or (written < 0 and described and described.name in kind.requirements.scaled):
         # What the CRD itself refuses has been said.
         return
     wanted = _wanted(role, described, written)
     if not wanted:
         return
-    checked = described is not None and described.name not in kind.demands.unchecked
+    checked = described is not None and described.name not in kind.requirements.unchecked
     bounded = described is not None and described.least is not None
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     told = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
@@ -45,7 +45,7 @@ def _wanted(role: Role, described: kinds.RoleDescription | None, written: int) -
     """How many pods there must be; empty if there are."""
     assert role.manifest.kind is not None
     least, most = (described.least, described.most) if described else (None, None)
-    since = role.manifest.kind.demands.bounds_since.get(described.name, "") if described else ""
+    since = role.manifest.kind.requirements.bounds_since.get(described.name, "") if described else ""
     if not is_operator_since(role.manifest, since):
         least = None
     if (least or 0) <= written and (most is None or written <= most):

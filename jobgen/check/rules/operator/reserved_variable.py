@@ -16,10 +16,10 @@ def reserved_variable(container: Container) -> Iterator[Violation]:
     """
     manifest = container.pod.role.manifest
     kind = manifest.kind
-    runtime = kind.demands.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name"))) if kind else None
+    runtime = kind.requirements.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name"))) if kind else None
     if kind is None or runtime is None:
         return
-    reserved = kind.demands.reserved.get(runtime.policy, ())
+    reserved = kind.requirements.reserved.get(runtime.policy, ())
     for name, entry in container.env:
         if name in reserved:
             yield Violation(entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}")

@@ -15,7 +15,7 @@ def role_without_template(role: Role) -> Iterator[Violation]:
     `template.spec.containers`, or take the role out.
     """
     kind = role.manifest.kind
-    if role.pod.partial or kind is None or not kind.demands.known or as_mapping(role.replica_spec.get("template")):
+    if role.pod.partial or kind is None or not kind.requirements.known or as_mapping(role.replica_spec.get("template")):
         return
     if isinstance(role.replica_spec.get("template"), dict):
         # An empty one is a pod without containers, which every cluster refuses.

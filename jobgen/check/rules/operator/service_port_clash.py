@@ -15,7 +15,7 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
     ports of which one has no name, or two have one number: pods do not find each other, and the job's status is stuck.
     """
     kind = container.pod.role.manifest.kind
-    if kind is None or not kind.demands.ports or container.init or container.pod.main_container is not container:
+    if kind is None or not kind.requirements.ports or container.init or container.pod.main_container is not container:
         return
     ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))

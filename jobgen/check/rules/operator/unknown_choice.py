@@ -18,7 +18,7 @@ def unknown_choice(manifest: Manifest) -> Iterator[Violation]:
     log when the job ends.
     """
     assert manifest.kind is not None
-    for place, choices in manifest.kind.demands.choices.items():
+    for place, choices in manifest.kind.requirements.choices.items():
         holder = get_path(manifest.object, *place)
         if not isinstance(holder, dict):
             continue

@@ -18,13 +18,13 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     controllers of TFJob and MXJob start its pods and never look at how they end. Spell the role as the kind does.
     """
     kind = role.manifest.kind
-    if role.definition or kind is None or not role.replica_type or not kind.demands.unknown_roles:
+    if role.definition or kind is None or not role.replica_type or not kind.requirements.unknown_roles:
         return
     known = [str(value_of(known.spelling)) for known in kind.roles.values()]
     told: Severity | None = choose_severity(role.manifest)
-    if kind.demands.unknown_roles == "started":
+    if kind.requirements.unknown_roles == "started":
         consequence, told = "its pods start, and nobody looks at how they end", Severity.WARNING
-    elif kind.demands.unknown_roles == "ignored":
+    elif kind.requirements.unknown_roles == "ignored":
         consequence = "the operator ignores it, so none of its pods is started"
     else:
         consequence = describe_rejection(role.manifest)

@@ -18,7 +18,7 @@ def unwritten_replicas(role: Role) -> Iterator[Violation]:
     kind, described = role.manifest.kind, role.definition
     if described is None or kind is None or as_integer(role.replica_spec.get("replicas")) is not None:
         return
-    since = kind.demands.written.get(described.name)
+    since = kind.requirements.written.get(described.name)
     if since and is_operator_since(role.manifest, since):
         message = f"`{role.replica_type}` must say `replicas: 1`; {describe_rejection(role.manifest)}"
         yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec))

@@ -9,7 +9,7 @@ from jobgen.k8s.objects import Container
 from jobgen.model.data import Data
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import is_same_word
+from jobgen.model.suggest import is_same_name
 
 _LETTERS = lazy_pattern(r"[^a-z0-9]")
 _DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN_RESOURCES)
@@ -28,7 +28,7 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
             if meant and not _own(container, key):
                 message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
                 fix_steps = (FixStep("rename", key, meant),) if meant not in amounts else ()
-                yield Violation(key, message, fix_steps=fix_steps, safe=is_same_word(key, meant))
+                yield Violation(key, message, fix_steps=fix_steps, safe=is_same_name(key, meant))
 
 
 def _own(container: Container, key: Data) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, Manifest, as_text
-from jobgen.spec.kinds import version
+from jobgen.spec.kinds import parse_version
 
 _MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
 _TORCH = frozenset(("PET_NNODES", "PET_NPROC_PER_NODE"))
@@ -43,7 +43,7 @@ def _set(name: str, container: Container, manifest: Manifest) -> bool:
     """Whether the operator sets a variable in this very job."""
     if manifest.kind_name == "PyTorchJob":
         if name in _TORCH:
-            return not manifest.operator_version or version(manifest.operator_version) >= (1, 7)
+            return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)
         return manifest.find_role("master") is not None
     if manifest.kind_name == "TFJob":
         return manifest.pod_count > 1 and container.name == "tensorflow"

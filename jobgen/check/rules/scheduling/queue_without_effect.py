@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
-from jobgen.spec.kinds import version
+from jobgen.spec.kinds import parse_version
 
 _SUSPENDS_SINCE = "1.7.0"
 
@@ -33,4 +33,4 @@ def queue_without_effect(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _is_before(declared: str, since: str) -> bool:
-    return bool(declared) and version(declared) < version(since)
+    return bool(declared) and parse_version(declared) < parse_version(since)
