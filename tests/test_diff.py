@@ -26,7 +26,7 @@ from jobgen.diff.change_rules import check_change
 from jobgen.diff.formats import format_names, markdown
 from jobgen.diff.operator_behavior import Effect
 from jobgen.repo import git
-from jobgen.report import text
+from jobgen.report.summary import format_findings
 
 ROOT = Path(__file__).parent.parent
 TRANSCRIPTS = {path.stem: read_transcript(path) for path in find_transcripts("diff")}
@@ -116,7 +116,7 @@ def test_diff_transcript(name, cases, accept):
     transcript, folder = TRANSCRIPTS[name], cases[name]
     results = {format_: between(folder, format_=format_) for format_ in FORMATS}
     sections = {format_: result.out for format_, result in results.items()}
-    sections["findings"] = text.render(check_change(folder / "old", folder / "new"))
+    sections["findings"] = format_findings(check_change(folder / "old", folder / "new"))
     output = {section: content.encode() for section, content in sections.items()}
     if accept:
         transcript = transcript.accept([output])

@@ -20,7 +20,7 @@ from jobgen.cli.commands.lint import BASELINE, lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import import_crds, write_editor_files
 from jobgen.repo import git
-from jobgen.report import formats
+from jobgen.report.formats import format_names
 
 SECRET = "hunter2"
 JOB = (
@@ -86,7 +86,7 @@ LINKS = {
     "settings": ("jobgen.yaml", "secret.yaml"),
     "group of schemas": ("schemas/example.com", "g"),
 }
-FORMS = sorted(formats.FORMATS.keys() - {"text"})
+FORMS = sorted({*format_names()} - {"text"})
 
 
 @pytest.mark.parametrize(("case", "form"), [*((case, "text") for case in LINKS), *(("job", form) for form in FORMS)])

@@ -32,7 +32,7 @@ RESERVED = {
     },  # flushed before a fork
     "sys.stderr": {"cli.terminal", "pipeline.parallel"},
     "os.walk": set(),
-    "os.listdir": {"check.rules", "diff.formats"},  # each lists its own modules
+    "os.listdir": {"check.rules", "diff.formats", "report.formats"},  # each lists its own modules
     "os.scandir": {"repo.layout", "cache"},  # the cache lists its own folder
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
     ".glob": set(),

@@ -8,7 +8,7 @@ from transcripts import find_transcripts, read_transcript
 
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
-from jobgen.report import text
+from jobgen.report.summary import format_findings
 from jobgen.yamlio.write import to_yaml
 
 TRANSCRIPTS = find_transcripts("render")
@@ -20,7 +20,7 @@ def test_render_transcript(path, tmp_path, accept):
     transcript.write_repository(tmp_path)
     project = config.load(tmp_path)
     run = Run(project, project.environments())
-    sections = {"manifests": format_manifests(list(run)), "findings": text.render(run.findings)}
+    sections = {"manifests": format_manifests(list(run)), "findings": format_findings(run.findings)}
     output = {name: content.encode() for name, content in sections.items() if content}
     if accept:
         transcript = transcript.accept([output])

@@ -20,13 +20,15 @@ from transcripts import find_transcripts, read_transcript
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity
-from jobgen.report import Report, RuleText, Suppressed, concise, full, github, gitlab, sarif, text, totals
-from jobgen.report.entries import entries
-from jobgen.report.fingerprints import fingerprints
-from jobgen.report.formats import FORMATS, chosen, render
-from jobgen.report.snippet import snippet
+from jobgen.report import Report, RuleText, Suppressed
+from jobgen.report.entries import entries, fingerprints
+from jobgen.report.escape import visible
+from jobgen.report.formats import describe, format_names, github, gitlab, render, resolve, sarif
+from jobgen.report.formats.text import make_snippet
+from jobgen.report.summary import count_rules, format_findings, summarize
 
-SCHEMA = stdjson.loads((Path(__file__).parent.parent / "docs/report_v1.json").read_text())
+ROOT = Path(__file__).parent.parent
+SCHEMA = stdjson.loads((ROOT / "docs/report_v1.json").read_text())
 ERROR, WARNING, INFO = Severity
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -146,13 +148,13 @@ REPORTS = {
     "clean": Report([], [], 1, 1, [""], {"never-seen": RULES["never-seen"]}),
 }
 OUTPUTS = {
-    **{name: lambda report, name=name: render(name, report) for name in FORMATS},
-    "text-160": lambda report: full.render(report, width=160),
-    "text-colour": lambda report: full.render(report, colour=True),
-    "text-160-colour": lambda report: full.render(report, width=160, colour=True),
-    "summary": github.summary,
-    "statistics": totals.statistics,
-    "closing": lambda report: totals.closing(report) + "\n",
+    **{name: lambda report, name=name: render(name, report) for name in format_names()},
+    "text-160": lambda report: render("text", report._replace(width=160)),
+    "text-color": lambda report: render("text", report._replace(color=True)),
+    "text-160-color": lambda report: render("text", report._replace(width=160, color=True)),
+    "github-step-summary": github.summary,
+    "statistics": count_rules,
+    "summary": lambda report: summarize(report) + "\n",
 }
 
 
@@ -181,12 +183,12 @@ def test_every_report_has_a_transcript():
     assert {path.stem for path in find_transcripts("report")} == REPORTS.keys()
 
 
-def test_colours_change_no_word():
-    assert ANSI.sub("", full.render(REPORT, colour=True)) == full.render(REPORT)
+def test_colors_change_no_text():
+    assert ANSI.sub("", render("text", REPORT._replace(color=True))) == render("text", REPORT)
 
 
 def test_other_commands_get_one_line_for_each_finding_in_their_order():
-    told = text.render([FOUND[2], FOUND[0]])
+    told = format_findings([FOUND[2], FOUND[0]])
 
     assert told == (
         "jobs/bert.yaml:6:10: warning: `registry/bert:latest` is not pinned by digest (in dev) [mutable-image-tag]\n"
@@ -206,7 +208,7 @@ def test_other_commands_get_one_line_for_each_finding_in_their_order():
     ],
 )
 def test_auto_is_what_the_surroundings_understand(name, environ, format_):
-    assert chosen(name, environ) == format_
+    assert resolve(name, environ) == format_
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_auto_is_what_the_surroundings_understand(name, environ, format_):
     ],
 )
 def test_the_closing_line_says_what_was_checked(report, line):
-    assert totals.closing(report) == line
+    assert summarize(report) == line
 
 
 # Snippets
@@ -251,7 +253,7 @@ def test_the_closing_line_says_what_was_checked(report, line):
     ],
 )
 def test_a_snippet_has_its_carets_below_what_they_mean(line, columns, room, shown, below):
-    part = snippet(line, Location("f", 1, columns[0], 1, columns[1]), room)
+    part = make_snippet(line, Location("f", 1, columns[0], 1, columns[1]), room)
 
     assert (part.line, part.blank + part.carets) == (shown, below)
 
@@ -296,7 +298,7 @@ def test_a_fingerprint_tells_faults_apart(change):
         "category": "pod",
         "severity": ERROR,
         "message": "`8` is wrong",
-        "mark": Location("a.yaml"),
+        "location": Location("a.yaml"),
         "object": JOB,
     }
 
@@ -327,7 +329,7 @@ def held_to_sarif(told):
     assert driver["name"]
     assert run["columnKind"] == "unicodeCodePoints"
     assert re.fullmatch(r"[^/]+/", run["automationDetails"]["id"])
-    assert len(run["results"]) <= sarif.MOST
+    assert len(run["results"]) <= sarif.MAX_RESULTS
     assert len({rule["id"] for rule in driver["rules"]}) == len(driver["rules"])
     for rule in driver["rules"]:
         held_to_sarif_rule(rule)
@@ -401,7 +403,7 @@ def held_to_gitlab(told):
     items = stdjson.loads(told)
 
     assert not told.startswith("\ufeff")
-    assert len({item["fingerprint"] for item in items}) == len(items) <= gitlab.MOST + 1
+    assert len({item["fingerprint"] for item in items}) == len(items) <= gitlab.MAX_ITEMS + 1
     for item in items:
         assert set(item) == {"description", "check_name", "fingerprint", "severity", "location"}
         assert item["severity"] in ("info", "minor", "major", "critical", "blocker")
@@ -441,8 +443,6 @@ def held_to_text(told):
 
 
 HELD = {
-    "text": held_to_text,
-    "concise": held_to_text,
     "json": held_to_json,
     "sarif": held_to_sarif,
     "junit": held_to_junit,
@@ -450,13 +450,14 @@ HELD = {
     "gitlab": held_to_gitlab,
     "tap": held_to_tap,
 }
-every_format = pytest.mark.parametrize("name", FORMATS)
+"""Checks of what a format specifies; lines of any other format are printable."""
+every_format = pytest.mark.parametrize("name", format_names())
 
 
 @every_format
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
 def test_a_format_keeps_its_promises(name, report):
-    HELD[name](render(name, report))
+    HELD.get(name, held_to_text)(render(name, report))
 
 
 def test_a_junit_reader_reads_the_report():
@@ -541,6 +542,8 @@ HOSTILE_REPORTS = st.builds(
     st.dictionaries(NAMES, st.builds(RuleText, WORDS, st.sampled_from(Severity), WORDS, WORDS), max_size=2),
     WORDS.map(lambda line: lambda _: [line] * 6),
     st.booleans(),
+    st.just(80),
+    st.just(False),
 )
 
 
@@ -553,7 +556,7 @@ def test_no_word_of_others_breaks_a_format(name, report):
     assert told.encode().decode() == told
     assert told == "" or told.endswith("\n")
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", told)
-    HELD[name](told)
+    HELD.get(name, held_to_text)(told)
 
 
 def spelt(words):
@@ -573,13 +576,13 @@ def test_a_message_arrives_as_it_was_sent(finding):
     command = next(line for line in render("github", report).splitlines() if line.startswith("::"))
     case = ET.fromstring(render("junit", report).encode()).findall("testsuite")[1].find("testcase")
     block = re.search(r"^  ---\n(.*?)^  \.\.\.$", render("tap", report), re.MULTILINE | re.DOTALL)[1]
-    seen = "\n".join(map(text.visible, finding.message.split("\n")))
+    seen = "\n".join(map(visible, finding.message.split("\n")))
 
     assert stdjson.loads(render("json", report))["findings"][0]["message"] == spelt(finding.message)
     assert stdjson.loads(render("gitlab", report))[0]["description"].startswith(spelt(finding.message))
     assert yaml.load(block, yaml.CSafeLoader)["message"] == spelt(finding.message)
     assert unescaped(command.split("::", 2)[2]).startswith(seen)
-    assert text.visible(finding.message) in full.render(report)
+    assert visible(finding.message) in render("text", report)
     assert case.find("failure" if finding.severity is ERROR else "system-out") is not None
 
 
@@ -598,10 +601,10 @@ def test_a_row_of_the_summary_is_one_row(report):
 
 @settings(deadline=None)
 @given(report=HOSTILE_REPORTS, width=st.integers(0, 200))
-def test_colours_and_width_lose_no_finding(report, width):
-    plain = full.render(report, width=width)
+def test_colors_and_width_lose_no_finding(report, width):
+    plain = render("text", report._replace(width=width))
 
-    assert ANSI.sub("", full.render(report, width=width, colour=True)) == plain
+    assert ANSI.sub("", render("text", report._replace(width=width, color=True))) == plain
     assert len(re.findall(r"^.*: (?:suppressed )?(?:error|warning|info): ", plain, re.MULTILINE)) >= len(
         entries(report)
     )
@@ -640,7 +643,7 @@ def test_thirty_thousand_findings_are_told_in_time_and_within_limits(name):
 
     assert took < 5
     if name in ("sarif", "github", "gitlab"):  # the others have no limits
-        HELD[name](told)
+        HELD.get(name, held_to_text)(told)
 
 
 def test_what_is_too_much_is_counted():
@@ -662,14 +665,32 @@ def test_what_is_too_much_is_counted():
 def test_a_line_of_a_megabyte_costs_little():
     report = MANY._replace(findings=MANY.findings[:2000], lines=lambda _: ["x" * 1_000_000] * 100)
     start = time.process_time()
-    told = full.render(report)
+    told = render("text", report)
 
     assert time.process_time() - start < 5
     assert max(len(line) for line in told.splitlines() if " | " in line) <= 80
 
 
 def test_concise_is_text_without_snippets():
-    heads = [line for line in full.render(REPORT).splitlines() if re.match(r"\S+.*: (?:error|warning|info): ", line)]
+    heads = [line for line in render("text", REPORT).splitlines() if re.match(r"\S+.*: (?:error|warning|info): ", line)]
 
-    assert [line for line in concise.render(REPORT).splitlines() if not line.startswith(" ")] == heads
+    assert [line for line in render("concise", REPORT).splitlines() if not line.startswith(" ")] == heads
     assert all(one <= two for one, two in pairwise([entry.finding.location for entry in entries(REPORT)]))
+
+
+# One list of formats
+
+
+def test_the_formats_page_lists_every_format(accept):
+    page = (ROOT / "docs/formats.md").read_text("utf-8")
+    head = "| format | for | a finding of several environments | suppressed findings |\n|---|---|---|---|\n"
+    before, _, rest = page.partition(head)
+    after = rest[rest.index("\n\n") + 1 :]
+    rows = [(name, describe(name)) for name in format_names()]
+    table = "".join(f"| [`{name}`](#{name}) | {i.audience} | {i.grouping} | {i.suppressed} |\n" for name, i in rows)
+    if accept:
+        (ROOT / "docs/formats.md").write_text(f"{before}{head}{table}{after}", "utf-8")
+        page = (ROOT / "docs/formats.md").read_text("utf-8")
+
+    assert head + table in page
+    assert [name for name in format_names() if f"\n## {name}\n" not in page] == []

@@ -25,9 +25,9 @@ def run_lint(
 
     stdin = (sys.stdin.buffer.read() if sys.stdin else b"") if "-" in paths else None
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
-    colour = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    terminal = Terminal(_columns() if on_terminal else _WIDTH, colour)
-    chosen = formats.chosen(format_, os.environ)
+    color = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    terminal = Terminal(_columns() if on_terminal else _WIDTH, color)
+    chosen = formats.resolve(format_, os.environ)
     result = lint_paths(directory, paths, envs, format_=chosen, stdin=stdin, terminal=terminal, **options)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     return _summed_up(result, summary) if chosen == "github" and summary else result
@@ -41,7 +41,7 @@ def _columns() -> int:
 
 def _summed_up(result: Result, file: str) -> Result:
     """The result, once its summary stands where GitHub looks for it; whoever waits for a verdict gets it anyway."""
-    from jobgen.report import github
+    from jobgen.report.formats import github
 
     try:
         with open(file, "a", encoding="utf-8") as stream:

@@ -1,4 +1,4 @@
-"""Findings in the words of those who read them: one module a format, all from one model."""
+"""The model of a report: what a lint found, from which every format in `formats/` is written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from jobgen.model.finding import Finding, Severity
 
 
 class Suppressed(NamedTuple):
-    """A finding that was known and is not to be told again: by whose word, and why."""
+    """A finding that a comment or the baseline suppresses."""
 
     finding: Finding
     reason: str
     by: str = "comment"
-    """`comment` in the file, or `baseline`."""
+    """`comment` or `baseline`."""
 
 
 class RuleText(NamedTuple):
-    """What a rule says about itself."""
+    """The documentation of a rule."""
 
     category: str
     severity: Severity
@@ -27,12 +27,12 @@ class RuleText(NamedTuple):
     help: str
 
 
-def _unread(_: str) -> Sequence[str]:
+def _no_lines(_: str) -> Sequence[str]:
     return ()
 
 
 class Report(NamedTuple):
-    """All that a lint has to tell, and how much was looked at."""
+    """The result of a lint, and how to show it."""
 
     findings: Sequence[Finding]
     suppressed: Sequence[Suppressed] = ()
@@ -41,7 +41,11 @@ class Report(NamedTuple):
     environments: Sequence[str] = ()
     rules: Mapping[str, RuleText] = MappingProxyType({})
     """Every rule that was applied, by name."""
-    lines: Callable[[str], Sequence[str]] = _unread
-    """The lines of a file that a finding stands in: its text split at `\\n`, or nothing if it cannot be read."""
+    lines: Callable[[str], Sequence[str]] = _no_lines
+    """Returns the lines of a file, split at `\\n`; empty if the file cannot be read."""
     show_suppressed: bool = False
-    """Whether suppressed findings are to be told as well, where that is a choice."""
+    """Whether to show suppressed findings in formats that leave them out by default."""
+    width: int = 80
+    """Columns of the terminal."""
+    color: bool = False
+    """Whether the terminal supports colors."""

@@ -1,20 +1,24 @@
-"""Findings as they are told: the same fault in several environments is one entry, and entries have one order."""
+"""The entries of a report: the same finding in several environments is one entry, with one fingerprint."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, Suppressed
 
-Seen = TypeVar("Seen", str, Identity)
+Value = TypeVar("Value", str, Identity)
 RANK = {severity: rank for rank, severity in enumerate(Severity)}
+_QUOTED = lazy_pattern(r"`([^`]*)`")
 
 
 class ReportEntry(NamedTuple):
-    """Findings that say the same of the same place."""
+    """Findings with the same message at the same location."""
 
     finding: Finding
     """The first of them."""
@@ -22,12 +26,12 @@ class ReportEntry(NamedTuple):
     objects: tuple[Identity, ...] = ()
     pointers: tuple[str, ...] = ()
     by: str = ""
-    """By whose word it is suppressed; empty if it is not."""
+    """`comment` or `baseline` if it is suppressed; else empty."""
     reason: str = ""
 
     @property
-    def told(self) -> str:
-        """The message, and where it is true."""
+    def message(self) -> str:
+        """The message, with the objects and environments it applies to."""
         several = f"{len(self.subjects)} objects" if len(self.objects) > 1 and len(self.subjects) > 1 else ""
         within = f"in {', '.join(self.environments)}" if self.environments else ""
         where = " ".join(filter(None, (several, within)))
@@ -35,59 +39,101 @@ class ReportEntry(NamedTuple):
 
     @property
     def subjects(self) -> list[str]:
-        """The objects that it is about, each once, whatever namespace an environment gives it."""
-        if not self.environments:  # then a namespace is the object's own
+        """The affected objects, each once, regardless of the namespace that an environment sets."""
+        if not self.environments:  # then the namespace is the object's own
             return [str(one) for one in self.objects]
         return list(dict.fromkeys(str(one._replace(namespace="")) for one in self.objects))
 
     @property
-    def silence(self) -> str:
-        """Why it is suppressed."""
+    def suppression_note(self) -> str:
+        """What suppresses it, and why."""
         return f"suppressed by {self.by}: {self.reason or 'no reason given'}"
 
 
 def entries(report: Report) -> list[ReportEntry]:
-    """What was found, by place."""
-    return _merged(Suppressed(finding, "", "") for finding in report.findings)
+    """Return the findings that are not suppressed, by location."""
+    return _merge(Suppressed(finding, "", "") for finding in report.findings)
 
 
-def suppressed(report: Report) -> list[ReportEntry]:
-    """What was found and is suppressed, by place."""
-    return _merged(report.suppressed)
+def suppressed_entries(report: Report) -> list[ReportEntry]:
+    """Return the suppressed findings, by location."""
+    return _merge(report.suppressed)
+
+
+def shown_entries(report: Report) -> list[ReportEntry]:
+    """Return all entries to show, by location; suppressed ones only if the report shows them."""
+    suppressed = suppressed_entries(report) if report.show_suppressed else []
+    return sorted([*entries(report), *suppressed], key=lambda entry: entry.finding.location)
 
 
 def worst_first(several: Sequence[ReportEntry]) -> list[ReportEntry]:
-    """Errors, then warnings, then infos, each by place."""
+    """Sort errors before warnings before infos, each by location."""
     return sorted(several, key=lambda entry: RANK[entry.finding.severity])
 
 
-def _merged(several: Iterable[Suppressed]) -> list[ReportEntry]:
-    """One entry for all that differ only in environment, object or pointer: they are mended in one place."""
+def _merge(several: Iterable[Suppressed]) -> list[ReportEntry]:
+    """Merge findings that differ only in environment, object or pointer: one edit fixes them."""
     groups: dict[object, list[Suppressed]] = {}
     for one in several:
         finding = one.finding
-        seen = (finding.location, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
-        groups.setdefault(seen, []).append(one)
-    return sorted(map(_entry, groups.values()), key=_place)
+        key = (finding.location, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
+        groups.setdefault(key, []).append(one)
+    return sorted(map(_make_entry, groups.values()), key=_sort_key)
 
 
-def _entry(group: list[Suppressed]) -> ReportEntry:
-    findings = sorted((one.finding for one in group), key=_whole)
+def _make_entry(group: list[Suppressed]) -> ReportEntry:
+    findings = sorted((one.finding for one in group), key=_finding_sort_key)
     environments = [found.env for found in findings if found.env]
     objects = [found.object for found in findings if found.object]
     pointers = [found.pointer for found in findings if found.pointer]
-    return ReportEntry(findings[0], _once(environments), _once(objects), _once(pointers), group[0].by, group[0].reason)
+    return ReportEntry(
+        findings[0], _unique(environments), _unique(objects), _unique(pointers), group[0].by, group[0].reason
+    )
 
 
-def _once(several: Sequence[Seen]) -> tuple[Seen, ...]:
+def _unique(several: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(several)) if len(several) > 1 else tuple(several)
 
 
-def _whole(finding: Finding) -> tuple[object, ...]:
+def _finding_sort_key(finding: Finding) -> tuple[object, ...]:
     return finding.env, finding.object or (), finding.pointer, finding.category, not finding.fixable
 
 
-def _place(entry: ReportEntry) -> tuple[object, ...]:
+def _sort_key(entry: ReportEntry) -> tuple[object, ...]:
     finding = entry.finding
-    related = tuple(chain.from_iterable((*place, message) for place, message in finding.related))
+    related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
     return finding.location, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason
+
+
+def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
+    """Return a unique fingerprint for each entry that stays the same when lines move.
+
+    Entries that nothing distinguishes are numbered in the order of their locations.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for entry in several:
+        digest = _digest(entry)
+        seen[digest] += 1
+        found.append(f"{digest}:{seen[digest]}")
+    return found
+
+
+def _digest(entry: ReportEntry) -> str:
+    parts = (entry.finding.rule, *_subject(entry), *_quoted_values(entry.finding.message))
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _subject(entry: ReportEntry) -> tuple[str, ...]:
+    """Return the object without what an environment changes of it, or else the file."""
+    names = {(one.api_version.rpartition("/")[0], one.kind, one.name) for one in entry.objects}
+    if len(names) != 1:
+        return ("file", entry.finding.location.file)
+    # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
+    namespace = "" if entry.environments else entry.objects[0].namespace
+    return ("object", *names.pop(), namespace, entry.finding.pointer)
+
+
+def _quoted_values(message: str) -> list[str]:
+    """Return the values that a message quotes; the rest of a message may change between releases."""
+    return _QUOTED.findall(message) or [message]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-from jobgen.report import Report, text
+from jobgen.report import Report
+from jobgen.report.escape import visible
 
 
 class ExitCode(IntEnum):
@@ -30,7 +31,7 @@ class Result(NamedTuple):
 
 def error_result(code: ExitCode, message: str, err: str = "") -> Result:
     """A command that ends early, with the reason as its last line."""
-    return Result(code, err=f"{err}jobgen: {text.visible(message)}\n")
+    return Result(code, err=f"{err}jobgen: {visible(message)}\n")
 
 
 def pluralize(count: int, noun: str) -> str:

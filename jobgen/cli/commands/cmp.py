@@ -27,8 +27,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.repo.layout import SETTINGS
-from jobgen.report import text
-from jobgen.report.strictjson import dumps
+from jobgen.report.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 
 _SHOWN = 5
@@ -74,7 +73,7 @@ def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
         return root
     project = config.load(root)
     known = project.environments() if not project.findings else sorted(project.overlays)
-    return Result(ExitCode.OK, dumps(describe_parameters([env for env in known if env])) + "\n")
+    return Result(ExitCode.OK, dump_json(describe_parameters([env for env in known if env])) + "\n")
 
 
 def _scope(folder: Path, environ: Mapping[str, str], asked: PluginParameters) -> _Scope | Result:
@@ -134,7 +133,7 @@ def _briefly(findings: Sequence[Finding]) -> str:
     docs = documented()
     lines = [f"{found.location}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_SHOWN]]
     more = [f"… and {len(findings) - _SHOWN} more"] if len(findings) > _SHOWN else []
-    return "".join(f"{text.visible(line)}\n" for line in (*lines, *more))
+    return "".join(f"{visible(line)}\n" for line in (*lines, *more))
 
 
 def _summary(docs: Mapping[str, object], rule: str) -> str:
@@ -156,4 +155,4 @@ def _lacking(texts: Sequence[Text], environ: Mapping[str, str]) -> Iterator[str]
         return
     for (api_version, kind), first in sorted(kinds.items()):
         if lacks_kind(environ.get("KUBE_API_VERSIONS", ""), api_version, kind):
-            yield text.visible(f"{first.location}: the cluster has no {api_version} {kind}") + "\n"
+            yield visible(f"{first.location}: the cluster has no {api_version} {kind}") + "\n"

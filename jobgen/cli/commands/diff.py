@@ -14,7 +14,7 @@ from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, s
 from jobgen.model.finding import Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
-from jobgen.report import text
+from jobgen.report.summary import format_findings
 
 WORK_TREE = "work tree"
 # Where changes usually go, in the order in which they are tried.
@@ -122,4 +122,4 @@ def _told(old: Snapshot, new: Snapshot, envs: Sequence[str], format_: str, *, ex
 def _broken(side: Snapshot) -> Result:
     wrong = [finding for finding in side.findings if finding.severity is Severity.ERROR]
     message = f"{side.name} cannot be rendered, so nothing was compared: {pluralize(len(wrong), 'error')}"
-    return error_result(ExitCode.ERRORS, message, text.render(wrong))
+    return error_result(ExitCode.ERRORS, message, format_findings(wrong))

@@ -8,7 +8,7 @@ from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig, load
 from jobgen.repo.layout import SETTINGS
-from jobgen.report import text
+from jobgen.report.summary import count_severities, format_findings
 
 
 def environments(project: ProjectConfig, named: Sequence[str]) -> list[str] | Result:
@@ -16,7 +16,7 @@ def environments(project: ProjectConfig, named: Sequence[str]) -> list[str] | Re
     if any(finding.location.file == SETTINGS for finding in project.findings):
         wrong = [finding for finding in load(project.root, marked=True).findings if finding.location.file == SETTINGS]
         return error_result(
-            ExitCode.USAGE, f"{text.summary(wrong)} in the settings; nothing was done", text.render(wrong)
+            ExitCode.USAGE, f"{count_severities(wrong)} in the settings; nothing was done", format_findings(wrong)
         )
     for env in named:
         if env not in project.overlays:

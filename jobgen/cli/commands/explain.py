@@ -24,7 +24,8 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
 from jobgen.render.build import identity_of, job_attributes
 from jobgen.repo import layout
-from jobgen.report import text
+from jobgen.report.escape import visible
+from jobgen.report.summary import count_severities, format_findings
 
 # A name with the hash of a run.
 _RUN = lazy_pattern(r"(.+)-[0-9a-f]{8}\Z")
@@ -61,10 +62,12 @@ def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_:
     run.findings += _overlay_findings(project, chosen, tracer)
     if run.failed:
         return error_result(
-            ExitCode.ERRORS, f"{text.summary(run.findings)}; nothing can be explained", text.render(run.findings)
+            ExitCode.ERRORS,
+            f"{count_severities(run.findings)}; nothing can be explained",
+            format_findings(run.findings),
         )
     walks = _walks(run, tracer, name)
-    said = text.render(run.findings)
+    said = format_findings(run.findings)
     if not walks:
         return _absent(run, name, said)
     if any(walk.problems for _, walk in walks):
@@ -167,7 +170,7 @@ def _story(path: tuple[Step, ...], words: tuple[Assignment, ...]) -> str:
     for place, word, value, old in zip(places, words, values, (*values[1:], None), strict=True):
         change = value if old is None else f"{old} → {value}"
         lines.append(f"  {place:<{width}}  {word.layer or 'jobgen'}: {change}")
-    return "".join(f"{text.visible(line)}\n" for line in lines)
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _as_json(answers: list[tuple[str, list[ExplainedValue]]]) -> str:

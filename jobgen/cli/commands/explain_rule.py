@@ -11,7 +11,7 @@ from jobgen.check.policy_docs import all_docs, policy_example
 from jobgen.check.rule_docs import RuleDoc, example
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.model.suggest import did_you_mean
-from jobgen.report.text import visible
+from jobgen.report.escape import visible
 
 Example = tuple[str, str]
 

@@ -33,7 +33,7 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import identity_of, is_spec
 from jobgen.repo import layout
-from jobgen.report import text
+from jobgen.report.summary import count_severities, format_findings
 from jobgen.report.suppress import Suppression, silence
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -70,8 +70,8 @@ def run(folder: Path, mode: str, stdin: bytes) -> Result:
     if done.nothing:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
     # kustomize shows nobody the results, so they are told here, too.
-    said = text.render(done.findings)
-    summary = f"jobgen: {text.summary(done.findings)} in {pluralize(len(given.items), 'item')}\n" if said else ""
+    said = format_findings(done.findings)
+    summary = f"jobgen: {count_severities(done.findings)} in {pluralize(len(given.items), 'item')}\n" if said else ""
     return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, said + summary)
 
 

@@ -22,7 +22,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import git
-from jobgen.report import text
+from jobgen.report.summary import format_findings
 from jobgen.yamlio.write import to_yaml
 
 _DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
@@ -95,7 +95,7 @@ def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
     """The environments, if nothing is wrong with the kinds and overlays."""
     chosen = environments(project, envs)
     if not isinstance(chosen, Result) and any(finding.severity is Severity.ERROR for finding in project.findings):
-        return error_result(ExitCode.ERRORS, "nothing was printed", text.render(project.findings))
+        return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(project.findings))
     return chosen
 
 

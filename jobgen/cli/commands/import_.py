@@ -18,7 +18,7 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
-from jobgen.report import text
+from jobgen.report.escape import visible
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
 _MOST_SHOWN = 8
@@ -96,7 +96,7 @@ def _said(each: ImportedManifest | SkippedManifest) -> str:
             f"{each.location.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
             for remark in each.spec.lost
         )
-    return "".join(f"{text.visible(line)}\n" for line in lines)
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: bool) -> tuple[dict[str, str], list[str]]:

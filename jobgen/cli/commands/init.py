@@ -11,7 +11,7 @@ from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.schema import editor_files
 from jobgen.repo.atomic import replace_file
 from jobgen.repo.layout import find_shipped
-from jobgen.report import text
+from jobgen.report.escape import visible
 
 # By where they go: the file of the starter that each is a copy of.
 _ALWAYS = {
@@ -68,11 +68,11 @@ def _in_the_way(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Itera
         parts = [folder / parent for parent in reversed(Path(path).parents) if parent != Path()]
         blocked = [part for part in parts if part.is_symlink() or (part.exists() and not part.is_dir())]
         if blocked:
-            yield text.visible(f"{blocked[0]}: is not a folder") + "\n"
+            yield visible(f"{blocked[0]}: is not a folder") + "\n"
         elif full.is_symlink() or (full.exists() and not full.is_file()):
-            yield text.visible(f"{full}: is not a file") + "\n"
+            yield visible(f"{full}: is not a file") + "\n"
         elif full.exists() and not force and full.read_bytes() != content:
-            yield text.visible(f"{full}: exists") + "\n"
+            yield visible(f"{full}: exists") + "\n"
 
 
 def _put(folder: Path, path: str, content: bytes) -> bool:

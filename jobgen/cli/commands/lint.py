@@ -10,23 +10,23 @@ from jobgen.cli.commands import ExitCode, Result, error_result, lint_cache, plur
 from jobgen.cli.commands.scope import LintRequest, LintResult
 from jobgen.model.finding import Finding, Severity
 from jobgen.repo import layout
-from jobgen.report import Report, RuleText, Suppressed, formats, totals
+from jobgen.report import Report, RuleText, Suppressed, formats
+from jobgen.report.summary import count_rules, summarize
 
 if TYPE_CHECKING:
     from jobgen.cli.commands.fix import Fixed
 
 BASELINE = "jobgen-baseline.json"
-_EXPLAINING = ("sarif",)
 # With one of these, something could not be checked at all.
 _UNCHECKED = frozenset(("broken-schema", "invalid-policy", "policy-not-evaluated"))
 _UNTOLD = RuleText("", Severity.ERROR, "", "")
 
 
 class Terminal(NamedTuple):
-    """Where the words go: how wide it is, and whether it has colours."""
+    """Where the words go: how wide it is, and whether it has colors."""
 
     width: int = 80
-    colour: bool = False
+    color: bool = False
 
 
 _PLAIN = Terminal()
@@ -72,7 +72,7 @@ def lint_paths(
     if isinstance(told, Result):
         return told
     report = _report(linted, *told, directory)._replace(show_suppressed=show_suppressed)
-    if format_ in _EXPLAINING:
+    if formats.describe(format_).needs_rule_texts:
         report = _explained(report, linted.root)
     return _told(report, format_, terminal, mended.err, statistics=statistics)
 
@@ -193,8 +193,8 @@ def _mended(mended: Fixed, words: str) -> str:
 
 def _told(report: Report, format_: str, terminal: Terminal, said: str, *, statistics: bool) -> Result:
     failed = any(finding.severity is Severity.ERROR for finding in report.findings)
-    out = formats.render(format_, report, width=terminal.width, colour=terminal.colour)
-    counts = totals.statistics(report) if statistics else ""
+    out = formats.render(format_, report._replace(width=terminal.width, color=terminal.color))
+    counts = count_rules(report) if statistics else ""
     unchecked = any(finding.rule in _UNCHECKED for finding in report.findings)
     code = ExitCode.INTERNAL_ERROR if unchecked else ExitCode.ERRORS if failed else ExitCode.OK
-    return Result(code, out, f"{said}{counts}{totals.closing(report)}\n", report)
+    return Result(code, out, f"{said}{counts}{summarize(report)}\n", report)

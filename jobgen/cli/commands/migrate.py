@@ -24,7 +24,8 @@ from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
-from jobgen.report import text
+from jobgen.report.escape import visible
+from jobgen.report.summary import format_findings
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 from jobgen.yamlio.write import to_yaml
@@ -68,7 +69,7 @@ def migrate_jobs(
         )
     findings: list[Finding] = []
     jobs = list(_jobs(directory, root, wanted, findings))
-    faults = text.render(findings)
+    faults = format_findings(findings)
     if not jobs:
         return error_result(
             ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", faults
@@ -110,14 +111,14 @@ def _told(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) ->
     origin = _origin(job, project, target, envs)
     where = f"{job.file.path}:{job.start().line}"
     if isinstance(origin, str):
-        return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(origin)}\n")
+        return _Told(job.document.name, "", f"{where}: not migrated: {visible(origin)}\n")
     kind = _target(origin, project, target)
     if isinstance(kind, str):
-        return _Told(job.document.name, "", f"{where}: not migrated: {text.visible(kind)}\n")
+        return _Told(job.document.name, "", f"{where}: not migrated: {visible(kind)}\n")
     done = migrate_job(origin.document, origin.kind, kind, origin.framework, project.kinds)
     said = _account(origin, done, kind)
     if done.problems:
-        why = "".join(f"{where}: not migrated: {text.visible(problem)}\n" for problem in done.problems)
+        why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
         return _Told(job.document.name, "", said + why)
     if not origin.is_spec:
         return _Told(job.document.name, to_yaml(done.made), said)
@@ -191,7 +192,7 @@ def _account(origin: _Origin, done: MigratedJob, kind: Kind) -> str:
     lines += (f"{where}: {each}" for each in done.differences)
     if not done.differences:
         lines.append(f"{where}: images, commands, env, resources, nodes and processes are the same")
-    return "".join(f"{text.visible(line)}\n" for line in lines)
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _files(folder: Path, done: Sequence[_Told]) -> dict[Path, str]:

@@ -19,7 +19,8 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
-from jobgen.report import text
+from jobgen.report.escape import visible
+from jobgen.report.summary import format_findings
 
 _EXPECT = lazy_pattern(r"# expect: *(.+)")
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
@@ -30,7 +31,7 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
     book = load_policies(root)
     if any(finding.severity is Severity.ERROR for finding in book.findings):
         return error_result(
-            ExitCode.INTERNAL_ERROR, "the policies have faults, so nothing was tested", text.render(book.findings)
+            ExitCode.INTERNAL_ERROR, "the policies have faults, so nothing was tested", format_findings(book.findings)
         )
     entries = list(layout.find_policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
     if not entries:
@@ -118,7 +119,7 @@ def _found(
 def _shown(case: _Case) -> str:
     if not case.wrong:
         return f"{case.path}: ok\n"
-    return f"{case.path}: FAILED\n" + "".join(f"  {text.visible(line)}\n" for line in case.wrong)
+    return f"{case.path}: FAILED\n" + "".join(f"  {visible(line)}\n" for line in case.wrong)
 
 
 def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
@@ -135,7 +136,7 @@ def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]
 def list_policies(root: Path) -> Result:
     """Every policy with its actions, its file and the resources that it is for."""
     book = load_policies(root)
-    told = text.render(book.findings)
+    told = format_findings(book.findings)
     rows = [
         (
             policy.name,

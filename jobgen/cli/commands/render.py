@@ -23,7 +23,7 @@ from jobgen.pipeline.trace import WHOLE
 from jobgen.repo import layout, rendered_tree
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.rendered_tree import TreeExtras
-from jobgen.report import text
+from jobgen.report.summary import count_severities, format_findings
 from jobgen.yamlio.write import to_json, to_yaml
 
 _LONGEST_FILE_NAME = 255
@@ -70,9 +70,9 @@ def render(
     run = Run(project, chosen, matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
     texts = texts_of(run, format_)
     run.findings += _clashes(texts) if folder else ()
-    said = text.render(run.findings)
+    said = format_findings(run.findings)
     if run.failed:
-        return error_result(ExitCode.ERRORS, f"{text.summary(run.findings)}; nothing was rendered", said)
+        return error_result(ExitCode.ERRORS, f"{count_severities(run.findings)}; nothing was rendered", said)
     lacking = "" if allow_empty and not texts and not jobs else _lacking(run, jobs, texts)
     if lacking:
         return error_result(ExitCode.NOTHING_TO_DO, lacking, said)

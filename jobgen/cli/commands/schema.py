@@ -18,7 +18,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import layout
-from jobgen.report import text
+from jobgen.report.summary import format_findings
 from jobgen.yamlio.read import read
 
 LOCK = "schemas.lock.json"
@@ -39,7 +39,7 @@ def build(root: Path, *, check: bool) -> Result:
     wanted = _built(root, json.loads(source)["$defs"], findings)
     if findings:
         # Whatever is left out would be missed by nobody, until its schema is.
-        return error_result(ExitCode.ERRORS, "nothing was built", text.render(findings))
+        return error_result(ExitCode.ERRORS, "nothing was built", format_findings(findings))
     wanted[LOCK] = _lock(source, wanted)
     folder = root / "schemas"
     stale = [name for name, text in sorted(wanted.items()) if not _is_current(folder / name, text)]
@@ -103,7 +103,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
                 )
             wanted |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
     if findings or not wanted:
-        told = text.render(findings) + said
+        told = format_findings(findings) + said
         return error_result(
             ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO, "there is no schema to import", told
         )

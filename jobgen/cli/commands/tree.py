@@ -12,7 +12,7 @@ from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.repo import rendered_tree
 from jobgen.repo.lock import is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
-from jobgen.report import text
+from jobgen.report.escape import visible
 
 _A_FEW = 3
 """So many files may go at once, whatever their share."""
@@ -82,7 +82,7 @@ def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
     """Environments that would lose all their objects, or most of them, though nobody said that this is meant."""
     for env, drift in drifts.items():
         gone = sum(map(is_object_path, drift.stale))
-        where = text.visible(str(tree.folder / env))
+        where = visible(str(tree.folder / env))
         if gone and not drift.left and not tree.allow_empty:
             yield f"{where}: all {pluralize(gone, 'file')} would be deleted; --allow-empty says that this is meant\n"
         elif drift.left and gone > max(_A_FEW, drift.existing_objects / 2) and not tree.allow_mass_delete:
@@ -93,7 +93,7 @@ def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
 def _foreign(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
     for env, drift in drifts.items():
         for path, why in drift.foreign:
-            yield text.visible(f"{folder / env / path}: {why}") + "\n"
+            yield visible(f"{folder / env / path}: {why}") + "\n"
 
 
 def _differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
         for what, paths in (("missing", drift.missing), ("", drift.changed), ("stale", drift.stale)):
             for path in paths:
                 word = what or ("edited by hand" if path in drift.edited else "out of date")
-                yield text.visible(f"{tree.folder / env / path}: {word}") + "\n"
+                yield visible(f"{tree.folder / env / path}: {word}") + "\n"
                 if not what and path in tree.wanted[env] and shown < _SHOWN_FILES:
                     shown += 1
                     yield from _lines(tree.folder / env / path, tree.wanted[env][path])
@@ -112,6 +112,6 @@ def _lines(full: Path, wanted: str) -> Iterator[str]:
     """The first lines of what a render would change in a file."""
     there = full.read_bytes().decode("utf-8", "replace").splitlines()
     lines = list(unified_diff(there, wanted.splitlines(), n=0, lineterm=""))[2:]
-    yield from (f"    {text.visible(line)}\n" for line in lines[:_SHOWN_LINES])
+    yield from (f"    {visible(line)}\n" for line in lines[:_SHOWN_LINES])
     if len(lines) > _SHOWN_LINES:
         yield f"    … {pluralize(len(lines) - _SHOWN_LINES, 'more line')}\n"

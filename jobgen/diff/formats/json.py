@@ -12,7 +12,7 @@ from jobgen.model.data import Plain
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.parallel import parallel_map
-from jobgen.report.strictjson import dumps, listing
+from jobgen.report.escape import dump_json, dump_json_list
 
 
 def render(changes: ChangeSet) -> str:
@@ -28,11 +28,11 @@ def render(changes: ChangeSet) -> str:
     }
     document = {
         "version": "1",
-        "base": dumps(changes.old.name),
-        "head": dumps(changes.new.name),
-        "summary": dumps(summary, indent=None),
-        "objects": listing(objects, "    "),
-        "totals": listing(map(_describe_total, changes.totals), "    "),
+        "base": dump_json(changes.old.name),
+        "head": dump_json(changes.new.name),
+        "summary": dump_json(summary, indent=None),
+        "objects": dump_json_list(objects, "    "),
+        "totals": dump_json_list(map(_describe_total, changes.totals), "    "),
     }
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 

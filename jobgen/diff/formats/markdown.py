@@ -9,7 +9,7 @@ from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_memb
 from jobgen.diff.impact import Impact
 from jobgen.diff.operator_behavior import MEANING
 from jobgen.diff.summary import TotalRow, format_headline, format_resources, format_warning, list_totals
-from jobgen.report.markdown import inline
+from jobgen.report.escape import markdown_text
 
 MAX_LENGTH = 65_000
 """GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
@@ -52,7 +52,7 @@ def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
     yield f"<details><summary>{len(rest)} more, by name; <code>jobgen diff --format json</code> shows all</summary>\n\n"
     for index, one in enumerate(rest):
         env = f" in {one.current.env}" if one.current.env else ""
-        line = f"- {one.action} {inline(str(one.current.identity) + env)}: {one.outcome.effect.value}\n"
+        line = f"- {one.action} {markdown_text(str(one.current.identity) + env)}: {one.outcome.effect.value}\n"
         space -= len(line)
         if space < 0:
             yield f"- … and {len(rest) - index} more\n"
@@ -63,9 +63,9 @@ def _render_names(rest: list[Impact], space: int) -> Iterator[str]:
 
 def _render_summary(changes: ChangeSet) -> Iterator[str]:
     yield f"### jobgen diff: {format_headline(changes)}\n\n"
-    yield f"{inline(changes.old.name)} → {inline(changes.new.name)}\n\n"
+    yield f"{markdown_text(changes.old.name)} → {markdown_text(changes.new.name)}\n\n"
     if format_warning(changes):
-        yield f"> **{inline(format_warning(changes))}**\n\n"
+        yield f"> **{markdown_text(format_warning(changes))}**\n\n"
     if changes.impacts:
         yield "| effect | objects | |\n|---|---:|---|\n"
         yield from (
@@ -82,7 +82,7 @@ def _render_totals(totals: list[TotalRow]) -> Iterator[str]:
     space = _MAX_TOTALS_LENGTH
     shown = 0
     for row in totals[:_MAX_TOTALS]:
-        line = f"| {' | '.join(inline(cell) for cell in row)} |\n"
+        line = f"| {' | '.join(markdown_text(cell) for cell in row)} |\n"
         space -= len(line)
         if space < 0:
             break
@@ -96,12 +96,13 @@ def _render_totals(totals: list[TotalRow]) -> Iterator[str]:
 def _render_group(group: ImpactGroup) -> Iterator[str]:
     first, members = group.first, list_members(group)
     others = f" and {len(members) - 1} more" if len(members) > 1 else ""
-    yield f"<details><summary><b>{first.action}</b> {inline(members[0])}{others}: "
+    yield f"<details><summary><b>{first.action}</b> {markdown_text(members[0])}{others}: "
     yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
-    yield f"{'; '.join(filter(None, (inline(first.outcome.reason), inline(format_resources(*group.totals)))))}\n\n"
+    notes = (markdown_text(first.outcome.reason), markdown_text(format_resources(*group.totals)))
+    yield f"{'; '.join(filter(None, notes))}\n\n"
     if len(members) > 1:
         more = " …" if len(members) > _MAX_NAMES + 1 else ""
-        yield f"Also affected: {', '.join(map(inline, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
+        yield f"Also affected: {', '.join(map(markdown_text, members[1 : _MAX_NAMES + 1]))}{more}\n\n"
     if group.rows:
         yield "| field | old | new | effect | line |\n|---|---|---|---|---|\n"
         yield from map(_render_field, group.rows)
@@ -115,4 +116,4 @@ def _render_field(row: FieldRow) -> str:
     also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
     where = row.cause or (f"was {row.was}" if row.was else "")
     cells = (row.field + also, row.old, row.new, row.outcome.effect.value, where)
-    return f"| {' | '.join(inline(cell) for cell in cells)} |\n"
+    return f"| {' | '.join(markdown_text(cell) for cell in cells)} |\n"

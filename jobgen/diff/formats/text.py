@@ -8,7 +8,7 @@ from itertools import islice
 from jobgen.diff.changes import ChangeSet
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
 from jobgen.diff.summary import format_headline, format_resources, format_warning, list_totals
-from jobgen.report.text import visible
+from jobgen.report.escape import visible
 
 _MAX_GROUPS = 100
 _MAX_NAMES = 10

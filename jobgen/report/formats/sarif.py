@@ -1,4 +1,4 @@
-"""Findings in SARIF 2.1.0, as GitHub's code scanning takes it."""
+"""Findings in SARIF 2.1.0, within the limits of GitHub code scanning."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from typing import Any
 from jobgen import __version__
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity
-from jobgen.report import Report, RuleText, filenames, totals
-from jobgen.report.entries import RANK, ReportEntry, entries, suppressed
-from jobgen.report.fingerprints import fingerprints
-from jobgen.report.strictjson import dumps, listing, spelt
+from jobgen.report import Report, RuleText
+from jobgen.report.entries import RANK, ReportEntry, entries, fingerprints, suppressed_entries
+from jobgen.report.escape import dump_json, dump_json_list, escape_surrogates, file_uri
+from jobgen.report.formats import FormatInfo
+from jobgen.report.summary import summarize
 
+FORMAT = FormatInfo("GitHub code scanning, editors", "one result", "with `--show-suppressed`", needs_rule_texts=True)
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-MOST = 25_000
-"""GitHub refuses a run with more results; of these it keeps the 5,000 worst."""
-_MOST_PLACES = 100
-"""Places of a result that GitHub keeps."""
-_LONGEST = 1024
+MAX_RESULTS = 25_000
+"""GitHub rejects a run with more results, and keeps the 5,000 worst of them."""
+_MAX_LOCATIONS = 100
+"""Locations of a result that GitHub keeps."""
+_MAX_DESCRIPTION = 1024
 """Characters of a description that GitHub keeps."""
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
-# An error certainly fails, a warning is a risk, an info is advice.
+# An error fails, a warning is a risk, an info is advice.
 _PRECISION = {Severity.ERROR: "very-high", Severity.WARNING: "high", Severity.INFO: "medium"}
 _SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0", Severity.INFO: "2.0"}
 _KINDS = {"comment": "inSource"}
@@ -30,17 +32,17 @@ _BASE = "%SRCROOT%"
 
 
 def render(report: Report) -> str:
-    """One run; suppressed results are in it only if asked for, because GitHub opens alerts for them all the same."""
-    told = [*entries(report), *(suppressed(report) if report.show_suppressed else ())]
-    rules = _rules(report.rules, [entry.finding for entry in told])
+    """Return one run. Suppressed results are included only on request, because GitHub opens alerts for them too."""
+    found = [*entries(report), *(suppressed_entries(report) if report.show_suppressed else ())]
+    rules = _rules(report.rules, [entry.finding for entry in found])
     index = {name: number for number, name in enumerate(rules)}
-    pairs = sorted(zip(told, fingerprints(told), strict=True), key=_worst_first)
-    results = [_result(entry, index[entry.finding.rule], known) for entry, known in pairs[:MOST]]
-    run = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
-    # Results and rules stand one on a line; the frame around them is small enough to be laid out.
+    pairs = sorted(zip(found, fingerprints(found), strict=True), key=_worst_first)
+    results = [_result(entry, index[entry.finding.rule], fingerprint) for entry, fingerprint in pairs[:MAX_RESULTS]]
+    run = dump_json({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report, len(pairs) - len(results))]})
+    # Results and rules take one line each; the small rest is indented.
     descriptors = [_rule(name, rule) for name, rule in rules.items()]
-    run = run.replace('"rules": []', f'"rules": {listing(descriptors, " " * 12)}', 1)
-    return run.replace('"results": []', f'"results": {listing(results, " " * 8)}', 1) + "\n"
+    run = run.replace('"rules": []', f'"rules": {dump_json_list(descriptors, " " * 12)}', 1)
+    return run.replace('"results": []', f'"results": {dump_json_list(results, " " * 8)}', 1) + "\n"
 
 
 def _worst_first(pair: tuple[ReportEntry, str]) -> tuple[bool, int]:
@@ -56,7 +58,7 @@ def _run(report: Report, left: int) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(left)}],
         "results": [],
         "properties": {
-            "checked": totals.closing(report),
+            "checked": summarize(report),
             "files": report.files,
             "objects": report.objects,
             "environments": [name for name in report.environments if name],
@@ -65,12 +67,12 @@ def _run(report: Report, left: int) -> dict[str, Any]:
 
 
 def _notifications(left: int) -> list[dict[str, Any]]:
-    text = f"{left} results were left out: a run may have {MOST}"
+    text = f"{left} results were left out: the limit is {MAX_RESULTS}"
     return [{"level": "warning", "message": {"text": text}}] if left else []
 
 
 def _rules(known: Mapping[str, RuleText], findings: Iterable[Finding]) -> dict[str, RuleText]:
-    """Every rule that was applied, and those that only their findings tell of."""
+    """Return every rule that was applied, and those known only from findings."""
     rules = dict(known)
     for found in findings:
         if found.rule not in rules:
@@ -91,21 +93,21 @@ def _rule(name: str, rule: RuleText) -> dict[str, Any]:
     return {
         "id": name,
         "name": name[:255],
-        "shortDescription": {"text": _short(summary)},
-        "fullDescription": {"text": _short(guide.partition("\n\n")[0])},
+        "shortDescription": {"text": _shorten(summary)},
+        "fullDescription": {"text": _shorten(guide.partition("\n\n")[0])},
         "help": {"text": guide, "markdown": guide},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": properties,
     }
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_DESCRIPTION else text[: _MAX_DESCRIPTION - 1] + "…"
 
 
 def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     finding = entry.finding
-    related = finding.related[:_MOST_PLACES]
+    related = finding.related[:_MAX_LOCATIONS]
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
@@ -117,8 +119,8 @@ def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
     }
     if related:
         result["relatedLocations"] = [
-            {"id": number, "message": {"text": message or str(place)}, "physicalLocation": _physical(place)}
-            for number, (place, message) in enumerate(related, 1)
+            {"id": number, "message": {"text": message or str(other)}, "physicalLocation": _physical(other)}
+            for number, (other, message) in enumerate(related, 1)
         ]
     if entry.by:
         justification = {"justification": entry.reason} if entry.reason else {}
@@ -127,29 +129,29 @@ def _result(entry: ReportEntry, index: int, fingerprint: str) -> dict[str, Any]:
 
 
 def _message(entry: ReportEntry) -> str:
-    """What is told, and the related places as links: GitHub shows only those that are cited."""
-    # A bracket and a parenthesis together would be a link of somebody else's.
-    # Braces are left as they are: there are no arguments, and GitHub does not halve them when they are doubled.
-    text = (entry.told or entry.finding.rule).replace("](", "] (")
+    """Return the message with related locations as links: GitHub shows only those that are linked."""
+    # A bracket and a parenthesis together would be an unintended link.
+    # Braces stay: the message has no arguments, and GitHub does not unescape doubled braces.
+    text = (entry.message or entry.finding.rule).replace("](", "] (")
     links = [
-        f"[{_link_text(message or str(place))}]({number})"
-        for number, (place, message) in enumerate(entry.finding.related[:_MOST_PLACES], 1)
+        f"[{_link_text(message or str(location))}]({number})"
+        for number, (location, message) in enumerate(entry.finding.related[:_MAX_LOCATIONS], 1)
     ]
     return f"{text}; {', '.join(links)}" if links else text
 
 
-def _link_text(words: str) -> str:
-    return spelt(words).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+def _link_text(text: str) -> str:
+    return escape_surrogates(text).replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
 
 
 def _physical(location: Location) -> dict[str, Any]:
-    uri = filenames.uri(location.file)
+    uri = file_uri(location.file)
     base = {} if uri.startswith("file:") else {"uriBaseId": _BASE}
     return {"artifactLocation": {"uri": uri, **base}, "region": _region(location)}
 
 
 def _region(location: Location) -> dict[str, int]:
-    """From the first character to behind the last one; a mark without an end is one character."""
+    """Return the range from the first character to after the last; a location without an end is one character."""
     line, column = max(location.line, 1), max(location.column, 1)
     end_line = max(location.end_line, line)
     end_column = max(location.end_column, 1) if end_line > line else max(location.end_column, column + 1)
@@ -159,7 +161,7 @@ def _region(location: Location) -> dict[str, int]:
 def _logical(objects: Sequence[Identity]) -> dict[str, Any]:
     if not objects:
         return {}
-    return {"logicalLocations": [_object(one) for one in objects[:_MOST_PLACES]]}
+    return {"logicalLocations": [_object(one) for one in objects[:_MAX_LOCATIONS]]}
 
 
 def _object(one: Identity) -> dict[str, Any]:

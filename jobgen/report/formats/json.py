@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
-from jobgen.report.strictjson import dumps
+from jobgen.report.escape import dump_json
+from jobgen.report.formats import FormatInfo
+
+FORMAT = FormatInfo("programs", "one entry for each environment", "counted; listed with `--show-suppressed`")
 
 
 def render(report: Report) -> str:
-    """Every finding in every environment, and how much was looked at."""
-    document: dict[str, Any] = {"version": 1, "findings": [_entry(finding) for finding in report.findings]}
+    """Return every finding in every environment, and the totals."""
+    document: dict[str, object] = {"version": 1, "findings": [_finding(finding) for finding in report.findings]}
     if report.show_suppressed:
         document["suppressed"] = [
-            {**_entry(finding), "reason": reason, "by": by} for finding, reason, by in report.suppressed
+            {**_finding(finding), "reason": reason, "by": by} for finding, reason, by in report.suppressed
         ]
-    return dumps({**document, "summary": _summary(report)}) + "\n"
+    return dump_json({**document, "summary": _summary(report)}) + "\n"
 
 
 def _summary(report: Report) -> dict[str, int]:
@@ -31,7 +32,7 @@ def _summary(report: Report) -> dict[str, int]:
     }
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, object]:
     location, identity = finding.location, finding.object
     return {
         "rule": finding.rule,
@@ -53,8 +54,8 @@ def _entry(finding: Finding) -> dict[str, Any]:
         "env": finding.env,
         "pointer": finding.pointer,
         "related": [
-            {"file": place.file, "line": place.line, "column": place.column, "message": message}
-            for place, message in finding.related
+            {"file": other.file, "line": other.line, "column": other.column, "message": message}
+            for other, message in finding.related
         ],
         "fixable": finding.fixable,
     }

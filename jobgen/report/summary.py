@@ -1,0 +1,65 @@
+"""Findings as plain lines, and the totals of a lint."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from jobgen.model.finding import Finding, Severity
+from jobgen.report import Report
+from jobgen.report.entries import RANK, entries, suppressed_entries
+from jobgen.report.escape import visible
+
+
+def format_findings(findings: Iterable[Finding]) -> str:
+    """Return one line for each finding, followed by its related locations."""
+    return "".join(_format_finding(finding) for finding in findings)
+
+
+def _format_finding(finding: Finding) -> str:
+    env = f" (in {finding.env})" if finding.env else ""
+    lines = [f"{finding.location}: {finding.severity.value}: {finding.message}{env} [{finding.rule}]"]
+    lines += [f"    {related.location}: {related.message}" for related in finding.related]
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def count_severities(findings: Iterable[Finding]) -> str:
+    """Return `2 errors, 1 warning`; empty without findings."""
+    counts = dict.fromkeys(Severity, 0)
+    for finding in findings:
+        counts[finding.severity] += 1
+    return ", ".join(pluralize(count, severity.value) for severity, count in counts.items() if count)
+
+
+def summarize(report: Report) -> str:
+    """Return the last line of a lint, without a newline: what was checked and how much was found."""
+    found = count_severities(entry.finding for entry in entries(report)) or "nothing found"
+    suppressed = len(suppressed_entries(report))
+    return f"{describe_scope(report)}: {found}{f'; {suppressed} suppressed' if suppressed else ''}"
+
+
+def describe_scope(report: Report) -> str:
+    """Return what was checked: `214 objects in 3 environments checked by 131 rules`."""
+    environments = len([name for name in report.environments if name])
+    within = f" in {pluralize(environments, 'environment')}" if environments else ""
+    rules = f" by {pluralize(len(report.rules), 'rule')}" if report.rules else ""
+    return f"{pluralize(report.objects, 'object')}{within} checked{rules}"
+
+
+def count_rules(report: Report) -> str:
+    """Return how often each rule found something, the most frequent first, one line for each rule."""
+    counts = Counter((entry.finding.rule, entry.finding.severity.value) for entry in entries(report))
+    counts.update((entry.finding.rule, "suppressed") for entry in suppressed_entries(report))
+    rows = sorted(counts.items(), key=lambda row: (-row[1], _rank(row[0][1]), row[0][0]))
+    digits = max((len(str(count)) for count in counts.values()), default=0)
+    width = max((len(severity) for _, severity in counts), default=0)
+    return "".join(f"{count:>{digits}}  {severity:<{width}}  {visible(rule)}\n" for (rule, severity), count in rows)
+
+
+def _rank(severity: str) -> int:
+    return RANK[Severity(severity)] if severity != "suppressed" else len(RANK)
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return `1 object`, `2 objects`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
