@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobgen.check.rules import Fact, Rule, Violation, all_rules
+from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
 from jobgen.model.data import Data, location_of
 from jobgen.model.finding import Finding, Problem, Related
 from jobgen.model.path import format_pointer
@@ -42,7 +42,7 @@ class _Finder:
         self._tracer = tracer
         self._traced: dict[JobRef, tuple[Job, Traced]] = {}
 
-    def locate(self, rule: Rule, fault: Violation) -> Finding:
+    def locate(self, rule: Rule, fault: FactViolation) -> Finding:
         job, traced = self._walk(fault.node.job)
         related = []
         for row, text in fault.related:

@@ -1,7 +1,8 @@
-"""The linter's rules: one small generator function a file, in the folder of its category.
+"""The rules of the linter: one generator function per module, in the folder of its category.
 
-A rule is given what it is `on` and yields faults: the node that is to blame, and what is true of it. Its file's name is
-its name, its docstring its documentation, jobgen/data/examples/<rule>.yaml its cases.
+A rule receives what its scope names and yields violations: the wrong node and a message. The name of the function is
+the name of the rule, its docstring is the page of the rule (a summary, the reason, what to write instead), and
+jobgen/data/examples/<rule>.yaml has its test cases.
 """
 
 from __future__ import annotations
@@ -12,53 +13,65 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Severity
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet"]
-"""A container (also of those that prepare), a role's pod, a role, a job of a known kind, any object, an overlay's
-document, or all the objects of an environment."""
+"""What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
+overlay document, or facts about all objects of an environment."""
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
 class Violation(NamedTuple):
-    """What a rule found: the node to blame, and the message; `severity` where it differs from the rule's own.
+    """What a rule found: the wrong node and a message; `severity` overrides the severity of the rule.
 
-    `mend` are the changes that would mend it, `safe` if they cannot change what was meant.
+    `fix_steps` would fix it; `safe` says that they cannot change what was meant.
     """
 
-    node: Data
+    node: Node
     message: str
-    related: tuple[tuple[Data, str], ...] = ()
+    related: tuple[tuple[Node, str], ...] = ()
     severity: Severity | None = None
     fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
 
 
 class Fact(NamedTuple):
-    """What a fleet rule keeps of one object: a fact, and the path to whom it would blame; `job` says whose it is."""
+    """What a rule over all objects keeps of one of them, and the path to the node that it would report.
+
+    The result cache stores facts, so a value consists of plain tuples, strings and numbers. `job` is set by the engine.
+    """
 
     value: Any
     path: tuple[str | int, ...]
     job: Any = None
 
 
+class FactViolation(NamedTuple):
+    """What a rule over facts found: a violation at the node of a fact."""
+
+    node: Fact
+    message: str
+    related: tuple[tuple[Fact, str], ...] = ()
+    severity: Severity | None = None
+
+
 class Rule(NamedTuple):
-    """A rule with what it says about itself."""
+    """A rule and its attributes. `check` yields `FactViolation` if the rule has `collect`, else `Violation`."""
 
     name: str
     category: str
     severity: Severity
     scope: Scope
-    check: Callable[..., Iterable[Violation]]
+    check: Callable[..., Iterable[Any]]
     fields: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     collect: Callable[..., Iterable[Fact]] | None = None
 
     @property
     def summary(self) -> str:
-        """What it finds, in one line."""
+        """What the rule flags, in one line."""
         return (self.check.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -69,36 +82,36 @@ def rule(
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
     collect: Callable[..., Iterable[Fact]] | None = None,
-) -> Callable[[Callable[..., Iterable[Violation]]], Rule]:
-    """Make a rule of a generator function.
+) -> Callable[[Callable[..., Iterable[Any]]], Rule]:
+    """Make a rule from a generator function.
 
-    `fields`: look only at containers or pods that have one of these. `kinds`: look only at objects of these kinds.
-    `gather`: of a fleet rule, what it keeps of each object; the rule itself is then given all that was kept, and the
-    cluster.
+    `fields`: check only containers or pods that have one of these fields. `kinds`: check only objects of these kinds.
+    `collect`: yields the facts that the rule keeps of each object; the rule then receives all facts of an environment
+    and its cluster.
     """
 
-    def made(check: Callable[..., Iterable[Violation]]) -> Rule:
+    def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
         return Rule(name, category, severity, scope, check, fields, kinds, collect)
 
-    return made
+    return make_rule
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule there is, by category and name."""
-    return tuple(sorted(_found(), key=lambda found: (found.category, found.name)))
+    """Return all rules, sorted by category and name."""
+    return tuple(sorted(_load_rules(), key=lambda found: (found.category, found.name)))
 
 
-def _found() -> Iterator[Rule]:
-    for package in _names_in(__path__[0]):
-        home = import_module(f"{__name__}.{package}")
-        for module in _names_in(home.__path__[0]):
-            found = import_module(f"{home.__name__}.{module}")
-            yield from (value for value in vars(found).values() if isinstance(value, Rule))
+def _load_rules() -> Iterator[Rule]:
+    for folder in _list_modules(__path__[0]):
+        category = import_module(f"{__name__}.{folder}")
+        for name in _list_modules(category.__path__[0]):
+            module = import_module(f"{category.__name__}.{name}")
+            yield from (value for value in vars(module).values() if isinstance(value, Rule))
 
 
-def _names_in(folder: str) -> list[str]:
-    """The modules and packages of a folder; `pkgutil` knows them too, but brings in half the standard library."""
+def _list_modules(folder: str) -> list[str]:
+    """Return the modules and packages of a folder; `pkgutil` would import half of the standard library."""
     return [name.removesuffix(".py") for name in os.listdir(folder) if not name.startswith(("_", "."))]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fact, Violation, rule
+from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.finding import pluralize
@@ -23,7 +23,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """Jobs of a namespace or team that together request more GPUs than its budget allows.
 
     The overlay declares the budgets under `cluster.budgets`: for namespaces, and for teams by the label `team`. Above
@@ -44,4 +44,4 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[Violati
             share = f" ({largest.value[1]} of them for this job)" if others else ""
             owner = f"{group.removesuffix('s')} `{name}`"
             message = f"the jobs of {owner} request {pluralize(total, 'GPU')}{share}, above its budget of {budget}"
-            yield Violation(largest, f"{message}; suspend or shrink some of them", related)
+            yield FactViolation(largest, f"{message}; suspend or shrink some of them", related)

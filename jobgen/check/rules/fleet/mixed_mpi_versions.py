@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fact, Violation, rule
+from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
@@ -15,7 +15,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", ERROR, kinds=("MPIJob",), collect=collect)
-def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """MPIJobs of both `kubeflow.org/v1` and `kubeflow.org/v2beta1` in one environment.
 
     training-operator and mpi-operator both name their CRD `mpijobs.kubeflow.org`, and a cluster holds only one CRD of
@@ -31,7 +31,7 @@ def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[Violatio
     for fact in facts:
         if fact.value != kept:
             message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; use `{kept}`"
-            yield Violation(fact, message, ((other, f"uses `{kept}`"),))
+            yield FactViolation(fact, message, ((other, f"uses `{kept}`"),))
 
 
 def _most_common_version(facts: list[Fact]) -> str:

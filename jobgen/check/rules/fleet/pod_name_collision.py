@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fact, Violation, rule
+from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
@@ -17,7 +17,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", ERROR, collect=collect)
-def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """Two jobs of different kinds with the same name, whose pods would also have the same names.
 
     Pods and Services are named `<job>-<role>-<index>` whatever the kind. The second job finds its pod names taken by
@@ -34,4 +34,4 @@ def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[Violatio
         # `duplicate-identity` reports two jobs of one kind. Without a name, the server generates one.
         if name and shared and other.value[1] != kind:
             message = f"the pod name `{name}-{shared[0]}-0` is also used by the {other.value[1][1]} `{name}`"
-            yield Violation(fact, f"{message}; rename one of the jobs", ((other, "the other job"),))
+            yield FactViolation(fact, f"{message}; rename one of the jobs", ((other, "the other job"),))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jobgen.check.rules import ERROR, WARNING, Fact, Violation, rule
+from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text, path_to_container_field
 from jobgen.k8s.output_paths import find_output_paths
@@ -27,7 +27,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """Two jobs of one environment that write to the same directory or bucket path.
 
     They overwrite each other's checkpoints and logs, and one may resume from a checkpoint of the other. Members of one
@@ -45,8 +45,8 @@ def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
             sweeps.setdefault((place, sweep), []).append(fact)
         if other.job != fact.job and not (sweep and sweep == other.value[3]):
             message = f"job `{other.value[2]}` also writes to `{spelling}`; give each job its own output path"
-            yield Violation(fact, message, ((other, "also written here"),))
+            yield FactViolation(fact, message, ((other, "also written here"),))
     for (_, sweep), (fact, *others) in sweeps.items():
         if others:
             message = f"{len(others) + 1} jobs of sweep `{sweep}` write to `{fact.value[1]}`"
-            yield Violation(fact, f"{message}; put a matrix variable into the path", severity=ERROR)
+            yield FactViolation(fact, f"{message}; put a matrix variable into the path", severity=ERROR)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Fact, Violation, rule
+from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_text, get_path, path_to_role
 from jobgen.spec.overlay import Cluster
 
@@ -29,7 +29,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A `ReadWriteOnce` or `ReadWriteOncePod` claim that several pods mount.
 
     Pods on any node other than the first cannot mount a `ReadWriteOnce` claim and hang in `ContainerCreating`. Of the
@@ -48,13 +48,13 @@ def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[Vi
                 yield from _check_use(fact, first.setdefault(identity, fact), claims[identity], modes.pop())
 
 
-def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Violation]:
+def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[FactViolation]:
     """Check a job's use of a claim: by several pods of its own, or together with another job."""
     (_, name), _, pods, _ = fact.value
     access = ((claim, f"its access mode is `{mode}`"),)
     if pods > 1:
         message = f"{pods} pods mount the claim `{name}`, which is `{mode}`; use `ReadWriteMany` or one claim per pod"
-        yield Violation(fact, message, access, severity=ERROR if mode == _ONE_POD else WARNING)
+        yield FactViolation(fact, message, access, severity=ERROR if mode == _ONE_POD else WARNING)
     elif first is not fact and pods:
         message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is `{mode}`; use `ReadWriteMany`"
-        yield Violation(fact, message, (*access, (first, "also mounted here")))
+        yield FactViolation(fact, message, (*access, (first, "also mounted here")))

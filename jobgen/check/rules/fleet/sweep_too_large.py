@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fact, Violation, rule
+from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.finding import pluralize
@@ -20,7 +20,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", ERROR, collect=collect)
-def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A sweep whose members together request more GPUs than `limit.gpus` or `cluster.budgets.sweeps` allows.
 
     One more value in a matrix is quickly written and may add a hundred jobs. The limit stops that from reaching the
@@ -37,4 +37,4 @@ def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
         limits = [limit for limit in (first.value[2], allowed) if limit is not None]
         if limits and total > min(limits):
             message = f"sweep `{sweep}` ({pluralize(len(members), 'job')}) requests {pluralize(total, 'GPU')}"
-            yield Violation(first, f"{message}, above its limit of {min(limits)}; remove values or raise the limit")
+            yield FactViolation(first, f"{message}, above its limit of {min(limits)}; remove values or raise the limit")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fact, Violation, rule
+from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.objects import Manifest, as_mapping, as_text
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
@@ -29,7 +29,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, kinds=("TrainJob", _CLUSTER, _OWN), collect=collect)
-def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
 
     Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
@@ -48,7 +48,7 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
         other = known.get((_OWN, namespace, name)) if kind == _CLUSTER else known.get((_CLUSTER, "", name))
         if other is not None:
             message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
-            yield Violation(fact, message, ((other, "the runtime"),))
+            yield FactViolation(fact, message, ((other, "the runtime"),))
         elif kind in kinds:
             hint = did_you_mean(name, [other_name for _, _, other_name in known])
-            yield Violation(fact, f"the repository has no {kind} `{name}`{hint}")
+            yield FactViolation(fact, f"the repository has no {kind} `{name}`{hint}")

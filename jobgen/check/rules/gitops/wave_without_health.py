@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Fact, Violation, rule
+from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, is_training_job
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
@@ -19,7 +19,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", WARNING, collect=collect)
-def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A training job in a later sync wave than another training job, which Argo CD does not wait for.
 
     Argo CD ships no health check for these kinds and continues with the next wave as soon as the first job is created.
@@ -36,4 +36,4 @@ def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[Violati
         if earlier.value[1] < wave:
             message = f"wave {wave} does not wait until `{earlier.value[2]}` in wave {earlier.value[1]} ends"
             message += ", because Argo CD has no health check for it; install one"
-            yield Violation(fact, message, ((earlier, "the earlier wave"),))
+            yield FactViolation(fact, message, ((earlier, "the earlier wave"),))

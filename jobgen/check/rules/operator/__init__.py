@@ -1,1 +1,1 @@
-"""What operators refuse, ignore or choke on."""
+"""Rules about what the operators reject, ignore or handle differently."""

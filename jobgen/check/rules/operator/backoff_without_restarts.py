@@ -1,4 +1,4 @@
-"""A limit of restarts where nothing is restarted."""
+"""Retry limits without retries."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,12 @@ from jobgen.k8s.objects import Manifest, as_integer
 
 @rule("job", WARNING)
 def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
-    """A `backoffLimit` of a job whose pods are never started again.
+    """A `backoffLimit` on a job whose pods are never restarted.
 
-    The operator counts restarts of pods that may be restarted; with `Never`, which is the default of most kinds, the
-    first failure ends the job whatever the limit. Use `OnFailure` or `ExitCode`, or leave the limit out.
+    The operator counts restarts of pods that may be restarted. With `Never`, the default of most kinds, the first
+    failure ends the job whatever the limit.
+
+    Use `OnFailure` or `ExitCode`, or remove the limit.
     """
     assert manifest.kind is not None
     counted = manifest.kind.requirements.backoff_counts
@@ -20,5 +22,5 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
         yield Violation(
-            limit, "no role is ever restarted, so the first failure ends the job; use `OnFailure` or `ExitCode`"
+            limit, "`backoffLimit` has no effect, because no role is ever restarted; use `OnFailure` or `ExitCode`"
         )

@@ -1,4 +1,4 @@
-"""A job's name that a Service cannot have."""
+"""Job names that are not valid for a Service."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,12 @@ _fits = lazy_pattern(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
 
 @rule("job", ERROR)
 def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
-    """A job's name that no Service can have: it begins with a digit, or has a dot.
+    """A job name that no Service can have: it starts with a digit, or contains a dot.
 
-    The operator makes a Service of each pod's name, and a Service must begin with a letter and cannot have dots. The
-    webhook refuses such a job; older operators take it and never start it. Use `a-z`, `0-9` and `-`, a letter first.
+    The operator creates a Service for each pod, and the name of a Service must start with a letter and cannot contain
+    dots. The webhook rejects such a job; older operators accept it and never start it.
+
+    Use `a-z`, `0-9` and `-`, starting with a letter.
     """
     assert manifest.kind is not None
     if manifest.kind.requirements.names != "service":
@@ -24,6 +26,6 @@ def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
     given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
     name = as_text(given)
     whole_name = name if manifest.name else f"{name}aaaaa"
-    # What no object can be called is refused before any operator sees it.
+    # The API server rejects a name that no object can have before the operator sees it.
     if name and not _fits.fullmatch(whole_name) and is_dns_subdomain(whole_name):
-        yield Violation(given, f"`{name}` must begin with a letter and have no dots; {describe_rejection(manifest)}")
+        yield Violation(given, f"`{name}` must start with a letter and contain no dots; {describe_rejection(manifest)}")

@@ -1,4 +1,4 @@
-"""A patch of nobody."""
+"""Managers of runtime patches."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,11 @@ from jobgen.k8s.operators import describe_rejection
 
 @rule("job", ERROR, kinds=("TrainJob",))
 def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
-    """A patch of a TrainJob's runtime whose `manager` is not a domain and a path.
+    """A runtime patch of a TrainJob whose `manager` is not a domain and a path.
 
-    The webhook wants to know who owns a patch, as `example.com/team`, and refuses the job otherwise.
+    The webhook requires the owner of a patch in the form `example.com/team`, and rejects the job otherwise.
+
+    Write a domain and a path, such as `example.com/team`.
     """
     if "runtimePatches" not in manifest.spec:
         return
@@ -20,7 +22,5 @@ def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
         node = as_mapping(patch).get("manager")
         domain, slash, path = as_text(node).partition("/")
         if as_text(node) and not (slash and path and is_dns_subdomain(domain)):
-            yield Violation(
-                node,
-                f"`{as_text(node)}` must be a domain and a path, as `example.com/team`; {describe_rejection(manifest)}",
-            )
+            message = f"`{as_text(node)}` must be a domain and a path, such as `example.com/team`"
+            yield Violation(node, f"{message}; {describe_rejection(manifest)}")

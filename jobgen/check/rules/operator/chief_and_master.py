@@ -1,4 +1,4 @@
-"""Two who lead."""
+"""TFJobs with a Chief and a Master."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,12 @@ from jobgen.k8s.operators import describe_rejection
 
 @rule("job", ERROR, kinds=("TFJob",))
 def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
-    """A TFJob with a Chief and a Master.
+    """A TFJob with both a Chief and a Master.
 
-    Both are names of one role, that which leads and decides whether the job has succeeded, so the operator refuses a
-    job that has both. Keep `Chief`; `Master` is its name of old.
+    Both are names of the role that leads the job and decides whether it succeeded, so the operator rejects a job that
+    has both.
+
+    Keep `Chief`; `Master` is the older name.
     """
     leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
     if len(leaders) > 1:
@@ -20,4 +22,4 @@ def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"`{first.replica_type}` and `{second.replica_type}` are the same role; {describe_rejection(manifest)}"
         )
-        yield Violation(second.key, message, related=((first.key, "the other"),))
+        yield Violation(second.key, message, related=((first.key, "the other role"),))

@@ -1,4 +1,4 @@
-"""The number of processes in its old place."""
+"""Deprecated field for the number of processes."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,11 @@ from jobgen.model.suggest import suggest_entry
 
 @rule("job", WARNING, kinds=("PyTorchJob",))
 def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
-    """A PyTorchJob that says the number of processes in the deprecated `elasticPolicy.nProcPerNode`.
+    """A PyTorchJob that sets the deprecated `elasticPolicy.nProcPerNode`.
 
-    From 1.7 on its place is `spec.nprocPerNode`, and the operator warns of the old one. Write it there, in quotes.
+    Since 1.7 the field is `spec.nprocPerNode`, and the operator warns about the old one.
+
+    Move it to `spec.nprocPerNode`, as a string.
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not is_operator_since(manifest, "1.7.0"):
@@ -26,6 +28,6 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
             FixStep("remove", node, key="nProcPerNode"),
             *suggest_entry("nprocPerNode", str(number), manifest.spec),
         )
-        message = f'it is deprecated here; write `nprocPerNode: "{number}"` under `spec`'
-        # Without another entry the whole policy would go, and with it the job's elasticity.
+        message = f'`elasticPolicy.nProcPerNode` is deprecated; write `nprocPerNode: "{number}"` under `spec`'
+        # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
         yield Violation(node, message, fix_steps=fix_steps if len(policy) > 1 else ())

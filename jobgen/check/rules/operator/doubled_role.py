@@ -1,4 +1,4 @@
-"""A role that stands twice in a list."""
+"""Duplicate roles."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,11 @@ from jobgen.k8s.objects import Manifest, Role
 
 @rule("job", WARNING, kinds=("TensorFlowTrainingJob", "PyTorchTrainingJob", "XGBoostTrainingJob"))
 def doubled_role(manifest: Manifest) -> Iterator[Violation]:
-    """A role that stands twice in the list of roles.
+    """A role that appears twice in the list of roles.
 
-    Pods are called after the job, the role and a number, so both entries ask for pods of the same names. Make one entry
-    of them, with all the replicas.
+    Pods are named after the job, the role and an index, so both entries ask for pods of the same names.
+
+    Merge the entries into one, with the sum of their replicas.
     """
     seen: dict[str, Role] = {}
     for role in manifest.roles:
@@ -19,6 +20,6 @@ def doubled_role(manifest: Manifest) -> Iterator[Violation]:
         if first is not role:
             yield Violation(
                 role.key,
-                f"the role `{role.replica_type}` stands here for the second time",
-                related=((first.key, "first here"),),
+                f"role `{role.replica_type}` is listed twice; merge the two entries",
+                related=((first.key, "the first entry"),),
             )

@@ -1,4 +1,4 @@
-"""Elasticity of nobody."""
+"""Elastic jobs without workers."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,11 @@ from jobgen.k8s.operators import is_operator_since
 
 @rule("job", ERROR, kinds=("PyTorchJob",))
 def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
-    """A PyTorchJob with an `elasticPolicy` and without Workers.
+    """A PyTorchJob with an `elasticPolicy` but without Workers.
 
-    Only Workers come and go. From 1.9 on the webhook refuses such a job; before, the operator fell over it. Add a
-    Worker, or take the `elasticPolicy` out.
+    Only Workers are scaled. Since 1.9 the webhook rejects such a job; before that, the operator could fail on it.
+
+    Add a Worker, or remove the `elasticPolicy`.
     """
     if (
         "elasticPolicy" not in manifest.spec
@@ -21,7 +22,7 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     ):
         return
     key = next(key for key in manifest.spec if key == "elasticPolicy")
-    refused = is_operator_since(manifest, "1.9.0")
-    consequence = "the operator's webhook refuses the job" if refused else "the operator may fall over it"
-    message = f"`elasticPolicy` is about `Worker`, and there is none; {consequence}"
-    yield Violation(key, message, severity=None if refused else WARNING)
+    is_rejected = is_operator_since(manifest, "1.9.0")
+    effect = "the operator's webhook rejects the job" if is_rejected else "the operator may fail on it"
+    message = f"`elasticPolicy` requires a `Worker`, but the job has none; {effect}"
+    yield Violation(key, message, severity=None if is_rejected else WARNING)

@@ -1,4 +1,4 @@
-"""A kind that the cluster does not know."""
+"""Kinds that the cluster does not serve."""
 
 from collections.abc import Iterator
 
@@ -9,16 +9,20 @@ from jobgen.k8s.operators import is_operator_since
 
 @rule("job", ERROR)
 def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
-    """A kind that the declared operator does not serve yet, or that another operator has in its place.
+    """A kind that the declared operator does not serve yet, or that another operator serves in its place.
 
-    The API server does not know such objects, and refuses them. JAXJob came with training-operator 1.9, PaddleJob with
-    1.6; an MPIJob is either the training-operator's `v1` or the mpi-operator's `v2beta1`, by what the cluster declares.
+    The API server rejects objects of unknown kinds. JAXJob was added in training-operator 1.9, PaddleJob in 1.6. An
+    MPIJob is either `v1` of training-operator or `v2beta1` of mpi-operator, depending on what the cluster declares.
+
+    Update the operator, or use a kind and version that it serves.
     """
     kind, cluster = manifest.kind, manifest.cluster
     assert kind is not None
     if not is_operator_since(manifest, kind.versions.since):
-        since, declared = kind.versions.since, manifest.operator_version
-        message = f"{kind.name} came with {kind.operator} {since}, and this cluster has {declared}"
+        message = (
+            f"{kind.name} was added in {kind.operator} {kind.versions.since}, but this cluster has"
+            f" {manifest.operator_version}; update the operator or use another kind"
+        )
         yield Violation(manifest.object["kind"], message)
     rival = kind.requirements.rival
     if not rival:
@@ -26,5 +30,5 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     mine = kind.operator in cluster.operators or cluster.platform == kind.operator
     other = rival in cluster.operators or cluster.platform == rival
     if cluster.platform == rival or (other and not mine):
-        message = f"this cluster's MPIJob is that of {rival}; this one is of {kind.operator}"
+        message = f"this cluster serves the MPIJob of {rival}, not that of {kind.operator}; use its `apiVersion`"
         yield Violation(manifest.object["apiVersion"], message)

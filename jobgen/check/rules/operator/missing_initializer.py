@@ -1,4 +1,4 @@
-"""An initializer that the runtime does not have."""
+"""Initializers of training runtimes."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,22 @@ from jobgen.k8s.objects import Manifest, as_mapping, as_text, get_path
 
 @rule("job", WARNING, kinds=("TrainJob",))
 def missing_initializer(manifest: Manifest) -> Iterator[Violation]:
-    """A TrainJob with a dataset or a model, whose runtime has no job to fetch it.
+    """A TrainJob with a dataset or model initializer that its runtime does not have.
 
-    The webhook refuses an `initializer.dataset` or `initializer.model` if the runtime has no job
-    `dataset-initializer` or `model-initializer`. Of the runtimes that travel with Trainer only those of torchtune do.
+    The webhook rejects `initializer.dataset` or `initializer.model` if the runtime has no job `dataset-initializer` or
+    `model-initializer`. Of the runtimes shipped with Trainer, only those of torchtune have them.
+
+    Use a runtime with the initializer, or remove it from the job.
     """
-    asked = as_mapping(manifest.spec.get("initializer"))
+    requested = as_mapping(manifest.spec.get("initializer"))
     name = as_text(get_path(manifest.spec, "runtimeRef", "name"))
     own = as_text(get_path(manifest.spec, "runtimeRef", "kind")) == "TrainingRuntime"
-    runtime = manifest.kind.requirements.runtimes.get(name) if asked and manifest.kind and not own else None
+    runtime = manifest.kind.requirements.runtimes.get(name) if requested and manifest.kind and not own else None
     if runtime is None or runtime.initializes:
         return
-    for key in asked:
-        if key in ("dataset", "model") and isinstance(asked[key], dict):
-            yield Violation(key, f"`{name}` has no job `{key}-initializer`, unless your cluster changed it")
+    for key in requested:
+        if key in ("dataset", "model") and isinstance(requested[key], dict):
+            yield Violation(
+                key,
+                f"runtime `{name}` has no `{key}-initializer` job, unless your cluster adds one; use another runtime",
+            )

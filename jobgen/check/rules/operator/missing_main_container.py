@@ -1,4 +1,4 @@
-"""A pod without the container that the operator looks for."""
+"""Pods without the main container."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,11 @@ from jobgen.model.finding import FixStep
 
 @rule("pod", ERROR, fields=("containers",))
 def missing_main_container(pod: Pod) -> Iterator[Violation]:
-    """A pod without a container of the name that the operator looks for, such as `pytorch`.
+    """A pod without a container of the name that the operator expects, such as `pytorch`.
 
-    The operator finds the container that trains by its name, for its port and its exit code, and refuses a job without
-    it. Rename the container that trains; others beside it may be called as they like.
+    The operator finds the main container by its name, for its port and its exit code, and rejects a job without it.
+
+    Rename the container that trains. Other containers can have any name.
     """
     kind = pod.role.manifest.kind
     if kind is None or not kind.requirements.container or not pod.containers:
@@ -22,12 +23,12 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     wanted = value_of(kind.container)
     names = [container.data.get("name") for container in pod.containers]
     if wanted in map(value_of, names) or not all(map(value_of, names)):
-        # A container without any name is refused for that.
+        # The API server rejects a container without a name.
         return
-    blame = names[0]
-    hint = f"rename `{value_of(blame)}`" if len(names) == 1 else "rename the one that trains"
-    message = f"no container is called `{wanted}`; {describe_rejection(pod.role.manifest)}, so {hint}"
-    told = choose_severity(pod.role.manifest)
-    fix_steps = (FixStep("set", blame, wanted),) if len(names) == 1 else ()
-    # A job that is refused today cannot be meant as it is.
-    yield Violation(blame, message, severity=told, fix_steps=fix_steps, safe=told is None)
+    name = names[0]
+    remedy = f"rename `{value_of(name)}`" if len(names) == 1 else "rename the one that trains"
+    message = f"no container is named `{wanted}`; {describe_rejection(pod.role.manifest)}; {remedy}"
+    severity = choose_severity(pod.role.manifest)
+    fix_steps = (FixStep("set", name, wanted),) if len(names) == 1 else ()
+    # The fix is safe where the job is certainly rejected as it is.
+    yield Violation(name, message, severity=severity, fix_steps=fix_steps, safe=severity is None)

@@ -1,19 +1,21 @@
-"""A job without a role that it cannot do without."""
+"""Missing roles."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operators import choose_severity, describe_rejection
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 
 
 @rule("job", ERROR)
 def missing_role(manifest: Manifest) -> Iterator[Violation]:
-    """A job without the role that its operator requires, or without any that can end it.
+    """A job without a role that its operator requires, or without a role that can complete it.
 
     Without a required role, such as the Launcher of an MPIJob, nothing is started. Without a role that decides whether
-    the job has succeeded, as in a TFJob with parameter servers alone, it is never done.
+    the job succeeded, as in a TFJob with only parameter servers, the job never completes.
+
+    Add the role.
     """
     kind = manifest.kind
     assert kind is not None
@@ -23,21 +25,21 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
     if not missing and not present.isdisjoint(kind.success or present):
         return
-    blame = _blame(manifest)
-    if blame is None:
+    node = _find_node(manifest)
+    if node is None:
         return
     if missing:
-        message = f"there is no `{'`, `'.join(missing)}`; {describe_rejection(manifest)}"
-        yield Violation(blame, message, severity=choose_severity(manifest))
+        message = f"the job has no `{'`, `'.join(missing)}`; {describe_rejection(manifest)}"
+        yield Violation(node, message, severity=choose_severity(manifest))
     elif not manifest.roles:
-        yield Violation(blame, "the job has no roles, so nothing is started")
+        yield Violation(node, "the job has no roles, so nothing is started; add one")
     elif kind.requirements.unknown_roles == "started":
-        words = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
-        yield Violation(blame, f"there is no {words}, so the job is never done", severity=WARNING)
+        names = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
+        yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)
 
 
-def _blame(manifest: Manifest) -> Data:
-    """The key of the roles, or what there is of an object without a spec; nothing where the schema has spoken."""
+def _find_node(manifest: Manifest) -> Node:
+    """Return the key of the roles, or the name of an object without a spec; None if the schema reports it."""
     assert manifest.kind is not None
     *steps, last = map(str, manifest.kind.replicas_at)
     holder = get_path(manifest.object, *steps)

@@ -1,4 +1,4 @@
-"""A kind by another name."""
+"""Misspelled kinds."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,15 @@ from jobgen.model.finding import FixStep
 
 @rule("job", WARNING)
 def misspelt_kind(manifest: Manifest) -> Iterator[Violation]:
-    """A kind by a name that documentation uses, and no operator.
+    """A kind under a name that appears in documentation but that no operator serves.
 
-    TensorStack's get-started page writes `TensorFlowJob`; its reference and its examples know `TensorFlowTrainingJob`
-    alone. Unless your cluster has its own kind of that name, the API server refuses the object.
+    TensorStack's get-started page uses `TensorFlowJob`, but its reference and its examples know only
+    `TensorFlowTrainingJob`. Unless the cluster defines a kind of that name, the API server rejects the object.
+
+    Use the name of the kind that the operator serves.
     """
     kind = manifest.kind
     if kind and manifest.kind_name in kind.aliases:
         node = manifest.object["kind"]
-        message = f"no operator serves `{manifest.kind_name}`; the kind is `{kind.name}`"
+        message = f"no operator serves the kind `{manifest.kind_name}`; use `{kind.name}`"
         yield Violation(node, message, fix_steps=(FixStep("set", node, kind.name),), safe=False)

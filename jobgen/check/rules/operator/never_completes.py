@@ -1,4 +1,4 @@
-"""A job that cannot end."""
+"""Jobs that never complete."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,12 @@ from jobgen.k8s.objects import Manifest, as_text
 
 @rule("job", ERROR)
 def never_completes(manifest: Manifest) -> Iterator[Violation]:
-    """A job that cannot end, because the pods that decide are started again even when they succeed.
+    """A job that never completes, because the pods that decide its success are always restarted.
 
-    With `restartPolicy: Always` a container that has finished is started anew, so its pod never succeeds, and neither
-    does the job: it trains again and again. Use `OnFailure`.
+    With `restartPolicy: Always`, a container is restarted even after it succeeds. Its pod never succeeds, and neither
+    does the job: it trains again and again.
+
+    Use `OnFailure`.
     """
     kind = manifest.kind
     assert kind is not None
@@ -24,6 +26,7 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
         and "Always" in kind.restart_policies
     ):
         message = (
-            f"`{deciding.replica_type}` decides when the job is done, and is started again even then; use `OnFailure`"
+            f"`Always` restarts `{deciding.replica_type}` even after success, so the job never completes;"
+            " use `OnFailure`"
         )
         yield Violation(deciding.replica_spec["restartPolicy"], message)

@@ -1,4 +1,4 @@
-"""A field that the operator does not have yet."""
+"""Fields newer than the declared operator."""
 
 from collections.abc import Iterator
 
@@ -8,24 +8,26 @@ from jobgen.k8s.objects import Manifest, get_path
 
 @rule("job", ERROR)
 def newer_field(manifest: Manifest) -> Iterator[Violation]:
-    """A field that came with a later version of the operator than the cluster declares.
+    """A field that is newer than the operator version that the cluster declares.
 
-    The API server drops it without a word, or refuses the object if the client asks for strictness: a job with
-    `suspend: true` starts at once. Leave it out, or have the operator updated.
+    The API server drops the field without an error, or rejects the object if the client asks for strict validation. For
+    example, a job with `suspend: true` starts at once.
+
+    Remove the field, or update the operator.
     """
     kind, declared = manifest.kind, manifest.operator_version
     assert kind is not None
     if not declared or kind.older:
-        # Where the schema itself is that of the declared version, it has spoken.
+        # The schema is that of the declared version, and reports the field.
         return
-    told: set[tuple[object, ...]] = set()
+    seen: set[tuple[object, ...]] = set()
     for field in kind.fields.values():
-        if field.versions.contains(declared) or field.at in told:
+        if field.versions.contains(declared) or field.at in seen:
             continue
-        told.add(field.at)
+        seen.add(field.at)
         *steps, last = map(str, field.at)
         holder = get_path(manifest.object, *steps)
         key = next((key for key in holder if key == last), None) if isinstance(holder, dict) else None
         if key is not None:
-            message = f"`{key}` {field.versions} of {kind.operator}, and this cluster has {declared}, which drops it"
-            yield Violation(key, message)
+            message = f"`{key}` {field.versions} of {kind.operator}, but this cluster has {declared}, which drops it"
+            yield Violation(key, f"{message}; remove it")

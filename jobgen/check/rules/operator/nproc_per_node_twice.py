@@ -1,4 +1,4 @@
-"""The number of processes, said twice."""
+"""Duplicate settings for the number of processes."""
 
 from collections.abc import Iterator
 
@@ -11,17 +11,22 @@ from jobgen.model.finding import FixStep
 
 @rule("job", ERROR, kinds=("PyTorchJob",))
 def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
-    """A PyTorchJob that says the number of processes in two places.
+    """A PyTorchJob that sets the number of processes per node twice.
 
-    `elasticPolicy.nProcPerNode` is the old place of `nprocPerNode`; the operator refuses a job that has both. Keep
-    `nprocPerNode`.
+    `elasticPolicy.nProcPerNode` is the deprecated form of `nprocPerNode`; the operator rejects a job that has both.
+
+    Keep only `nprocPerNode`.
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
-        message = f"`nprocPerNode` says it already; {describe_rejection(manifest)}"
+        message = f"`nprocPerNode` is set as well; {describe_rejection(manifest)}; remove this one"
         old = policy["nProcPerNode"]
         fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
         yield Violation(
-            old, message, related=((own, "here"),), fix_steps=fix_steps, safe=str(value_of(old)) == str(value_of(own))
+            old,
+            message,
+            related=((own, "also set here"),),
+            fix_steps=fix_steps,
+            safe=str(value_of(old)) == str(value_of(own)),
         )

@@ -1,4 +1,4 @@
-"""A number that makes no sense."""
+"""Numbers out of range."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,12 @@ from jobgen.k8s.operators import choose_severity
 
 @rule("job", ERROR)
 def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
-    """A number that makes no sense to the operator, such as a deadline of no seconds.
+    """A number that the operator does not support, such as a deadline of zero seconds.
 
-    CRDs take any number. A job whose `activeDeadlineSeconds` or `backoffLimit` is negative fails as soon as it starts,
-    and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; the mpi-operator refuses them all.
+    CRDs accept any number. A job with a negative `activeDeadlineSeconds` or `backoffLimit` fails as soon as it starts,
+    and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; mpi-operator rejects all of them.
+
+    Use a number within the bounds that the message names.
     """
     assert manifest.kind is not None
     for place, bounds in manifest.kind.requirements.bounds.items():
@@ -30,6 +32,4 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
                 wanted = f"at most {bound.most}"
             else:
                 continue
-            yield Violation(
-                holder[key], f"`{key}` is {number} and must be {wanted}", severity=choose_severity(manifest)
-            )
+            yield Violation(holder[key], f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest))

@@ -1,4 +1,4 @@
-"""A restart policy that has no effect."""
+"""Restart policies that the operator overwrites."""
 
 from collections.abc import Iterator
 
@@ -9,24 +9,22 @@ from jobgen.model.finding import FixStep
 
 @rule("pod", WARNING, fields=("restartPolicy",))
 def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
-    """A restart policy in a pod template, where the operator overwrites it with another.
+    """A restart policy in a pod template that the operator overwrites.
 
-    Pods get the policy of their role, or the operator's default, whatever their template says. Write `restartPolicy`
-    beside `template`, and nothing inside.
+    Pods get the policy of their role, or the default of the operator, whatever their template says.
+
+    Write `restartPolicy` next to `template`, not inside it.
     """
     kind = pod.role.manifest.kind
-    said, real = as_text(pod.spec["restartPolicy"]), pod.role.restart_policy
-    if kind is None or not kind.requirements.overwrites_restart_policy or not said or not real:
+    written, effective = as_text(pod.spec["restartPolicy"]), pod.role.restart_policy
+    if kind is None or not kind.requirements.overwrites_restart_policy or not written or not effective:
         return
-    if said != ("Never" if real == "ExitCode" else real):
-        whose = (
-            "the role says"
-            if as_text(pod.role.replica_spec.get("restartPolicy"))
-            else "the role says nothing, which means"
-        )
+    if written != ("Never" if effective == "ExitCode" else effective):
+        is_set = as_text(pod.role.replica_spec.get("restartPolicy"))
+        source = "of the role" if is_set else "by default"
         node = pod.spec["restartPolicy"]
         yield Violation(
             node,
-            f"`{said}` is overwritten: {whose} `{real}`",
+            f"`{written}` is overwritten with `{effective}` {source}; set `restartPolicy` next to `template`",
             fix_steps=(FixStep("remove", node, key="restartPolicy"),),
         )

@@ -1,11 +1,11 @@
-"""Variables in a patch."""
+"""Environment variables in runtime patches."""
 
 from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.operators import describe_rejection
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 
 _OWN = {
     "node": "trainer.env",
@@ -16,22 +16,22 @@ _OWN = {
 
 @rule("job", ERROR, kinds=("TrainJob",))
 def patched_env(manifest: Manifest) -> Iterator[Violation]:
-    """A patch of a TrainJob's runtime that sets variables of a container whose variables have their own place.
+    """A runtime patch of a TrainJob that sets variables of a container with an `env` field of its own.
 
-    The webhook refuses variables of `node`, `dataset-initializer` and `model-initializer` in a patch. Write those of
-    `node` into `trainer.env`, and those of an initializer into its own `env`.
+    The webhook rejects patches of the variables of `node`, `dataset-initializer` and `model-initializer`.
+
+    Set the variables of `node` in `trainer.env`, and those of an initializer in its own `env`.
     """
-    for container in _containers(manifest.spec):
+    for container in _patched_containers(manifest.spec):
         own = _OWN.get(as_text(container.get("name")))
         if own and as_list(container.get("env")):
             key = next(key for key in container if key == "env")
-            yield Violation(
-                key, f"{describe_rejection(manifest)}: variables of `{as_text(container['name'])}` belong in `{own}`"
-            )
+            message = f"a patch cannot set `env` of `{as_text(container['name'])}`"
+            yield Violation(key, f"{message}; {describe_rejection(manifest)}; use `{own}`")
 
 
-def _containers(spec: Mapping[str, Data]) -> Iterator[dict[str, Data]]:
-    """The containers that are patched, in the shapes of all versions."""
+def _patched_containers(spec: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+    """Yield the containers that are patched, in the forms of all versions."""
     for patch in as_list(spec.get("runtimePatches")):
         for job in as_list(get_path(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")):
             yield from map(as_mapping, as_list(get_path(job, "template", "spec", "template", "spec", "containers")))

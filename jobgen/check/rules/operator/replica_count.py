@@ -1,4 +1,4 @@
-"""A role with more or fewer pods than it can have."""
+"""Numbers of replicas."""
 
 from collections.abc import Iterator
 
@@ -11,38 +11,36 @@ from jobgen.spec import kinds
 
 @rule("role", ERROR)
 def replica_count(role: Role) -> Iterator[Violation]:
-    """A role with more or fewer pods than it can have, such as two masters.
+    """A role with more or fewer pods than the operator supports, such as two masters.
 
-    Operators want one Master or Launcher and at least one Worker where there are Workers, and refuse the job otherwise.
-    A second chief of TensorFlow is started, and both train as if they were alone.
+    Operators require exactly one Master or Launcher, and at least one Worker where there are Workers, and reject the
+    job otherwise. A second Chief of TensorFlow is started, and both train as if they were alone.
+
+    Set a supported number of replicas.
     """
     kind = role.manifest.kind
     assert kind is not None
     one = kind.shape == "one"
     node = role.replica_spec.get(str(kind.replicas_at[-1]) if one else "replicas")
     written = as_integer(node)
-    # Of a kind without templates, only the nodes themselves are counted.
+    # A kind without templates has only the number of nodes.
     described = kind.roles.get("node") if one else role.definition
     if written is None or (written < 0 and described and described.name in kind.requirements.scaled):
-        # What the CRD itself refuses has been said.
+        # The schema of the CRD reports it.
         return
-    wanted = _wanted(role, described, written)
+    wanted = _describe_bounds(role, described, written)
     if not wanted:
         return
     checked = described is not None and described.name not in kind.requirements.unchecked
     bounded = described is not None and described.least is not None
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
-    told = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
-    said = (
-        f"`numNodes` is {written}, and must be"
-        if one
-        else f"`{role.replica_type}` has `replicas: {written}`, and needs"
-    )
-    yield Violation(node, f"{said} {wanted}{consequence}", severity=told)
+    severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
+    subject = "`numNodes`" if one else f"`replicas` of `{role.replica_type}`"
+    yield Violation(node, f"{subject} must be {wanted}, got {written}{consequence}", severity=severity)
 
 
-def _wanted(role: Role, described: kinds.RoleDescription | None, written: int) -> str:
-    """How many pods there must be; empty if there are."""
+def _describe_bounds(role: Role, described: kinds.RoleDescription | None, written: int) -> str:
+    """Return how many pods the role must have; an empty string if it has as many."""
     assert role.manifest.kind is not None
     least, most = (described.least, described.most) if described else (None, None)
     since = role.manifest.kind.requirements.bounds_since.get(described.name, "") if described else ""

@@ -1,4 +1,4 @@
-"""A variable that only the operator may set."""
+"""Environment variables reserved for the runtime."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,9 @@ from jobgen.k8s.operators import describe_rejection
 def reserved_variable(container: Container) -> Iterator[Violation]:
     """A variable of a TrainJob that its runtime sets itself, such as `PET_NNODES`.
 
-    The webhook refuses a job whose `trainer.env` sets what the runtime's policy is there to set. Use `numNodes` and
-    `numProcPerNode`.
+    The webhook rejects a job whose `trainer.env` sets a variable that the policy of the runtime sets.
+
+    Use `numNodes` and `numProcPerNode`.
     """
     manifest = container.pod.role.manifest
     kind = manifest.kind
@@ -22,4 +23,6 @@ def reserved_variable(container: Container) -> Iterator[Violation]:
     reserved = kind.requirements.reserved.get(runtime.policy, ())
     for name, entry in container.env:
         if name in reserved:
-            yield Violation(entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}")
+            yield Violation(
+                entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}; remove it"
+            )

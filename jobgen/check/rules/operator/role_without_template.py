@@ -1,4 +1,4 @@
-"""A role without pods to make."""
+"""Roles without a pod template."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,15 @@ from jobgen.k8s.operators import choose_severity, describe_rejection
 def role_without_template(role: Role) -> Iterator[Violation]:
     """A role without a pod template.
 
-    The CRD does not ask for one, but there is nothing to make pods of, so the operator refuses the job. Write
-    `template.spec.containers`, or take the role out.
+    The CRD does not require one, but the operator cannot create pods without it and rejects the job.
+
+    Add `template.spec.containers`, or remove the role.
     """
     kind = role.manifest.kind
     if role.pod.partial or kind is None or not kind.requirements.known or as_mapping(role.replica_spec.get("template")):
         return
     if isinstance(role.replica_spec.get("template"), dict):
-        # An empty one is a pod without containers, which every cluster refuses.
+        # An empty template is a pod without containers, which the API server rejects.
         return
     yield Violation(
         role.key,

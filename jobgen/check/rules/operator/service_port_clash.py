@@ -1,46 +1,48 @@
-"""Ports that make no Service."""
+"""Ports that conflict in a Service."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Container, as_integer, as_list, as_text
-from jobgen.model.data import Data
+from jobgen.model.data import Node, value_of
 
 
 @rule("container", ERROR, fields=("ports",))
 def service_port_clash(container: Container) -> Iterator[Violation]:
-    """A port of the main container that has no name, or the number of another: no Service can be made of them.
+    """A port of the main container that has no name, or the same number as another port.
 
-    The operator makes a headless Service of the container's ports and its own. The API server refuses one with several
-    ports of which one has no name, or two have one number: pods do not find each other, and the job's status is stuck.
+    The operator creates a headless Service from the container's ports and its own. The API server rejects a Service
+    with several ports if one has no name or two have the same number. The pods cannot reach each other, and the status
+    of the job is not updated.
+
+    Name every port, and use each number once.
     """
     kind = container.pod.role.manifest.kind
     if kind is None or not kind.requirements.ports or container.init or container.pod.main_container is not container:
         return
     ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))
-    taken: dict[int | None, dict[str, Data]] = {}
+    taken: dict[int | None, dict[str, Node]] = {}
     added = own not in [as_text(port.get("name")) for port in ports]
     if added:
         taken[kind.port.get("number")] = {}
     for port in ports:
         number = as_integer(port.get("containerPort"))
         if number in taken:
-            yield from _twice(port, own, taken[number])
+            yield from _report_duplicate(port, own, taken[number])
         elif not as_text(port.get("name")) and len(ports) + added > 1:
-            message = f"a Service of several ports must name them all, and `{own}` is one more; give this one a name"
+            message = f"a Service with several ports must name all of them, and `{own}` is another; name this port"
             yield Violation(port["containerPort"], message)
         taken[number] = port
 
 
-def _twice(port: dict[str, Data], own: str, other: dict[str, Data]) -> Iterator[Violation]:
-    """Two ports of one number; the operator's own stands nowhere."""
+def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -> Iterator[Violation]:
+    """Report two ports with the same number; the port of the operator is not in the manifest."""
     node = port["containerPort"]
     if not other:
-        yield Violation(
-            node, f"the operator adds `{own}` with the same number, and a Service has it once; call it `{own}`"
-        )
+        yield Violation(node, f"the operator adds port `{own}` with the same number; name this port `{own}`")
     elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
-        # Of one protocol, the CRD refuses them.
-        message = "a Service has a number once, whatever the protocol; take one of the two out"
-        yield Violation(node, message, related=((other["containerPort"], "the other"),))
+        # The CRD rejects two ports with the same number and protocol.
+        number = value_of(node)
+        message = f"port `{number}` can be used only once in a Service, whatever the protocol; remove one"
+        yield Violation(node, message, related=((other["containerPort"], "the other port"),))

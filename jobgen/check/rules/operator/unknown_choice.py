@@ -1,21 +1,23 @@
-"""A word that the operator does not know."""
+"""Unknown values of fields without an enum."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean, suggest_value
 from jobgen.spec.operator_requirements import Choice
 
 
 @rule("job", ERROR)
 def unknown_choice(manifest: Manifest) -> Iterator[Violation]:
-    """A word that the operator does not know, where its CRD takes any.
+    """A value that the operator does not know, in a field where the CRD accepts any string.
 
-    Some operators refuse it; others silently do something else: a misspelt `cleanPodPolicy` deletes every pod and its
-    log when the job ends.
+    Some operators reject it; others silently do something else. For example, a misspelled `cleanPodPolicy` deletes
+    every pod and its log when the job ends.
+
+    Use one of the values that the message names.
     """
     assert manifest.kind is not None
     for place, choices in manifest.kind.requirements.choices.items():
@@ -25,21 +27,21 @@ def unknown_choice(manifest: Manifest) -> Iterator[Violation]:
         for key in holder:
             choice = choices.get(key)
             if choice is not None and value_of(holder[key]) not in choice.values:
-                yield from _told(manifest, key, holder[key], choice)
+                yield from _report(manifest, key, holder[key], choice)
 
 
-def _told(manifest: Manifest, key: Data, node: Data, choice: Choice) -> Iterator[Violation]:
-    said = value_of(node)
-    if not isinstance(said, str) or not is_operator_since(manifest, choice.since):
+def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterator[Violation]:
+    written = value_of(node)
+    if not isinstance(written, str) or not is_operator_since(manifest, choice.since):
         return
     known = [value for value in choice.values if value]
-    hint = did_you_mean(said, known).removeprefix("; ")
-    words = hint or f"use {' or '.join(f'`{value}`' for value in known)}"
-    # Some words only come out as they were meant.
-    mild = choice.warning or (choice.otherwise and said.lower() in ("all", "always"))
+    hint = did_you_mean(written, known).removeprefix("; ")
+    remedy = hint or f"use {' or '.join(f'`{value}`' for value in known)}"
+    # `all` and `always` get the effect that was meant.
+    is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
     consequence = choice.otherwise or describe_rejection(manifest)
-    message = f"`{key}` is `{said}`; {consequence}; {words}"
+    message = f"`{written}` is not a known `{key}`; {consequence}; {remedy}"
     fix_steps, safe = suggest_value(node, known)
     yield Violation(
-        node, message, severity=WARNING if mild else choose_severity(manifest), fix_steps=fix_steps, safe=safe
+        node, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
     )

@@ -1,4 +1,4 @@
-"""A number of processes that torchrun does not take."""
+"""Invalid numbers of processes."""
 
 from collections.abc import Iterator
 
@@ -10,15 +10,17 @@ _WORDS = ("auto", "cpu", "gpu", "xpu")
 
 @rule("job", ERROR, kinds=("PyTorchJob", "PyTorchTrainingJob"))
 def unknown_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
-    """A number of processes that torchrun does not take.
+    """A number of processes per node that torchrun does not accept.
 
-    Any text is accepted and handed on; torchrun takes `auto`, `cpu`, `gpu` or a number from 1 on, and ends at once
-    otherwise.
+    The CRD accepts any text and passes it on. torchrun accepts `auto`, `cpu`, `gpu`, `xpu` or a positive integer, and
+    exits at once otherwise.
+
+    Use one of these values.
     """
     for node in (manifest.spec.get("nprocPerNode"), get_path(manifest.spec, "torchrunConfig", "procPerNode")):
-        said = as_text(node)
-        if not said or said in _WORDS or (said.isdecimal() and int(said) > 0):
+        written = as_text(node)
+        if not written or written in _WORDS or (written.isdecimal() and int(written) > 0):
             continue
-        numeric = said.lstrip("-+").replace(".", "", 1).isdecimal()
-        message = f"torchrun takes `auto`, `cpu`, `gpu` or a number from 1 on, not `{said}`"
+        numeric = written.lstrip("-+").replace(".", "", 1).isdecimal()
+        message = f"torchrun does not accept `{written}`; use `auto`, `cpu`, `gpu` or a positive integer"
         yield Violation(node, message, severity=None if numeric else WARNING)

@@ -1,4 +1,4 @@
-"""A role that the kind does not have."""
+"""Unknown roles."""
 
 from collections.abc import Iterator
 
@@ -12,20 +12,22 @@ from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
 
 @rule("role", ERROR)
 def unknown_role(role: Role) -> Iterator[Violation]:
-    """A role that the kind does not have, often one in the wrong case or of another framework.
+    """A role that the kind does not have, often in the wrong case or of another framework.
 
-    CRDs take any name here. Most operators then refuse the job; the mpi-operator starts all but this role; the
-    controllers of TFJob and MXJob start its pods and never look at how they end. Spell the role as the kind does.
+    CRDs accept any name. Most operators then reject the job; mpi-operator starts all other roles; the controllers of
+    TFJob and MXJob start the pods of the role but ignore how they end.
+
+    Use a role of the kind.
     """
     kind = role.manifest.kind
     if role.definition or kind is None or not role.replica_type or not kind.requirements.unknown_roles:
         return
     known = [str(value_of(known.spelling)) for known in kind.roles.values()]
-    told: Severity | None = choose_severity(role.manifest)
+    severity: Severity | None = choose_severity(role.manifest)
     if kind.requirements.unknown_roles == "started":
-        consequence, told = "its pods start, and nobody looks at how they end", Severity.WARNING
+        consequence, severity = "its pods start, but the operator ignores how they end", Severity.WARNING
     elif kind.requirements.unknown_roles == "ignored":
-        consequence = "the operator ignores it, so none of its pods is started"
+        consequence = "the operator ignores it and starts none of its pods"
     else:
         consequence = describe_rejection(role.manifest)
     message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, known)}"
@@ -37,7 +39,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     yield Violation(
         role.key,
         f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
-        severity=told,
+        severity=severity,
         fix_steps=fix_steps,
         safe=safe,
     )

@@ -1,4 +1,4 @@
-"""A place that the initializers cannot read."""
+"""Storage schemes of the initializers."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,10 @@ _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
 def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
     """A `storageUri` of a TrainJob that Trainer's initializers cannot read.
 
-    Those that travel with Trainer read `hf://` and `s3://`, datasets also `cache://`, and end with an error otherwise.
-    Only an initializer image of your own can do more.
+    The initializers shipped with Trainer read `hf://` and `s3://`, and for datasets also `cache://`; they fail
+    otherwise.
+
+    Use one of these schemes, or an initializer image of your own.
     """
     if "initializer" not in manifest.spec:
         return
@@ -23,5 +25,5 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
         scheme = as_text(node).partition("://")[0]
         # From 2.3 on the CRD itself asks for a scheme.
         if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
-            words = " or ".join(f"`{scheme}://`" for scheme in schemes)
-            yield Violation(node, f"Trainer's initializers read {words}, not `{as_text(node)}`")
+            known = " or ".join(f"`{scheme}://`" for scheme in schemes)
+            yield Violation(node, f"Trainer's initializers cannot read `{as_text(node)}`; use {known}")

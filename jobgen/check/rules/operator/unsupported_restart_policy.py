@@ -1,4 +1,4 @@
-"""A restart policy that the operator does not take."""
+"""Unsupported restart policies."""
 
 from collections.abc import Iterator
 
@@ -12,18 +12,20 @@ _KNOWN = ("Always", "OnFailure", "Never", "ExitCode")
 
 @rule("role", ERROR)
 def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
-    """A restart policy that others take, but not this kind's operator.
+    """A restart policy that other operators support, but not the operator of this kind.
 
-    The mpi-operator takes `Never` and `OnFailure` alone: with `Always`, or the training-operator's `ExitCode`, it
+    mpi-operator supports only `Never` and `OnFailure`. With `Always`, or with `ExitCode` of training-operator, it
     reports an event and does nothing more.
+
+    Use a restart policy that the kind supports.
     """
     kind = role.manifest.kind
     policy = as_text(role.replica_spec.get("restartPolicy"))
-    # What no pod can have either is refused by the API server, and said by `unsupported-value`.
+    # `unsupported-value` reports policies that no pod can have.
     if kind and policy in _KNOWN and kind.restart_policies and policy not in kind.restart_policies:
-        words = " or ".join(f"`{word}`" for word in kind.restart_policies)
-        message = f"`{policy}` is no restart policy of {kind.name}; {describe_rejection(role.manifest)}; use {words}"
+        known = " or ".join(f"`{word}`" for word in kind.restart_policies)
+        message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
         node = role.replica_spec["restartPolicy"]
-        # All three mean that a pod which failed is started again.
+        # All three restart a pod that failed.
         fix_steps = (FixStep("set", node, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
         yield Violation(node, message, severity=choose_severity(role.manifest), fix_steps=fix_steps, safe=False)

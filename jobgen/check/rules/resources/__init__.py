@@ -1,1 +1,1 @@
-"""Devices, memory and processes that do not fit together."""
+"""Rules about devices, memory and processes."""

@@ -1,4 +1,4 @@
-"""Shares of a GPU that no GPU has."""
+"""Shares of a GPU that are out of range."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,18 @@ _MORE_THAN_ANY_GPU_HAS = 1_000_000_000  # thousandths of MiB: about a terabyte
 
 @rule("container", ERROR, fields=("resources",))
 def gpu_share_range(container: Container) -> Iterator[Violation]:
-    """More than 100 percent of a GPU, or more memory than any GPU has.
+    """A GPU share above 100 percent, or more memory than any GPU has.
 
-    `nvidia.com/gpumem` is counted in MiB: `8Gi` means eight thousand million of them, and the pod stays Pending for
-    ever. Write `8192`. `gpucores` and `gpumem-percentage` are percents of each card; ask for more cards instead.
+    `nvidia.com/gpumem` counts MiB, so `8Gi` means more than eight billion MiB and the pod stays `Pending` forever.
+    `gpucores` and `gpumem-percentage` are percentages of each card.
+
+    Write `8192` for 8 GiB, and request more cards instead of more than 100 percent.
     """
     limits = container.limits
     for name in _PERCENT:
         if name in limits and (to_milli(limits[name]) or 0) > 100_000:
-            message = f"`{name}` is a percentage of each GPU, and goes to 100; ask for more GPUs instead"
+            message = f"`{name}` is a percentage of each GPU and must be at most 100; request more GPUs instead"
             yield Violation(limits[name], message, severity=WARNING)
     if _MEMORY in limits and (to_milli(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
-        message = f"`{_MEMORY}` is counted in MiB, and no GPU has so many; write `8192` for 8 GiB"
+        message = f"`{_MEMORY}` counts MiB, and no GPU has that many; write `8192` for 8 GiB"
         yield Violation(limits[_MEMORY], message)

@@ -1,4 +1,4 @@
-"""A share of a GPU, and no GPU."""
+"""Shares of a GPU without a number of GPUs."""
 
 from collections.abc import Iterator
 
@@ -11,12 +11,13 @@ _SHARES = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpuc
 
 @rule("container", INFO, fields=("resources",))
 def gpu_share_without_count(container: Container) -> Iterator[Violation]:
-    """Memory or cores of a GPU, without saying of how many GPUs.
+    """Memory or cores of a GPU without a number of GPUs.
 
-    HAMi then adds as many as its settings say, usually one, and quotas and queues that count GPUs count none. Write
-    `nvidia.com/vgpu` or `nvidia.com/gpu` beside it, as the cluster calls them.
+    HAMi then adds its configured default, usually one GPU, while quotas and queues that count GPUs count none.
+
+    Add `nvidia.com/vgpu` or `nvidia.com/gpu`, whichever the cluster uses.
     """
     limits = container.limits
     key = next((key for key in limits if key in _SHARES), None)
     if key is not None and not any(is_device(str(name)) for name in limits):
-        yield Violation(key, f"`{key}` says how much of each GPU, and nothing how many; write their number beside it")
+        yield Violation(key, f"`{key}` sets the share of each GPU, but nothing sets the number of GPUs; add it")

@@ -1,4 +1,4 @@
-"""A misspelt resource."""
+"""Misspelled GPU resources."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import WELL_KNOWN_RESOURCES, is_device, is_device_share
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import is_same_name
@@ -17,46 +17,48 @@ _DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN_RESOURCES)
 
 @rule("container", WARNING, fields=("resources",))
 def gpu_typo(container: Container) -> Iterator[Violation]:
-    """A resource that is almost called like a GPU, such as `nvidia.com/gpus`.
+    """A resource name that resembles the name of a GPU, such as `nvidia.com/gpus`.
 
-    Kubernetes takes any name with a domain, and waits for a node that offers it: the pod stays Pending. Write the name
-    that the device plugin of the cluster uses.
+    Kubernetes accepts any name with a domain and waits for a node that offers it, so the pod stays `Pending`.
+
+    Use the resource name of the device plugin in the cluster.
     """
     for amounts in (container.limits, container.requests):
         for key in amounts:
-            meant = _meant(str(key)) if "/" in key else ""
-            if meant and not _own(container, key):
+            meant = _find_known_name(str(key)) if "/" in key else ""
+            if meant and not _is_declared(container, key):
                 message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
                 fix_steps = (FixStep("rename", key, meant),) if meant not in amounts else ()
                 yield Violation(key, message, fix_steps=fix_steps, safe=is_same_name(key, meant))
 
 
-def _own(container: Container, key: Data) -> bool:
+def _is_declared(container: Container, key: Node) -> bool:
+    """Whether the cluster declares the resource as its GPU resource."""
     return str(key) == container.pod.role.manifest.cluster.gpu_resource
 
 
 @cache
-def _meant(name: str) -> str:
-    """The well-known name that this one is a slip of, or nothing."""
+def _find_known_name(name: str) -> str:
+    """Return the well-known name that this name misspells, or an empty string."""
     if is_device(name) or is_device_share(name):
         return ""
     domain, _, rest = name.partition("/")
     for known in WELL_KNOWN_RESOURCES:
         right, _, tail = known.partition("/")
-        if domain == right and _folded(rest) == _folded(tail):
+        if domain == right and _normalize(rest) == _normalize(tail):
             return known
-        if domain not in _DOMAINS and _folded(rest) == _folded(tail) and _near(domain, right):
+        if domain not in _DOMAINS and _normalize(rest) == _normalize(tail) and _is_misspelling(domain, right):
             return known
     return ""
 
 
-def _folded(word: str) -> str:
-    """What is left when case, dashes and the plural are not looked at."""
+def _normalize(word: str) -> str:
+    """Remove case, dashes and the plural from a word."""
     return _LETTERS.sub("", word.lower()).removesuffix("s")
 
 
-def _near(domain: str, right: str) -> bool:
-    """Whether a domain lacks its ending, or one letter is wrong, missing, doubled or swapped in it."""
+def _is_misspelling(domain: str, right: str) -> bool:
+    """Whether a domain lacks its suffix, or has one letter that is wrong, missing, added or swapped."""
     if domain.lower() in (right, right.rpartition(".")[0]):
         return True
     if abs(len(domain) - len(right)) > 1 or domain[:1] != right[:1]:

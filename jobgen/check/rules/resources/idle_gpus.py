@@ -1,4 +1,4 @@
-"""GPUs of a role that does not train."""
+"""GPUs of roles that do not train."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Container, Role
 from jobgen.model.data import value_of
+from jobgen.model.finding import pluralize
 
 _IDLE = {
     "MXJob": ("scheduler", "server"),
@@ -17,11 +18,12 @@ _IDLE = {
 
 @rule("role", WARNING, kinds=tuple(_IDLE))
 def idle_gpus(role: Role) -> Iterator[Violation]:
-    """GPUs of a role that does not train: a parameter server, a scheduler or a launcher.
+    """GPUs on a role that does not train: a parameter server, a scheduler or a launcher.
 
-    They are held as long as the job runs, and nothing computes on them. mpi-operator even hides them from a launcher
-    that is no worker; training-operator makes a worker of a launcher that has them, with slots in the hostfile. Leave
-    them out there.
+    The role holds them as long as the job runs, and nothing computes on them. mpi-operator hides them from a launcher
+    that is not a worker; training-operator turns a launcher that has them into a worker, with slots in the hostfile.
+
+    Request GPUs only for the roles that train.
     """
     manifest = role.manifest
     idle = _IDLE[manifest.kind.name] if manifest.kind else ()
@@ -29,19 +31,19 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
         return
     if role.name == "launcher":
         worker = manifest.find_role("worker")
-        # A launcher alone does the work itself.
+        # A launcher without workers does the work itself.
         if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
             return
     for container in role.pod.containers:
         if container.gpus:
-            yield Violation(find_device_node(container.limits, container.requests), _told(role, container))
+            yield Violation(find_device_node(container.limits, container.requests), _format_message(role, container))
 
 
-def _told(role: Role, container: Container) -> str:
-    held = "a GPU" if container.gpus == 1 else f"{container.gpus} GPUs"
+def _format_message(role: Role, container: Container) -> str:
+    gpus = pluralize(container.gpus, "GPU")
     if role.name != "launcher":
-        return f"`{role.replica_type}` does not train, and holds {held}"
+        return f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
     kind = role.manifest.kind
-    older = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
-    so = "so the operator adds its slots to the hostfile" if older else "which the operator hides from it"
-    return f"the launcher holds {held}, {so}; leave them to the workers"
+    is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
+    effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
+    return f"the launcher requests {gpus}, {effect}; request them only for the workers"

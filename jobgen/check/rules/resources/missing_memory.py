@@ -1,4 +1,4 @@
-"""GPUs without memory."""
+"""GPU containers without memory requests."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,12 @@ from jobgen.k8s.objects import Manifest, as_mapping
 
 @rule("job", INFO)
 def missing_memory(manifest: Manifest) -> Iterator[Violation]:
-    """A container that holds GPUs and says nothing about memory.
+    """A container with GPUs that requests no memory.
 
-    The scheduler may put it on a node without room, and when memory runs short such pods are evicted or killed first,
-    with all they have trained since the last checkpoint. Write a request for memory.
+    The scheduler may place it on a node without enough memory. When memory runs short, such pods are evicted or killed
+    first and lose everything since the last checkpoint.
+
+    Add a memory request.
     """
     for role in manifest.roles:
         main = role.pod.main_container
@@ -21,6 +23,7 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
         if "memory" not in main.limits and "memory" not in main.requests:
             node = find_device_node(main.limits, main.requests)
             yield Violation(
-                node, f"`{role.replica_type}` holds GPUs and requests no memory, so it is the first to be evicted"
+                node,
+                f"`{role.replica_type}` has GPUs but requests no memory, so it is evicted first; add a memory request",
             )
             return

@@ -1,4 +1,4 @@
-"""A job in a queue that does not say what it needs."""
+"""Queued jobs without resource requests."""
 
 from collections.abc import Iterator
 
@@ -10,21 +10,23 @@ _QUEUE = "kueue.x-k8s.io/queue-name"
 
 @rule("job", WARNING)
 def missing_requests(manifest: Manifest) -> Iterator[Violation]:
-    """A job in a queue of Kueue with pods that ask for nothing.
+    """A job in a Kueue queue with pods that request nothing.
 
-    Kueue counts what pods request, and for these nothing: the job is admitted however full the queue is, and its pods
-    crowd nodes that others have paid for. Write `resources` with cpu and memory.
+    Kueue counts the requests of the pods, which are zero here. The job is admitted however full the queue is, and its
+    pods take room on nodes that is assigned to others.
+
+    Add `resources` with cpu and memory.
     """
     if not manifest.labels or _QUEUE not in manifest.labels:
         return
-    roles = [role.replica_type for role in manifest.roles if _asks_for_nothing(role)]
+    roles = [role.replica_type for role in manifest.roles if _requests_nothing(role)]
     if roles:
-        shown = " and ".join(f"`{name}`" for name in roles)
-        message = f"pods of {shown} request nothing, so the queue counts nothing for them; write cpu and memory"
+        names = " and ".join(f"`{name}`" for name in roles)
+        message = f"pods of {names} request no resources, so the queue counts none; add cpu and memory requests"
         yield Violation(manifest.labels[_QUEUE], message)
 
 
-def _asks_for_nothing(role: Role) -> bool:
+def _requests_nothing(role: Role) -> bool:
     pod = role.pod
     # A launcher only waits for the others.
     if pod.partial or not pod.containers or not role.count or role.name == "launcher":

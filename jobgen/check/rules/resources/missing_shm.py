@@ -1,4 +1,4 @@
-"""PyTorch with several GPUs, and little shared memory."""
+"""Shared memory for PyTorch."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,12 @@ from jobgen.model.data import value_of
 
 @rule("role", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
 def missing_shm(role: Role) -> Iterator[Violation]:
-    """PyTorch with several GPUs in a pod, and nothing mounted at `/dev/shm`.
+    """A PyTorch pod with several GPUs and nothing mounted at `/dev/shm`.
 
-    Containers get 64 MiB of shared memory. The workers of a `DataLoader` and NCCL within a node pass their data through
-    it, and die of `Bus error` when it is full. Mount an `emptyDir` with `medium: Memory` there (`shm:` in a job spec).
+    A container has 64 MiB of shared memory by default. The workers of a `DataLoader` and NCCL within a node pass their
+    data through it and fail with `Bus error` when it is full.
+
+    Mount an `emptyDir` with `medium: Memory` at `/dev/shm`; in a job spec, set `shm`.
     """
     main = role.pod.main_container
     if (
@@ -24,14 +26,14 @@ def missing_shm(role: Role) -> Iterator[Violation]:
         or value_of(role.pod.spec.get("hostIPC")) is True
     ):
         return
-    if not _mounted(main):
+    if not _mounts_shm(main):
         node = find_device_node(main.limits, main.requests)
         yield Violation(
-            node, f"{main.gpus} GPUs share 64 MiB at `/dev/shm`; mount an `emptyDir` with `medium: Memory` there"
+            node, f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`; mount an `emptyDir` with `medium: Memory`"
         )
 
 
-def _mounted(container: Container) -> bool:
+def _mounts_shm(container: Container) -> bool:
     for mount in as_list(container.data.get("volumeMounts")):
         if as_text(as_mapping(mount).get("mountPath")).rstrip("/") in ("/dev/shm", "/dev"):  # noqa: S108
             return True

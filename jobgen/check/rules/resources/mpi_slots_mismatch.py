@@ -1,4 +1,4 @@
-"""Processes that mpirun is to start, and the slots they have."""
+"""Processes of mpirun and slots of the workers."""
 
 from collections.abc import Iterator
 
@@ -6,18 +6,21 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import Argument, find_mpi_launches, parse_command
 from jobgen.k8s.objects import Manifest, Role, as_integer, as_text
 from jobgen.model.data import value_of
+from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 
-# A number of something: scripts are slow to take apart.
+# Options that may set the number of processes; a cheap test before the command line is parsed.
 _LITERAL = lazy_pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
 
 
 @rule("job", WARNING, kinds=("MPIJob",))
 def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
-    """`mpirun -np` with another number than there are slots: workers times `slotsPerWorker`.
+    """`mpirun -np` with a number other than the number of slots: workers times `slotsPerWorker`.
 
-    With more processes Open MPI stops: `There are not enough slots available`. With fewer, GPUs of some workers are
-    held and never used. Leave `-np` out, as all slots are taken then, or let it follow the replicas.
+    With more processes than slots, Open MPI stops: `There are not enough slots available`. With fewer, some workers
+    hold GPUs that are never used.
+
+    Remove `-np`, which uses all slots, or keep it in line with the replicas.
     """
     launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
     main = launcher.pod.main_container if launcher else None
@@ -31,31 +34,31 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
         for call in calls
         if call.limited_by_hostfile and call.processes and call.processes.text.isdigit()
     ]
-    if not counts or _oversubscribed(launcher):
+    if not counts or _allows_oversubscription(launcher):
         return
     written = as_integer(manifest.spec.get("slotsPerWorker"))
     per = 1 if written is None else written
-    hosts = worker.count + _launcher_works(manifest, launcher)
+    hosts = worker.count + _is_launcher_worker(manifest, launcher)
     most = max(counts, key=lambda word: int(word.text))
-    # Other MPIs go round the hosts again.
+    # Other MPI implementations place the remaining processes on the first hosts again.
     if int(most.text) > hosts * per and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI"):
-        yield Violation(most.node, _told(most, hosts, per, "mpirun finds not enough slots"))
+        yield Violation(most.node, _format_message(most, hosts, per, "so mpirun fails; remove it"))
     elif int(most.text) < hosts * per and worker.pod.gpus and len(counts) == len(calls):
-        yield Violation(most.node, _told(most, hosts, per, "the GPUs of the rest stay idle"))
+        yield Violation(most.node, _format_message(most, hosts, per, "so some GPUs stay idle; remove it"))
 
 
-def _told(count: Argument, hosts: int, per: int, so: str) -> str:
-    shown = f"{hosts} hosts with {per} each" if hosts > 1 else f"one host with {per}"
-    return f"`{count.text}` processes for {hosts * per} slots ({shown}): {so}"
+def _format_message(count: Argument, hosts: int, per: int, effect: str) -> str:
+    slots = pluralize(hosts * per, "slot")
+    return f"`{count.text}` processes for {slots} ({pluralize(hosts, 'host')}, {per} per host), {effect}"
 
 
-def _launcher_works(manifest: Manifest, launcher: Role) -> bool:
-    """Whether the operator writes the launcher into the hostfile, too."""
+def _is_launcher_worker(manifest: Manifest, launcher: Role) -> bool:
+    """Whether the operator also writes the launcher into the hostfile."""
     if manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return any("gpu" in str(name) for container in launcher.pod.containers for name in container.limits)
     return value_of(manifest.spec.get("runLauncherAsWorker")) is True
 
 
-def _oversubscribed(launcher: Role) -> bool:
+def _allows_oversubscription(launcher: Role) -> bool:
     names = [name for container in launcher.pod.containers for name, _ in container.env]
     return any("oversubscribe" in name.lower() or name == "PRTE_MCA_rmaps_default_mapping_policy" for name in names)

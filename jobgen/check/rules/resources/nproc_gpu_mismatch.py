@@ -1,14 +1,15 @@
-"""Processes that torchrun starts in a pod, and the GPUs it has."""
+"""Processes of torchrun and GPUs of a pod."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Container, Manifest, get_path
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import pluralize
 
-# Where the kinds say it themselves.
-_SAID = (
+# The fields of the kinds that set it.
+_FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
     ("torchrunConfig", "procPerNode"),
@@ -18,38 +19,40 @@ _SAID = (
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
 def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
-    """`--nproc-per-node` or its field with another number than the pod has GPUs.
+    """`--nproc-per-node`, or its field, with a number other than the number of GPUs of the pod.
 
-    torchrun starts so many processes in every pod, and each takes the GPU of its local rank: with more there is none
-    for some (`invalid device ordinal`), with fewer some are held and never used. Write their number, or `gpu`.
+    torchrun starts that many processes in every pod, and each uses the GPU of its local rank. With more processes than
+    GPUs some fail (`invalid device ordinal`); with fewer, some GPUs are never used.
+
+    Use the number of GPUs, or `gpu`.
     """
-    told = False
+    is_set = False
     for role in manifest.roles:
         main = role.pod.main_container
         if main and main.gpus:
-            for node, count in _in_command(main):
-                told = True
-                yield from _compared(node, count, main.gpus, role.replica_type)
-    # What is said on the command line goes before the field.
-    for path in () if told else _SAID:
+            for node, count in _find_in_command(main):
+                is_set = True
+                yield from _compare(node, count, main.gpus, role.replica_type)
+    # The command line takes precedence over the field.
+    for path in () if is_set else _FIELDS:
         node = get_path(manifest.spec, *path)
         for role in manifest.roles if node is not None else ():
             if role.pod.main_container and role.pod.main_container.gpus and str(value_of(node)).isdigit():
-                yield from _compared(node, int(str(value_of(node))), role.pod.main_container.gpus, role.replica_type)
+                yield from _compare(node, int(str(value_of(node))), role.pod.main_container.gpus, role.replica_type)
                 return
 
 
-def _in_command(main: Container) -> Iterator[tuple[Data, int]]:
+def _find_in_command(main: Container) -> Iterator[tuple[Node, int]]:
     if "nproc" in main.search_text:
         for word in find_option_values(parse_command(main.command_line), "nproc-per-node"):
             if word.text.isdigit():
                 yield word.node, int(word.text)
 
 
-def _compared(node: Data, count: int, gpus: int, role: str) -> Iterator[Violation]:
+def _compare(node: Node, count: int, gpus: int, role: str) -> Iterator[Violation]:
     if count > gpus:
-        yield Violation(node, f"{count} processes a pod, and a pod of `{role}` holds {gpus} GPU{'s' * (gpus != 1)}")
+        message = f"`{count}` processes per pod, but a pod of `{role}` has {pluralize(gpus, 'GPU')}"
+        yield Violation(node, f"{message}; use `{gpus}` or `gpu`")
     elif count < gpus:
-        yield Violation(
-            node, f"{count} process{'es' * (count != 1)} a pod; of the {gpus} GPUs of `{role}` some stay idle"
-        )
+        message = f"`{count}` process{'es' * (count != 1)} per pod leave GPUs idle: a pod of `{role}` has {gpus}"
+        yield Violation(node, f"{message}; use `{gpus}` or `gpu`")

@@ -1,4 +1,4 @@
-"""Variables that the operator sets."""
+"""Environment variables that the operator sets."""
 
 from collections.abc import Iterator
 
@@ -23,24 +23,26 @@ _RESERVED = {
 
 @rule("container", WARNING, fields=("env",), kinds=tuple(_RESERVED))
 def reserved_env(container: Container) -> Iterator[Violation]:
-    """A variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
+    """An environment variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
 
-    The operator appends its own value behind yours, and of two variables with one name the last wins: what is written
-    here has no effect. Remove it.
+    The operator appends its own value, and of two variables with the same name the last one wins. The value in the
+    manifest has no effect.
+
+    Remove the variable.
     """
     if container.init:
         return
     manifest = container.pod.role.manifest
     names = _RESERVED[manifest.kind_name]
     for name, entry in container.env:
-        if name in names and _set(name, container, manifest):
+        if name in names and _is_set_by_operator(name, container, manifest):
             yield Violation(
-                entry["name"], f"the operator sets `{name}` itself, after this: the value here has no effect"
+                entry["name"], f"the operator overwrites `{name}`, so the value here has no effect; remove it"
             )
 
 
-def _set(name: str, container: Container, manifest: Manifest) -> bool:
-    """Whether the operator sets a variable in this very job."""
+def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> bool:
+    """Whether the operator sets the variable in this job."""
     if manifest.kind_name == "PyTorchJob":
         if name in _TORCH:
             return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)

@@ -1,19 +1,21 @@
-"""A volume in memory that is larger than the memory of its container."""
+"""Memory volumes larger than a memory limit."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Container, Pod, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 
 
 @rule("pod", WARNING, fields=("volumes",))
 def shm_over_memory(pod: Pod) -> Iterator[Violation]:
-    """A volume with `medium: Memory` whose `sizeLimit` is above the memory limit of a container that mounts it.
+    """A volume with `medium: Memory` whose `sizeLimit` exceeds the memory limit of a container that mounts it.
 
-    What is written there counts as the memory of who wrote it: the container is killed (`OOMKilled`) before the volume
-    is full. Raise the memory limit, or make the volume smaller.
+    Node in the volume counts as memory of the container that wrote it. The container is killed (`OOMKilled`) before the
+    volume is full.
+
+    Raise the memory limit, or reduce the size of the volume.
     """
     for volume in pod.volumes:
         if as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
@@ -24,11 +26,12 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
             limit = container.limits.get("memory")
             memory = to_milli(limit) if limit is not None else None
             if size and memory and size > memory and _mounts(container, as_text(volume.get("name"))):
-                yield Violation(node, _told(container, node, limit), ((limit, "the memory limit"),))
+                yield Violation(node, _format_message(container, node, limit), ((limit, "the memory limit"),))
 
 
-def _told(container: Container, size: Data, limit: Data) -> str:
-    return f"`{value_of(size)}` in memory, and the container `{container.name}` may use `{value_of(limit)}` in all"
+def _format_message(container: Container, size: Node, limit: Node) -> str:
+    exceeded = f"exceeds the memory limit `{value_of(limit)}` of container `{container.name}`"
+    return f"size `{value_of(size)}` of the memory volume {exceeded}; raise the limit or reduce the size"
 
 
 def _mounts(container: Container, name: str) -> bool:

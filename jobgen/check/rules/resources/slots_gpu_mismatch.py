@@ -1,13 +1,14 @@
-"""Slots of an MPI worker, and the GPUs it has."""
+"""Slots and GPUs of MPI workers."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Manifest, as_integer, as_text
+from jobgen.model.finding import pluralize
 
-# Programs that start the processes of a node themselves, one call of them a worker.
-_STARTS_ITSELF = (
+# Launchers that are called once per worker and start the processes of the node themselves.
+_LAUNCHERS = (
     ".sh",
     "torchrun",
     "torch.distributed",
@@ -23,10 +24,12 @@ _STARTS_ITSELF = (
 
 @rule("job", WARNING, kinds=("MPIJob",))
 def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
-    """`slotsPerWorker` unlike the number of GPUs that a worker holds.
+    """`slotsPerWorker` with a number other than the number of GPUs of a worker.
 
-    mpirun starts as many processes on a worker as it has slots: with more than GPUs some share one or fail, with fewer
-    some GPUs are held and never used. Write the number of GPUs; left out it means 1.
+    mpirun starts as many processes on a worker as it has slots. With more slots than GPUs, processes share a GPU or
+    fail; with fewer, some GPUs are never used. The default is 1.
+
+    Set it to the number of GPUs.
     """
     worker, launcher = manifest.find_role("worker"), manifest.find_role("launcher")
     gpus = worker.pod.gpus if worker else 0
@@ -37,10 +40,11 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     words = (
         [as_text(word) for container in launcher.pod.containers for word in container.command_line] if launcher else []
     )
-    if slots < gpus and any(sign in word for word in words for sign in _STARTS_ITSELF):
+    if slots < gpus and any(sign in word for word in words for sign in _LAUNCHERS):
         return
-    shown = f"`slotsPerWorker` is {slots}" + ("" if written is not None else ", as it is left out")
-    asked = (find_device_node(container.limits, container.requests) for container in worker.pod.containers)
-    held = next((node for node in asked if node is not None), worker.key)
-    related = () if written is None else ((held, "what a worker holds"),)
-    yield Violation(manifest.spec.get("slotsPerWorker", held), f"{shown}, and a worker holds {gpus} GPUs", related)
+    subject = f"`slotsPerWorker` is {slots}" if written is not None else "`slotsPerWorker` is not set, so it is 1"
+    nodes = (find_device_node(container.limits, container.requests) for container in worker.pod.containers)
+    devices = next((node for node in nodes if node is not None), worker.key)
+    related = () if written is None else ((devices, "the GPUs of a worker"),)
+    message = f"{subject}, but a worker has {pluralize(gpus, 'GPU')}; set it to {gpus}"
+    yield Violation(manifest.spec.get("slotsPerWorker", devices), message, related)

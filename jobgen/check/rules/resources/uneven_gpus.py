@@ -1,39 +1,41 @@
-"""Roles that train together on different devices."""
+"""GPUs of masters and workers."""
 
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import find_device_node, is_device
 from jobgen.k8s.objects import Manifest, Role
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.quantity import to_milli
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
 def uneven_gpus(manifest: Manifest) -> Iterator[Violation]:
-    """A master and workers that hold different GPUs: the master of PyTorch is one of the ranks that train.
+    """A master and workers with different GPUs in a PyTorch job, where the master is one of the ranks that train.
 
-    A rank without a GPU cannot take part in NCCL, and with different numbers `torchrun` starts different numbers of
-    processes; the others wait for it. Ask for the same devices in both roles.
+    A rank without a GPU cannot take part in NCCL, and with different numbers of GPUs `torchrun` starts different
+    numbers of processes. The other ranks wait.
+
+    Request the same devices in both roles.
     """
     master, worker = manifest.find_role("master"), manifest.find_role("worker")
     if not master or not worker or not worker.count or _resources(master) == _resources(worker):
         return
     ours, theirs = _devices(master), _devices(worker)
     if ours != theirs:
-        shown = f"the master holds {_shown(ours)}, a worker {_shown(theirs)}; they train together"
+        message = f"the master requests {_format_devices(ours)}, but a worker {_format_devices(theirs)}; use the same"
         one, other = (worker, master) if theirs else (master, worker)
-        yield Violation(_asked(one), shown, ((_asked(other), f"the {other.name}"),))
+        yield Violation(_find_request(one), message, ((_find_request(other), f"the {other.name}"),))
 
 
-def _resources(role: Role) -> list[Data]:
+def _resources(role: Role) -> list[Node]:
     return [(container.limits, container.requests) for container in role.pod.containers]
 
 
-def _asked(role: Role) -> Data:
-    """Where a role asks for its devices, or begins."""
-    asked = (find_device_node(container.limits, container.requests) for container in role.pod.containers)
-    return next((node for node in asked if node is not None), role.key)
+def _find_request(role: Role) -> Node:
+    """Return the node where a role requests devices, else its key."""
+    nodes = (find_device_node(container.limits, container.requests) for container in role.pod.containers)
+    return next((node for node in nodes if node is not None), role.key)
 
 
 def _devices(role: Role) -> dict[str, int]:
@@ -45,5 +47,5 @@ def _devices(role: Role) -> dict[str, int]:
     return found
 
 
-def _shown(devices: dict[str, int]) -> str:
+def _format_devices(devices: dict[str, int]) -> str:
     return " and ".join(f"`{name}: {count}`" for name, count in sorted(devices.items())) or "no GPU"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Fact, Violation, rule
+from jobgen.check.rules import INFO, Fact, FactViolation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
@@ -15,7 +15,7 @@ def _collect(manifest: Manifest) -> Iterator[Fact]:
 
 
 @rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_collect)
-def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[Violation]:
+def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """Queued jobs of a kind whose support in Kueue is deprecated; reported once per kind.
 
     Kueue deprecates these kinds of `kubeflow.org/v1` and plans to remove them in 0.20. Without support the jobs start
@@ -26,4 +26,4 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[Violat
     for kind in sorted({fact.value for fact in facts}):
         queued = [fact for fact in facts if fact.value == kind]
         more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
-        yield Violation(queued[0], f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to TrainJob")
+        yield FactViolation(queued[0], f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to TrainJob")
