@@ -1,8 +1,8 @@
-"""Puts what table.py has measured into docs/performance.md, and draws docs/growth.svg.
+"""Write the results of table.py into docs/performance.md, and draw docs/growth.svg.
 
     python benchmarks/page.py bench.json
 
-The words of the page are written by hand; only what stands between its two comments is ours.
+Only the text between the two comments of the page is generated; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from plot import Line, drawing
+from plot import Line, draw_plot
 
 DOCS = Path(__file__).parent.parent / "docs"
 BEGIN, END = "<!-- measured:", "<!-- end -->"
-HEADINGS = ("what", "measured", "against", "ratio", "wanted", "")
+HEADINGS = ("measurement", "result", "compared with", "ratio", "target", "")
 BLUE, ORANGE = "#1d63d1", "#c2520a"
-# Whose seconds a line shows, where they are found, and how it is drawn.
+# The name of a line, the series and the field that hold its values, its color, and whether it is dashed.
 LINES = (
     ("jobgen render", ("render",), "seconds", BLUE, False),
     ("kubectl kustomize", ("render", "race"), "peer_seconds", BLUE, True),
@@ -30,39 +30,41 @@ LINES = (
 )
 
 
-def measured(record: dict[str, Any]) -> Iterator[str]:
-    """When and where it was, and the rows as they were printed."""
+def format_results(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the date, the machine and the table."""
     machine = "{cpu}, {cores} cores, {system}, Python {python}".format(**record["machine"])
-    yield f"On {record['date']}: {machine}; the whole run took {record['seconds']:.0f} s.\n"
+    yield f"Measured on {record['date']}: {machine}. The whole run took {record['seconds']:.0f} s.\n"
     yield f"| {' | '.join(HEADINGS)} |"
     yield f"|{'---|' * len(HEADINGS)}"
     for row in record["rows"]:
         yield f"| {' | '.join(row['cells'])} |"
 
 
-def filled(page: str, record: dict[str, Any]) -> str:
-    """The page with other numbers."""
+def replace_results(page: str, record: dict[str, Any]) -> str:
+    """Return the page with new results."""
     before, _, rest = page.partition(BEGIN)
     comment, _, old = rest.partition("\n")
-    return "\n".join([f"{before}{BEGIN}{comment}\n", *measured(record), "", END]) + old.partition(END)[2]
+    return "\n".join([f"{before}{BEGIN}{comment}\n", *format_results(record), "", END]) + old.partition(END)[2]
 
 
-def growth(rows: list[dict[str, Any]]) -> str:
-    """The drawing of all that was measured at several sizes."""
-    lines = (Line(name, colour, dashed, points(rows, series, number)) for name, series, number, colour, dashed in LINES)
-    return drawing("Seconds by size of the repository, cold", [line for line in lines if line.points])
+def draw_growth(rows: list[dict[str, Any]]) -> str:
+    """Return an SVG of everything that was measured at several sizes."""
+    lines = (
+        Line(name, color, dashed, find_points(rows, series, field)) for name, series, field, color, dashed in LINES
+    )
+    return draw_plot("Seconds by size of the repository, cold", [line for line in lines if line.points])
 
 
-def points(rows: list[dict[str, Any]], series: tuple[str, ...], number: str) -> list[tuple[int, float]]:
-    """What was measured of one line."""
-    return sorted((row["count"], row[number]) for row in rows if row.get("series") in series and number in row)
+def find_points(rows: list[dict[str, Any]], series: tuple[str, ...], field: str) -> list[tuple[int, float]]:
+    """Return the points of one line: number of files, seconds."""
+    return sorted((row["count"], row[field]) for row in rows if row.get("series") in series and field in row)
 
 
 def main() -> None:
     record = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     page = DOCS / "performance.md"
-    page.write_text(filled(page.read_text("utf-8"), record), "utf-8")
-    (DOCS / "growth.svg").write_text(growth(record["rows"]), "utf-8")
+    page.write_text(replace_results(page.read_text("utf-8"), record), "utf-8")
+    (DOCS / "growth.svg").write_text(draw_growth(record["rows"]), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Render against kustomize: the same objects from the same facts, in one run; prints ratios.
+"""Measure `jobgen render` against `kubectl kustomize` on the same objects, in one run.
 
     python benchmarks/render.py [--jobs 1000] [--growth 1,100,1000,10000]
 
-kustomize gets the manifests themselves, a base overlay and an environment overlay that change what ours change. Both
-print to /dev/null; a tree of files (`render -o`) would measure the disk.
+The job specs come from six templates. kustomize gets the manifests, a base overlay and an environment overlay with the
+same changes. Both print to /dev/null: writing files (`render -o`) would measure the disk.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from promise import Row, growing
+import yaml
+from measurement import Measurement, require_linear
 from repository import REPLICATED, write_jobs
-from stopwatch import JOBGEN, Run, best, run
-
-from jobgen.yamlio.read import read
-from jobgen.yamlio.write import to_yaml
+from timing import JOBGEN, Run, fastest, run
 
 RENDER = (*JOBGEN, "render", "-e", "prod")
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
@@ -34,77 +31,96 @@ MANY = 10_000
 """From here on, one run is enough."""
 
 
+class Dumper(yaml.CSafeDumper):
+    """Writes YAML that kustomize reads as PyYAML does: no aliases, and quotes around strings of digits."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML passes it
+        return True
+
+
+def represent_text(dumper: Dumper, data: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"' if data[:1].isdigit() else None)
+
+
+Dumper.add_representer(str, represent_text)
+
+
+def write_yaml(path: Path, data: Any) -> None:
+    path.write_text(yaml.dump(data, Dumper=Dumper), "utf-8")
+
+
 def write_kustomization(folder: Path, objects: list[dict[str, Any]]) -> None:
-    """The same objects for kustomize: manifests, a base overlay, an environment overlay."""
+    """Write the same objects for kustomize: manifests, a base overlay, an environment overlay."""
     for name in ("jobs", "base", "prod"):
         (folder / name).mkdir(parents=True)
-    for thing in objects:
-        (folder / "jobs" / f"{thing['metadata']['name']}.yaml").write_text(to_yaml(without_overlays(thing)))
+    for data in objects:
+        write_yaml(folder / "jobs" / f"{data['metadata']['name']}.yaml", without_overlays(data))
     files = sorted(path.name for path in (folder / "jobs").iterdir())
-    (folder / "jobs/kustomization.yaml").write_text(to_yaml({"resources": files}))
+    write_yaml(folder / "jobs/kustomization.yaml", {"resources": files})
     labels = {"template": {"metadata": {"labels": {"fleet": "training"}}}}
     pool = {"template": {"spec": {"nodeSelector": {"pool": "gpu"}}}}
-    present = {thing["kind"] for thing in objects}
-    base = {"resources": ["../jobs"], "patches": patches(present, {"cleanPodPolicy": "Running"}, labels)}
-    prod = {"resources": ["../base"], "patches": patches(present, {"backoffLimit": 3}, pool), "namespace": "ml-prod"}
-    (folder / "base/kustomization.yaml").write_text(to_yaml(base))
-    (folder / "prod/kustomization.yaml").write_text(to_yaml(prod))
+    kinds = {data["kind"] for data in objects}
+    base = {"resources": ["../jobs"], "patches": make_patches(kinds, {"cleanPodPolicy": "Running"}, labels)}
+    prod = {"resources": ["../base"], "patches": make_patches(kinds, {"backoffLimit": 3}, pool), "namespace": "ml-prod"}
+    write_yaml(folder / "base/kustomization.yaml", base)
+    write_yaml(folder / "prod/kustomization.yaml", prod)
 
 
-def without_overlays(thing: dict[str, Any]) -> dict[str, Any]:
-    """An object as it is before base and prod change it."""
-    bare: dict[str, Any] = json.loads(json.dumps(thing))
-    del bare["metadata"]["namespace"]
-    del bare["spec"]["runPolicy"]
-    replicas = next(bare["spec"][kind.replicas] for kind in REPLICATED if kind.name == bare["kind"])
+def without_overlays(data: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without the changes of base and prod."""
+    manifest: dict[str, Any] = json.loads(json.dumps(data))
+    del manifest["metadata"]["namespace"]
+    del manifest["spec"]["runPolicy"]
+    replicas = next(manifest["spec"][kind.replicas] for kind in REPLICATED if kind.name == manifest["kind"])
     for role in replicas.values():
         del role["template"]["metadata"]
         del role["template"]["spec"]["nodeSelector"]
-    return bare
+    return manifest
 
 
-def patches(present: set[str], policy: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
-    """What an overlay changes in every kind, and in each of its roles; kustomize asks for a patch for each kind."""
+def make_patches(kinds: set[str], policy: dict[str, Any], role: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one patch for each kind, as kustomize requires, with an overlay's changes to the job and its roles."""
     return [
         {
             "target": {"kind": kind.name},
-            "patch": to_yaml(
+            "patch": yaml.dump(
                 {
                     "apiVersion": "kubeflow.org/v1",
                     "kind": kind.name,
                     "metadata": {"name": "any"},
                     "spec": {"runPolicy": policy, kind.replicas: {name: role for name, _ in kind.roles}},
-                }
+                },
+                Dumper=Dumper,
             ),
         }
         for kind in REPLICATED
-        if kind.name in present
+        if kind.name in kinds
     ]
 
 
-def objects_in(text: bytes) -> dict[str, dict[str, Any]]:
-    """What a command has printed, by name."""
-    return {document.data["metadata"]["name"]: document.data for document in read(text, "printed").documents}
+def read_objects(text: bytes) -> dict[str, dict[str, Any]]:
+    """Return the objects that a command has printed, by name."""
+    return {data["metadata"]["name"]: data for data in yaml.load_all(text, yaml.CSafeLoader)}
 
 
-def kustomize(ours: Path, theirs: Path) -> float:
-    """Its seconds for the objects of our repository; both must agree on every one of them."""
+def kustomize_seconds(ours: Path, theirs: Path) -> float:
+    """Return kustomize's seconds for the objects of our repository; both tools must print the same objects."""
     with tempfile.TemporaryFile() as printed:
         run(*RENDER, folder=ours, cache=ours / "cache", out=printed)
         printed.seek(0)
-        objects = objects_in(printed.read())
+        objects = read_objects(printed.read())
     write_kustomization(theirs, list(objects.values()))
-    # Its output is kept in a file, for it takes too long to ask twice; that costs milliseconds.
+    # Its output goes to a file, because a second run would take long; that costs milliseconds.
     with tempfile.TemporaryFile() as printed:
         seconds = run(*KUSTOMIZE, folder=theirs, cache=theirs, out=printed).seconds
         printed.seek(0)
-        if objects_in(printed.read()) != objects:
-            raise SystemExit("kustomize and jobgen disagree: the race is not fair")
+        if read_objects(printed.read()) != objects:
+            raise SystemExit("kustomize and jobgen print different objects, so their times cannot be compared")
     return seconds
 
 
-def cold(folder: Path, times: int) -> Run:
-    """The quickest of some renders that remember nothing."""
+def render_cold(folder: Path, times: int) -> Run:
+    """Return the fastest of some runs that start with an empty cache."""
     runs = []
     for _ in range(times):
         shutil.rmtree(folder / "cache", ignore_errors=True)
@@ -112,52 +128,45 @@ def cold(folder: Path, times: int) -> Run:
     return min(runs)
 
 
-def race(count: int) -> Iterator[Row]:
-    """The promise, and the same once more."""
+def measure_race(count: int) -> Iterator[Measurement]:
+    """Measure a repository against kustomize, and once more with a filled cache."""
     with tempfile.TemporaryDirectory() as home:
         ours, theirs = Path(home, "ours"), Path(home, "theirs")
         write_jobs(ours, count)
-        first = cold(ours, 3).seconds
-        warm = best(2, *RENDER, folder=ours, cache=ours / "cache").seconds
-        slow = kustomize(ours, theirs)
-    what = f"render {count:,} jobs x 2 overlays, cold"
-    yield Row(what, first, "20x", slow >= 20 * first, "kustomize", slow, series="race", count=count)
-    yield Row("again, nothing changed", warm)
+        first = render_cold(ours, 3).seconds
+        unchanged = fastest(2, *RENDER, folder=ours, cache=ours / "cache").seconds
+        slow = kustomize_seconds(ours, theirs)
+    name = f"render {count:,} jobs (6 templates) x 2 overlays, cold"
+    yield Measurement(name, first, "20x", slow >= 20 * first, "kustomize", slow, series="race", count=count)
+    yield Measurement("again, nothing changed", unchanged)
 
 
-def growth(counts: list[int]) -> Iterator[Row]:
-    """Repositories of several kinds through two overlays, as they grow; kustomize where it does not take minutes."""
-    before: Row | None = None
+def measure_growth(counts: list[int]) -> Iterator[Measurement]:
+    """Measure repositories as they grow; kustomize only where it does not take minutes."""
+    before: Measurement | None = None
     for count in counts:
         with tempfile.TemporaryDirectory() as home:
             ours = Path(home, "ours")
             write_jobs(ours, count)
-            found = cold(ours, 1 if count >= MANY else 2)
-            slow = kustomize(ours, Path(home, "theirs")) if count <= 100 else 0
-        name = "kustomize" if slow else ""
-        row = Row(
-            f"render {count:,} job{'s' * (count > 1)}",
-            found.seconds,
-            "",
-            True,
-            name,
-            slow,
-            series="render",
-            count=count,
-        )
-        before = growing(before, row)
+            found = render_cold(ours, 1 if count >= MANY else 2)
+            slow = kustomize_seconds(ours, Path(home, "theirs")) if count <= 100 else 0
+        name = f"render {count:,} job{'s' * (count > 1)} (6 templates)"
+        peer = "kustomize" if slow else ""
+        row = Measurement(name, found.seconds, peer=peer, peer_value=slow, series="render", count=count)
+        before = require_linear(before, row)
         yield before
-        if count > MANY and found.together:
-            held = found.together
-            yield Row(f"memory of all processes for {count:,}", held, "2 GB", held < 2e9, unit="bytes")
+        if count > MANY and found.total:
+            name = f"memory of all processes for {count:,}"
+            yield Measurement(name, found.total, "2 GB", found.total < 2e9, unit="bytes")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--growth", default="1,100,1000,10000")
     options = parser.parse_args()
-    for row in (*race(options.jobs), *growth([int(count) for count in options.growth.split(",") if count])):
+    counts = [int(count) for count in options.growth.split(",") if count]
+    for row in (*measure_race(options.jobs), *measure_growth(counts)):
         print("  ".join(filter(None, row.cells)))
 
 

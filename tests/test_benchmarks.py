@@ -1,4 +1,4 @@
-"""What is measured is what the page says: sound repositories, as many faults as asked for, a fair race."""
+"""The benchmarks measure what docs/performance.md says: valid files, the requested faults, the same objects."""
 
 from __future__ import annotations
 
@@ -7,89 +7,180 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
+import faults
 import page
 import pytest
 import render
-from promise import Row, growing
-from repository import write_jobs, write_manifests
-
-from jobgen.cli.commands.lint import lint_paths
+import yaml
+import yaml_styles
+from measurement import Measurement, require_linear
+from repository import write_jobs, write_manifests, write_varied
+from varied_jobs import make_manifest
 
 ROOT = Path(__file__).parent.parent
+COMPANIONS = {"ConfigMap", "PersistentVolumeClaim"}
 
 
-def findings(folder: Path, *paths: str) -> list[dict]:
-    return json.loads(lint_paths(folder, paths, (), format_="json").out)["findings"]
+def run_jobgen(folder: Path, *arguments: str, first: str = "") -> str:
+    """Run jobgen in a new process, after a line of Python; return what it prints."""
+    command = f"{first}\nimport runpy; runpy.run_module('jobgen', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", command, *arguments],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
 
 
-def test_nothing_is_wrong_with_what_is_measured(tmp_path):
+def find_problems(folder: Path, *paths: str) -> list[dict]:
+    return json.loads(run_jobgen(folder, "lint", "--no-cache", "--format", "json", *paths))["findings"]
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text("utf-8") for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def objects_in(text: str) -> list[dict]:
+    documents = [data for data in yaml.load_all(text, yaml.CSafeLoader) if data is not None]
+    return [item for data in documents for item in (data["items"] if data["kind"] == "List" else [data])]
+
+
+def shape_of(data):
+    """Return data without its scalars, so that files from one template look the same."""
+    if isinstance(data, dict):
+        return tuple((key, shape_of(value)) for key, value in sorted(data.items()))
+    return tuple(map(shape_of, data)) if isinstance(data, list) else ""
+
+
+def test_files_from_templates_have_no_findings(tmp_path):
     write_jobs(tmp_path, 12)
     write_manifests(tmp_path / "manifests", 14)
 
-    assert findings(tmp_path) == []
-    assert findings(tmp_path, "manifests") == []
+    assert find_problems(tmp_path) == []
+    assert find_problems(tmp_path, "manifests") == []
 
 
-def test_the_share_of_faults_is_what_was_asked_for(tmp_path):
+def test_files_from_templates_have_the_requested_share_of_faults(tmp_path):
     write_jobs(tmp_path, 40, faults=0.1)
     write_manifests(tmp_path / "manifests", 40, faults=0.1)
 
-    for found in (findings(tmp_path), findings(tmp_path, "manifests")):
-        assert len({finding["file"] for finding in found}) == 4
-        assert {"unknown-field", "gpu-request-limit-mismatch", "moving-tag"} <= {each["rule"] for each in found}
+    for findings in (find_problems(tmp_path), find_problems(tmp_path, "manifests")):
+        assert len({finding["file"] for finding in findings}) == 4
+        assert len({finding["rule"] for finding in findings}) >= 3
 
 
-def test_kustomize_builds_the_same_objects(tmp_path):
-    write_jobs(tmp_path / "ours", 6)
+def test_varied_manifests_have_no_errors_and_few_warnings(tmp_path):
+    write_varied(tmp_path / "varied", 400)
+    findings = find_problems(tmp_path, "varied")
 
-    assert render.kustomize(tmp_path / "ours", tmp_path / "theirs") > 0
-
-
-def test_growth_is_linear_or_missed():
-    before = Row("ten", 1.0, series="lint", count=10)
-
-    assert growing(before, Row("hundred", 14.0, count=100)).kept
-    assert not growing(before, Row("hundred", 16.0, count=100)).kept
-    assert not growing(before, Row("hundred", 14.0, "2x", kept=False, count=100)).kept
+    assert [finding for finding in findings if finding["severity"] == "error"] == []
+    assert len(findings) <= 400 * 0.05
 
 
-def test_the_page_takes_new_numbers_and_keeps_its_words():
+def test_varied_manifests_are_of_all_kinds_and_no_two_have_one_shape(tmp_path):
+    write_varied(tmp_path / "varied", 400)
+    objects = [each for text in files_below(tmp_path / "varied").values() for each in objects_in(text)]
+    jobs = [each for each in objects if each["kind"] not in COMPANIONS]
+    shapes = Counter(map(shape_of, jobs))
+    listed = run_jobgen(tmp_path, "schema", "list").splitlines()
+
+    assert len(jobs) == 400
+    assert {(each["apiVersion"], each["kind"]) for each in jobs} == {tuple(line.split()[:2]) for line in listed}
+    # Tiny jobs may have the same keys by chance.
+    assert len(shapes) >= 400 * 0.97
+
+
+def test_varied_manifests_follow_from_their_seed(tmp_path):
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        write_varied(tmp_path / name, 30, seed=seed)
+
+    assert files_below(tmp_path / "one") == files_below(tmp_path / "same")
+    assert not set(files_below(tmp_path / "one").values()) & set(files_below(tmp_path / "other").values())
+
+
+def test_varied_manifests_have_the_requested_share_of_faults_of_many_rules(tmp_path):
+    write_varied(tmp_path / "clean", 400)
+    write_varied(tmp_path / "faulty", 400, faults=0.25)
+    clean = {finding["rule"] for finding in find_problems(tmp_path, "clean")}
+    findings = [finding for finding in find_problems(tmp_path, "faulty") if finding["rule"] not in clean]
+    files = {finding["file"] for finding in findings}
+
+    # A file with several manifests may have several faults.
+    assert 400 * 0.25 * 0.8 <= len(files) <= 400 * 0.25
+    assert len({finding["rule"] for finding in findings}) >= 40
+    assert len({finding["category"] for finding in findings}) >= 8
+
+
+@pytest.mark.parametrize("number", range(150))
+def test_a_manifest_in_any_style_reads_as_its_data(number):
+    random = Random(number)
+    data = [make_manifest(random, number) for _ in range(random.randint(1, 2))]
+    text = yaml_styles.to_yaml(data, yaml_styles.choose_style(random), random)
+
+    assert [each for each in yaml.load_all(text, yaml.CSafeLoader) if each is not None] == data
+    assert json.loads(yaml_styles.to_json(data[:1])) == data[0]
+
+
+def test_every_text_fault_is_possible_in_some_file():
+    texts = []
+    for number in range(40):
+        random = Random(number)
+        texts.append(yaml_styles.to_yaml([make_manifest(random, 0)], yaml_styles.choose_style(random), random))
+
+    for fault in faults.TEXT:
+        assert any(fault(text) != text for text in texts), fault.__name__
+
+
+def test_kustomize_prints_the_same_objects(tmp_path):
+    write_jobs(tmp_path / "ours", 12)
+
+    assert render.kustomize_seconds(tmp_path / "ours", tmp_path / "theirs") > 0
+
+
+def test_growth_that_is_not_linear_misses_its_target():
+    before = Measurement("ten", 1.0, series="lint", count=10)
+
+    assert require_linear(before, Measurement("hundred", 14.0, count=100)).met
+    assert not require_linear(before, Measurement("hundred", 16.0, count=100)).met
+    assert not require_linear(before, Measurement("hundred", 14.0, "2x", met=False, count=100)).met
+
+
+def test_new_results_replace_the_old_ones_and_leave_the_rest_of_the_page():
     rows = [
-        Row(f"render {count}", count / 100, peer="kustomize", other=count, series="render", count=count).record
+        Measurement(f"render {count}", count / 100, peer="kustomize", peer_value=count, series="render", count=count)
         for count in (1, 10)
     ]
+    records = [row.record for row in rows]
     machine = {"cpu": "abacus", "cores": 2, "system": "wood", "python": "3.11"}
-    words = (ROOT / "docs/performance.md").read_text()
-    filled = page.filled(words, {"date": "2027-01-31", "machine": machine, "seconds": 1.0, "rows": rows})
+    text = (ROOT / "docs/performance.md").read_text()
+    filled = page.replace_results(text, {"date": "2027-01-31", "machine": machine, "seconds": 1.0, "rows": records})
 
-    assert "On 2027-01-31: abacus, 2 cores" in filled
+    assert "Measured on 2027-01-31: abacus, 2 cores" in filled
     assert "| render 10 | 100 ms | kustomize 10.00 s | 100.0x |  |  |" in filled
-    assert filled.split(page.END)[1] == words.split(page.END)[1]
-    assert filled.split(page.BEGIN)[0] == words.split(page.BEGIN)[0]
-    assert len(ET.fromstring(page.growth(rows)).findall("{*}circle")) == 4
+    assert filled.split(page.END)[1] == text.split(page.END)[1]
+    assert filled.split(page.BEGIN)[0] == text.split(page.BEGIN)[0]
+    assert len(ET.fromstring(page.draw_growth(records)).findall("{*}circle")) == 4
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
-def test_one_process_or_many_with_memory_or_without_say_the_same(tmp_path):
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core")
+def test_output_is_the_same_in_one_process_or_many_and_with_a_cache_or_without(tmp_path):
     write_jobs(tmp_path, 450, faults=0.05)
-    cores = os.sched_getaffinity(0)
-    one = f"import os; os.sched_setaffinity(0, {{{min(cores)}}})"
-    told = set()
-    for first, options in ((one, ["--no-cache"]), ("", ["--no-cache"]), ("", []), ("", [])):
-        command = f"{first}\nimport sys; from jobgen.cli.main import run; sys.exit(run(sys.argv[1:]))"
-        done = subprocess.run(
-            [sys.executable, "-c", command, *options, "lint", "--format", "json"],
-            cwd=tmp_path,
-            env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        told.add(done.stdout)
+    one_core = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})"
+    outputs = {
+        run_jobgen(tmp_path, *options, "lint", "--format", "json", first=first)
+        for first, options in ((one_core, ["--no-cache"]), ("", ["--no-cache"]), ("", []), ("", []))
+    }
 
-    assert len(told) == 1
-    assert len(json.loads(told.pop())["findings"]) > 20
+    assert len(outputs) == 1
+    assert len(json.loads(outputs.pop())["findings"]) > 20
