@@ -25,6 +25,8 @@ from jobgenprocess import Outcome, run_commands
 from sharedfiles import shared_folder
 from transcripts import find_transcripts, read_transcript
 
+from jobgen.check.rule_names import original_rule_name
+
 ROOT = Path(__file__).parent.parent
 CONTRACTS = Path(__file__).parent / "contracts"
 TODAY = ("--today", "2025-01-31")
@@ -35,15 +37,7 @@ TEXTS = {"text", "markdown", "message", "checked", "justification"}
 """Keys of JSON documents under which prose is found."""
 SINGLES = 4
 """How many files of each exit code other than 0 are linted on their own."""
-RENAMED: dict[str, str] = {}
-"""New names of rules, each with the name it had at commit 902d7f5; none has been renamed yet."""
-
 Verdicts = dict[str, list[str]]
-
-
-def original_rule_name(rule: str) -> str:
-    """Return the name that a rule had when the contracts were recorded."""
-    return RENAMED.get(rule, rule)
 
 
 def digest(*values: object) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen import cache
+from jobgen.check.rule_names import canonical_rule_name
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Data, Location, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
@@ -47,7 +48,7 @@ class ProjectConfig(NamedTuple):
     @property
     def mandatory(self) -> frozenset[str]:
         """Rules that no comment can silence."""
-        return frozenset(str(value_of(name)) for name in self.settings.get("mandatory", ()))
+        return frozenset(canonical_rule_name(str(value_of(name))) for name in self.settings.get("mandatory", ()))
 
     def environments(self) -> list[str]:
         """The environments to work on where none is named."""
@@ -250,6 +251,6 @@ def _unknown_rules(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
     known = list(all_docs(root))
     for node in named:
         name = str(value_of(node))
-        if name not in known:
+        if canonical_rule_name(name) not in known:
             message = f"there is no rule or policy `{name}`{did_you_mean(name, known)}"
             yield locate(Problem("unknown-rule", message, node), layout.SETTINGS)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 
@@ -31,12 +32,12 @@ class BaselineError(Exception):
 
 def key_of(finding: Finding) -> FindingKey:
     """What a finding is known by, whatever its line."""
-    identity = finding.object
+    rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
-        return FindingKey(finding.rule, finding.env, "", "", finding.location.file, finding.message)
+        return FindingKey(rule, finding.env, "", "", finding.location.file, finding.message)
     group = identity.api_version.rpartition("/")[0]
     shown = f"{group}/{identity.kind} {identity.namespace}/{identity.name}"
-    return FindingKey(finding.rule, finding.env, shown, finding.pointer, "", "")
+    return FindingKey(rule, finding.env, shown, finding.pointer, "", "")
 
 
 def to_text(findings: Iterable[Finding]) -> str:
@@ -64,7 +65,8 @@ def parse(text: str) -> Counter[FindingKey]:
             raise BaselineError(f"the baseline has version `{document['version']}`, and this jobgen reads {VERSION}")
         known: Counter[FindingKey] = Counter()
         for entry in document["findings"]:
-            known[FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))] += int(entry.get("count", 1))
+            key = FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))
+            known[key._replace(rule=original_rule_name(key.rule))] += int(entry.get("count", 1))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise BaselineError("the file is not a baseline; write one with `jobgen lint --write-baseline`") from None
     return known
@@ -93,7 +95,9 @@ def stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
     known = parse(text)
     for key in sorted(left):
         line = lines.get(json.dumps(_entry(key, known[key]), ensure_ascii=False), 1)
-        message = f"`{key.rule}` of `{key.object or key.file}` has been mended; write the baseline anew"
+        message = (
+            f"`{canonical_rule_name(key.rule)}` of `{key.object or key.file}` has been mended; write the baseline anew"
+        )
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
 
 

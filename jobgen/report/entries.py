@@ -8,6 +8,7 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from jobgen.check.rule_names import original_rule_name
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, Suppressed
@@ -120,7 +121,7 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
 
 
 def _digest(entry: ReportEntry) -> str:
-    parts = (entry.finding.rule, *_subject(entry), *_quoted_values(entry.finding.message))
+    parts = (original_rule_name(entry.finding.rule), *_subject(entry), *_quoted_values(entry.finding.message))
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.data import Data, untraced
 from jobgen.model.finding import Finding, Severity
 
@@ -47,7 +48,10 @@ class Severities(NamedTuple):
 
 def parse_severities(settings: Mapping[str, Data]) -> Severities:
     """The `rules` of the settings, whose format has been checked."""
-    return Severities({name: _settings(value) for name, value in untraced(settings.get("rules", {})).items()})
+    rules = untraced(settings.get("rules", {}))
+    # A rule's current name outranks a former one.
+    ordered = sorted(rules, key=lambda name: canonical_rule_name(name) == name)
+    return Severities({canonical_rule_name(name): _settings(rules[name]) for name in ordered})
 
 
 def _settings(value: Data) -> tuple[Setting, ...]:

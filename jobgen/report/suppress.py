@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
@@ -34,7 +35,7 @@ class Suppression(NamedTuple):
     def means(self, finding: Finding) -> bool:
         """Whether it is about this finding."""
         here = finding.location.file == self.location.file and (not self.line or finding.location.line == self.line)
-        return here and finding.rule in self.rules
+        return here and finding.rule in map(canonical_rule_name, self.rules)
 
 
 class Silenced(NamedTuple):
@@ -171,12 +172,15 @@ def idle(
             message = f"the suppression ended on `{comment.until}`; mend the fault, or give it another date"
             yield _finding("expired-suppression", message, comment.location, fix=_without(comment, comment.rules))
             continue
-        idle_rules = [rule for rule in comment.rules if rule not in names or (comment.location, rule) not in used]
+        current = {rule: canonical_rule_name(rule) for rule in comment.rules}
+        idle_rules = [
+            rule for rule, name in current.items() if name not in names or (comment.location, name) not in used
+        ]
         for rule in idle_rules:
-            if rule not in names:
+            if current[rule] not in names:
                 message = f"there is no rule `{rule}`{did_you_mean(rule, list(known))}"
                 yield _finding("unknown-suppression", message, comment.location, fix=_without(comment, [rule]))
-            elif whole and rule not in spared:
+            elif whole and current[rule] not in spared:
                 message = f"`{rule}` finds nothing here; remove it"
                 yield _finding("unused-suppression", message, comment.location, fix=_without(comment, idle_rules))
 

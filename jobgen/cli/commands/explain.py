@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jobgen.check.rule_names import canonical_rule_name
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.environments import environments
 from jobgen.cli.commands.explain_rule import explain_rule, rule_names, unknown
@@ -36,7 +37,7 @@ def explain_name(
     root: Path | None, name: str, field: str, envs: Sequence[str], format_: str, today: str = ""
 ) -> Result:
     """Explain the job of a name, or else the rule; outside of a repository there are only rules."""
-    if root is not None and (name not in rule_names(root) or _is_job(root, name)):
+    if root is not None and (canonical_rule_name(name) not in rule_names(root) or _is_job(root, name)):
         return explain_job(root, name, field, envs, format_, today)
     if field:
         return error_result(ExitCode.USAGE, f"`{name}` is a rule, and a rule has no field `{field}`")

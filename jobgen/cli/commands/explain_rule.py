@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jobgen.check.policy_docs import all_docs, policy_example
 from jobgen.check.rule_docs import RuleDoc, example
+from jobgen.check.rule_names import canonical_rule_name, former_rule_names
 from jobgen.cli.commands import ExitCode, Result, error_result
 from jobgen.model.suggest import did_you_mean
 from jobgen.report.escape import visible
@@ -24,8 +25,9 @@ def rule_names(root: Path | None) -> list[str]:
 def explain_rule(root: Path | None, name: str, format_: str) -> Result:
     """What a rule or a policy means; one that does not exist is told with the nearest that does."""
     known = all_docs(root)
-    if name in known:
-        return _told(known[name], example(name) or policy_example(root, name), format_)
+    current = canonical_rule_name(name)
+    if current in known:
+        return _told(known[current], example(current) or policy_example(root, current), format_)
     hint = did_you_mean(name, list(known))
     return error_result(ExitCode.NOTHING_TO_DO, f"there is no rule `{name}`{hint or ', and no jobs repository here'}")
 
@@ -43,6 +45,9 @@ def _told(doc: RuleDoc, shown: Example | None, format_: str) -> Result:
 
 def _as_text(doc: RuleDoc, shown: Example | None) -> str:
     parts = [f"{doc.name} ({doc.category}, {doc.severity.value})\n", f"{doc.summary}\n"]
+    former = former_rule_names(doc.name)
+    if former:
+        parts.append(f"Former name{'s' if len(former) > 1 else ''}: {', '.join(former)}\n")
     if doc.text:
         parts.append(f"{doc.text}\n")
     for title, text in zip(("Bad", "Good"), shown or (), strict=False):

@@ -1,0 +1,118 @@
+"""A former name of a rule is accepted wherever a user can name a rule; fingerprints and baselines keep it."""
+
+import json
+
+import pytest
+
+from jobgen.check import rule_names
+from jobgen.check.policy_docs import all_docs
+from jobgen.cli.commands import ExitCode
+from jobgen.cli.commands.explain_rule import explain_rule
+from jobgen.cli.commands.lint import lint_paths
+from jobgen.report import baseline
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: one}}
+spec:
+  framework: jax
+  image: {image}{comment}
+"""
+
+
+@pytest.fixture
+def renamed(monkeypatch):
+    """`moving-tag` was called `ancient-tag`, and then `old-tag`."""
+    monkeypatch.setattr(rule_names, "_RENAMED", {"ancient-tag": "moving-tag", "old-tag": "moving-tag"})
+
+
+def lint(folder, *, image="a:latest", comment="", settings="", **options):
+    for path, text in (("jobs/one.yaml", JOB.format(image=image, comment=comment)), ("jobgen.yaml", settings)):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    done = lint_paths(folder, (), (), format_="json", today="2025-01-31", **options)
+    return {finding["rule"] for finding in json.loads(done.out)["findings"]} if done.out else done.err
+
+
+def test_every_former_name_leads_to_a_rule_and_is_none():
+    docs = all_docs(None)
+
+    assert {current for current in rule_names._RENAMED.values() if current not in docs} == set()
+    assert {former for former in rule_names._RENAMED if former in docs} == set()
+
+
+def test_names(renamed):
+    assert [rule_names.canonical_rule_name(name) for name in ("ancient-tag", "old-tag", "moving-tag", "x")] == [
+        "moving-tag",
+        "moving-tag",
+        "moving-tag",
+        "x",
+    ]
+    assert [rule_names.original_rule_name(name) for name in ("ancient-tag", "old-tag", "moving-tag", "x")] == [
+        "ancient-tag",
+        "ancient-tag",
+        "ancient-tag",
+        "x",
+    ]
+
+
+def test_suppression(tmp_path, renamed):
+    found = lint(tmp_path, comment="  # jobgen: ignore[old-tag] -- known")
+
+    assert "moving-tag" not in found
+    assert not {rule for rule in found if rule.endswith("-suppression")}
+
+
+def test_unused_suppression(tmp_path, renamed):
+    found = lint(tmp_path, image="a:1", comment="  # jobgen: ignore[old-tag] -- known")
+
+    assert "unused-suppression" in found
+    assert "unknown-suppression" not in found
+
+
+def test_settings(tmp_path, renamed):
+    assert "moving-tag" in lint(tmp_path)
+    assert "moving-tag" not in lint(tmp_path, settings="rules: {old-tag: off}\n")
+    assert "moving-tag" in lint(tmp_path, settings="rules: {moving-tag: error, old-tag: off}\n")
+    assert "mandatory-suppressed" in lint(
+        tmp_path, comment="  # jobgen: ignore[moving-tag] -- known", settings="mandatory: [ancient-tag]\n"
+    )
+
+
+@pytest.mark.parametrize("written", ["ancient-tag", "old-tag", "moving-tag"])
+def test_baseline(tmp_path, renamed, written):
+    lint(tmp_path, write_baseline=True, known="known.json")
+    text = (tmp_path / "known.json").read_text()
+
+    assert '"rule": "ancient-tag"' in text
+    (tmp_path / "known.json").write_text(text.replace('"ancient-tag"', f'"{written}"'))
+    assert not lint(tmp_path, known="known.json") & {"moving-tag", "stale-baseline"}
+
+
+def test_fingerprint(tmp_path, monkeypatch):
+    def fingerprints():
+        lint(tmp_path)
+        done = lint_paths(tmp_path, (), (), format_="gitlab", today="2025-01-31")
+        return {item["check_name"]: item["fingerprint"] for item in json.loads(done.out)}
+
+    before = fingerprints()
+    monkeypatch.setattr(rule_names, "_RENAMED", {"old-tag": "moving-tag"})
+    after = fingerprints()
+
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} == {"moving-tag"}
+
+
+def test_explain(renamed):
+    assert explain_rule(None, "old-tag", "text").out == explain_rule(None, "moving-tag", "text").out
+    assert "Former names: ancient-tag, old-tag\n" in explain_rule(None, "old-tag", "text").out
+    assert explain_rule(None, "older-tag", "text").code == ExitCode.NOTHING_TO_DO
+
+
+def test_a_baseline_names_a_rule_by_its_current_name(renamed):
+    text = json.dumps({"version": 1, "findings": [{"rule": "old-tag", "object": "a/b c/d"}]})
+
+    assert [finding.message.split("`")[1] for finding in baseline.stale(baseline.parse(text), text, "known.json")] == [
+        "moving-tag"
+    ]
