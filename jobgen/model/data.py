@@ -1,10 +1,15 @@
-"""The nouns of jobgen: frozen values, no I/O."""
+"""Data trees, with and without locations.
+
+Jobs are processed untraced: leaves are plain scalars. A job with a problem is processed again from a traced tree, whose
+keys are `TracedKey`s and whose scalars are `TracedScalar`s that know their file, line, column and layer, and what they
+replaced. The functions here work on both, so every stage exists once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 """A scalar of YAML or JSON."""
@@ -18,13 +23,12 @@ Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
 Data: TypeAlias = Any
 """Untyped data; use `Plain` or `Node`."""
 
-
 API_VERSION = "jobgen.dev/v1"
-"""apiVersion of our own formats."""
+"""The apiVersion of jobgen's own formats."""
 
 
 class Location(NamedTuple):
-    """A place in a file, counted from 1 as editors do."""
+    """A range in a file. Lines and columns start at 1, as in editors."""
 
     file: str
     line: int = 1
@@ -37,22 +41,22 @@ class Location(NamedTuple):
 
 
 class TracedScalar:
-    """A scalar with the place it was written, and what it replaced there."""
+    """A scalar with its location, its layer, and the node that it replaced."""
 
     __slots__ = ("layer", "location", "overridden", "value")
 
-    def __init__(self, value: Data, location: Location, layer: str = "", under: Data = None) -> None:
+    def __init__(self, value: Any, location: Location, layer: str = "", overridden: Node = None) -> None:
         self.value = value
         self.location = location
         self.layer = layer
-        self.overridden = under
+        self.overridden = overridden
 
     def __repr__(self) -> str:
-        return f"Leaf({self.value!r}, {self.location})"
+        return f"TracedScalar({self.value!r}, {self.location})"
 
 
 class TracedKey(str):
-    """A mapping key that knows where it was written; it equals its bare text."""
+    """A mapping key with its location. It equals the plain string."""
 
     __slots__ = ("layer", "location")
     layer: str
@@ -60,99 +64,111 @@ class TracedKey(str):
 
     @classmethod
     def at(cls, text: str, location: Location, layer: str = "") -> TracedKey:
-        """A key with its place."""
+        """Create a key with its location."""
         key = cls(text)
         key.location = location
         key.layer = layer
         return key
 
 
-class TracedList(list[Data]):
-    """A list that knows where it was written, which list it replaced, and, as it is read, where its items begin."""
+class TracedList(list[Any]):
+    """A list with its location and the list that it replaced; the readers also record where each item begins."""
 
-    __slots__ = ("layer", "location", "overridden", "places")
+    __slots__ = ("item_locations", "layer", "location", "overridden")
 
-    def __init__(
-        self, items: Iterator[Data] | list[Data], location: Location, layer: str = "", under: Data = None
-    ) -> None:
+    def __init__(self, items: Iterable[Node], location: Location, layer: str = "", overridden: Node = None) -> None:
         super().__init__(items)
         self.location = location
         self.layer = layer
-        self.overridden = under
-        self.places: list[Location] = []
+        self.overridden = overridden
+        self.item_locations: list[Location] = []
 
 
-def value_of(leaf: Data) -> Data:
-    """The scalar itself, on either walk."""
+def value_of(leaf: Node) -> Any:
+    """The scalar without its location; other nodes unchanged.
+
+    The result is `Any` because a schema has usually checked its type; where none has, check it with `isinstance`.
+    """
     return leaf.value if type(leaf) is TracedScalar else leaf
 
 
-def type_of(leaf: Data) -> type:
-    """The type of a scalar, with or without a location."""
+def type_of(leaf: Node) -> type:
+    """The type of a scalar without its location."""
     return type(leaf.value) if type(leaf) is TracedScalar else type(leaf)
 
 
-def is_null(leaf: Data) -> bool:
-    """Whether a scalar is null, on either walk."""
+def is_null(leaf: Node) -> bool:
+    """Whether a scalar is null."""
     return type_of(leaf) is NoneType
 
 
-def with_value(leaf: Data, value: Data) -> Data:
-    """A value made from `leaf`, which keeps its place and its history."""
+def with_value(leaf: Node, value: Scalar) -> Scalar | TracedScalar:
+    """A scalar derived from `leaf`: it keeps the location and the history."""
     if type(leaf) is TracedScalar:
         return TracedScalar(value, leaf.location, leaf.layer, leaf.overridden)
     return value
 
 
-def to_key(leaf: Data) -> str:
-    """A scalar turned into a mapping key, with its place if it has one."""
+def to_key(leaf: Node) -> str:
+    """A scalar as a mapping key, with its location if it has one."""
     return TracedKey.at(str(leaf.value), leaf.location, leaf.layer) if type(leaf) is TracedScalar else str(leaf)
 
 
-def to_scalar(key: str) -> Data:
-    """A mapping key turned into a scalar, with its place if it has one."""
+def to_scalar(key: str) -> str | TracedScalar:
+    """A mapping key as a scalar, with its location if it has one."""
     return TracedScalar(str(key), key.location, key.layer) if type(key) is TracedKey else key
 
 
-def override(over: Data, base: Data) -> Data:
-    """`over` in the place of `base`: a traced value remembers what it replaced."""
-    if type(over) is TracedScalar:
-        return TracedScalar(over.value, over.location, over.layer, base)
-    if type(over) is TracedList:
-        return TracedList(over, over.location, over.layer, base)
-    return over
+_NodeT = TypeVar("_NodeT", bound=Node)
 
 
-def untraced(tree: Data) -> Data:
-    """The tree with bare leaves and keys."""
+def override(over: _NodeT, base: Node) -> _NodeT:
+    """`over` in place of `base`: a traced node records what it replaced."""
+    node: Any = over
+    if type(node) is TracedScalar:
+        node = TracedScalar(node.value, node.location, node.layer, base)
+    elif type(node) is TracedList:
+        node = TracedList(node, node.location, node.layer, base)
+    return node  # type: ignore[no-any-return]
+
+
+@overload
+def untraced(tree: Mapping[str, Node]) -> dict[str, Plain]: ...
+@overload
+def untraced(tree: list[Any]) -> list[Plain]: ...
+@overload
+def untraced(tree: Node) -> Plain: ...
+def untraced(tree: Node) -> Plain:
+    """A copy of the tree without locations."""
     if isinstance(tree, dict):
         return {str(key): untraced(value) for key, value in tree.items()}
     if isinstance(tree, list):
         return [untraced(value) for value in tree]
-    return value_of(tree)
+    plain: Plain = value_of(tree)
+    return plain
 
 
-def with_layer(tree: Data, layer: str) -> Data:
-    """The traced tree with the name of its layer on every leaf and key; bare trees stay as they are."""
-    if isinstance(tree, dict):
-        if tree and type(next(iter(tree))) is not TracedKey:
-            return tree
-        return {
-            TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
-            for key, value in tree.items()
-        }
-    if type(tree) is TracedList:
-        return TracedList((with_layer(value, layer) for value in tree), tree.location, layer, tree.overridden)
-    if type(tree) is TracedScalar:
-        return TracedScalar(tree.value, tree.location, layer, tree.overridden)
-    return tree
+def with_layer(tree: _NodeT, layer: str) -> _NodeT:
+    """A traced tree with its layer named on every leaf and key; a tree without locations is returned unchanged."""
+    node: Any = tree
+    if isinstance(node, dict):
+        if not node or type(next(iter(node))) is TracedKey:
+            node = {
+                TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
+                for key, value in node.items()
+            }
+    elif type(node) is TracedList:
+        node = TracedList((with_layer(value, layer) for value in node), node.location, layer, node.overridden)
+    elif type(node) is TracedScalar:
+        node = TracedScalar(node.value, node.location, layer, node.overridden)
+    return node  # type: ignore[no-any-return]
 
 
-def location_of(node: Data) -> Location | None:
-    """Where a node of a traced tree was written: its own place, or that of the first thing in it."""
+def location_of(node: Node) -> Location | None:
+    """The location of a node: its own, or that of the first located key, item or value in it."""
     if isinstance(node, (TracedScalar, TracedKey, TracedList)):
         return node.location
-    children: Any = ()
+    children: Iterable[Node] = ()
     if isinstance(node, dict):
         children = [part for pair in node.items() for part in pair]
     elif isinstance(node, list):

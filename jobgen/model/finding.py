@@ -6,11 +6,11 @@ import builtins
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from jobgen.model.data import Data, Location
+from jobgen.model.data import Location, Node, Plain
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Severity(StrEnum):
 
 
 class Identity(NamedTuple):
-    """What the API server tells objects apart by."""
+    """The fields by which the API server identifies an object."""
 
     api_version: str
     kind: str
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 
 
 class Related(NamedTuple):
-    """Another place that a finding speaks of."""
+    """Another location that a finding refers to."""
 
     location: Location
     message: str
@@ -41,45 +41,45 @@ Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment"]
 
 
 class FixStep(NamedTuple):
-    """What would mend a fault: a leaf set or put in quotes, a key renamed or taken out, an entry put behind a key.
+    """One step of a fix: set or quote a scalar, rename or remove a key, or add an entry after a key.
 
-    `key` is the name of the entry that is put in, or of the one that is taken out where the node is its value.
+    `key` is the name of the entry to add; for `remove`, the name of the entry if `node` is its value.
     """
 
     op: Op
-    node: Data
-    value: Data = None
+    node: Node
+    value: Node = None
     key: str = ""
 
 
 class TextEdit(NamedTuple):
-    """A change at its place: the scalar to set, the key to rename or to take out, or the key to put an entry behind.
+    """A fix step at its location: the scalar to set, the key to rename or remove, or the key to add an entry after.
 
-    Or a comment, whose new text is the value; without any, it goes. `was` is what must stand at the place: what was
-    made of something else is not changed there.
+    For `comment`, the value is the new text of the comment; without a value, the comment is removed. `was` is the value
+    that the location must hold: a value that was derived from something else is not changed there.
     """
 
     op: Op
     location: Location
-    value: Data = None
+    value: Plain = None
     key: str = ""
-    was: Data = None
+    was: Plain = None
 
 
 class Fix(NamedTuple):
-    """Changes that mend a fault together; `safe` if they cannot change what was meant."""
+    """Text edits that fix a finding together; `safe` if they cannot change the meaning."""
 
     edits: tuple[TextEdit, ...]
     safe: bool
 
 
 class Problem(NamedTuple):
-    """What a stage found wrong, and the node that is to blame; its place is looked up later."""
+    """What a stage found wrong, and the node that causes it; its location is looked up later."""
 
     rule: str
     message: str
-    node: Data = None
-    related: tuple[tuple[Data, str], ...] = ()
+    node: Node = None
+    related: tuple[tuple[Node, str], ...] = ()
     category: str = "spec"
     severity: Severity = Severity.ERROR
     fix_steps: tuple[FixStep, ...] = ()
@@ -87,7 +87,7 @@ class Problem(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A problem put in its place; two that say the same of it are one, however they would be mended."""
+    """A problem with its location. Two findings are equal if they differ only in their fix."""
 
     rule: str
     category: str
@@ -111,7 +111,7 @@ class Finding(NamedTuple):
 
     @property
     def fixable(self) -> bool:
-        """Whether `--fix` or `--fix-unsafe` can mend it."""
+        """Whether `--fix` or `--fix-unsafe` can fix it."""
         return self.fix is not None
 
 

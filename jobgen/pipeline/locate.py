@@ -32,6 +32,7 @@ def _fix(problem: Problem) -> Fix | None:
     edits = tuple(
         TextEdit(op, node.location, _bare(untraced(value)), str(key), _bare(value_of(node)))
         for op, node, value, key in problem.fix_steps
+        if isinstance(node, (TracedScalar, TracedKey))
     )
     # Of a change in two files one half could be done without the other.
     return Fix(edits, problem.safe) if len({edit.location.file for edit in edits}) == 1 else None

@@ -39,7 +39,7 @@ class Job(NamedTuple):
         if self.item < 0:
             return self.location
         data = _marked(self.file)[self.position].data
-        return self.location if split_list(data)[self.item] is data else data["items"].places[self.item]
+        return self.location if split_list(data)[self.item] is data else data["items"].item_locations[self.item]
 
     def framework(self) -> Location | None:
         """Where a spec says its framework, which is what chooses the kind."""

@@ -187,8 +187,8 @@ def _template_paths(template: dict[str, Data]) -> Iterator[Data]:
 
 def parse_kind(described: dict[str, Data]) -> Kind:
     """The Kind that a description file holds; its format and its sense have been checked."""
-    raw = untraced(described)
-    traced = with_layer(described, f"kind {raw['kind']}")
+    raw: Any = untraced(described)
+    traced: Any = with_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
     template = raw.get("template")
     replicas = raw.get("replicas", {"at": raw.get("pods", ""), "shape": ""})

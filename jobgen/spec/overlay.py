@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.model.data import Data, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
@@ -173,7 +173,7 @@ def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
     for overlay in chain:
         for spec in overlays[overlay].specs:
             facts = merge(facts, spec.get("cluster", {}), [])
-    known = untraced(facts)
+    known: Any = untraced(facts)
     return Cluster(
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
@@ -188,7 +188,7 @@ _FACETS = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespa
 
 
 def _match(block: dict[str, Data]) -> JobSelector:
-    known = untraced(block)
+    known: Any = untraced(block)
     patterns = tuple((facet, tuple(known[key])) for key, facet in _FACETS.items() if key in known)
     return JobSelector(patterns, tuple(known.get("labels", {}).items()))
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
 # Kubernetes' own order for the keys everybody looks for first; the rest follow by name.
@@ -41,7 +41,7 @@ _MEMORY = 50_000
 _LONGEST_NAME = 1000
 
 
-def to_yaml(value: Data) -> str:
+def to_yaml(value: Plain) -> str:
     """One document, ending in a newline."""
     lines: list[str] = []
     if isinstance(value, dict) and value:
@@ -54,18 +54,18 @@ def to_yaml(value: Data) -> str:
     return "\n".join(lines)
 
 
-def to_yaml_stream(objects: Iterable[Data]) -> Iterator[str]:
+def to_yaml_stream(objects: Iterable[Plain]) -> Iterator[str]:
     """Documents with separators between them, one text for each object."""
     for number, value in enumerate(objects):
         yield ("---\n" if number else "") + to_yaml(value)
 
 
-def to_json(value: Data) -> str:
+def to_json(value: Plain) -> str:
     """The same object as JSON, keys in the same order."""
     return json.dumps(_ordered(value), ensure_ascii=False, indent=2) + "\n"
 
 
-def to_inline_yaml(value: Data) -> str:
+def to_inline_yaml(value: Plain) -> str:
     """A value on one line, as it can stand in braces too."""
     if isinstance(value, dict):
         return (
@@ -83,7 +83,7 @@ def sort_key(key: str) -> tuple[int, str]:
     return _RANK.get(key, len(_RANK)), str(key)
 
 
-def _ordered(value: Data) -> Data:
+def _ordered(value: Plain) -> Plain:
     if isinstance(value, dict):
         return {key: _ordered(value[key]) for key, _ in _order(value)}
     if isinstance(value, list):
@@ -163,7 +163,7 @@ def _sequence(items: list[Any], first: str, indent: str, lines: list[str], writt
         lead = indent
 
 
-def _inline(value: Data, indent: str) -> str:
+def _inline(value: Plain, indent: str) -> str:
     if isinstance(value, str):
         if "\n" in value:
             return _multiline(value, indent)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobgen import __version__
-from jobgen.model.data import Data, Location, untraced, value_of
+from jobgen.model.data import Data, Location, Plain, untraced, value_of
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.parallel import parallel_map
@@ -29,7 +29,7 @@ _ATTRIBUTES = """\
 
 def companions(env: str, objects: Sequence[str]) -> dict[str, str]:
     """The files beside the objects of an environment, which Flux, kustomize and Git read."""
-    kustomization = {
+    kustomization: dict[str, Plain] = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         **({"metadata": {"name": env}} if env else {}),

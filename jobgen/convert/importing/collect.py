@@ -60,9 +60,11 @@ def _objects(
     places = marked.get("items") if not single else None
     for number, (item, traced) in enumerate(zip(items, locations, strict=True)):
         location, bounds = document.location, whole
-        if isinstance(places, TracedList) and number < len(places.places):
-            location = places.places[number]
-            following = places.places[number + 1].line - 1 if number + 1 < len(places.places) else whole[1]
+        if isinstance(places, TracedList) and number < len(places.item_locations):
+            location = places.item_locations[number]
+            following = (
+                places.item_locations[number + 1].line - 1 if number + 1 < len(places.item_locations) else whole[1]
+            )
             bounds = (location.line, following)
         yield _one(item, traced, location, kinds, lines, bounds)
 

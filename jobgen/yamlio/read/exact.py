@@ -230,7 +230,7 @@ class _Builder:
         items: Data = done.items
         if self.marked and done.kind == "list":
             items = TracedList(items, self.location(done.event))
-            items.places = done.places
+            items.item_locations = done.places
         # An anchor of the same name further in may have taken the name over.
         if done.event.anchor and self.anchors[done.event.anchor] is done:
             self.anchors[done.event.anchor] = (items, done.nodes)

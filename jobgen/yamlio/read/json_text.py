@@ -186,7 +186,7 @@ class _Reader:
 
     def item(self, token: re.Match[str], items: list[Any]) -> None:
         if isinstance(items, TracedList):
-            items.places.append(self.location(*token.span(token.lastindex or 0)))
+            items.item_locations.append(self.location(*token.span(token.lastindex or 0)))
         items.append(self.value(token))
 
     def after_item(self, end: str) -> re.Match[str]:
