@@ -1,4 +1,4 @@
-"""Writes docs/rules.md from what the rules say about themselves; with --check it only says whether it is up to date."""
+"""Write docs/rules.md from the docstrings and examples of the rules; with --check, only test whether it is current."""
 
 # ruff: noqa: INP001
 
@@ -13,18 +13,18 @@ from jobgen.check.rule_docs import RuleDoc, example
 
 PAGE = Path(__file__).parent / "rules.md"
 CATEGORIES = {
-    "yaml": "Kubernetes reads the file differently from what it says, or not at all.",
-    "schema": "The API server refuses the object; or a file of ours does not fit its format.",
-    "pod": "The API server accepts the object and refuses the pods that its operator makes of it.",
-    "operator": "The operator refuses the object, ignores a part of it, or makes something else of it.",
-    "policy": "A policy of the cluster says no, or is itself at fault.",
-    "gitops": "Argo CD or Flux would run the job again, fight over it, drop it or never apply it.",
-    "resources": "What the job asks for does not go together, or is wasted.",
-    "image": "Which image runs is not certain.",
-    "security": "The pod may do more than training needs.",
-    "scheduling": "The job may never start, or not all of it.",
-    "spec": "A job spec, an overlay or the settings are wrong.",
-    "fleet": "Jobs do not go together.",
+    "yaml": "Kubernetes reads the file differently than it appears, or not at all.",
+    "schema": "The API server rejects the object, or a jobgen file does not match its format.",
+    "pod": "The API server accepts the object but rejects the pods that its operator creates.",
+    "operator": "The operator rejects the object, ignores a part of it, or handles it differently.",
+    "policy": "A policy of the cluster rejects the object, or the policy itself is invalid.",
+    "gitops": "Argo CD or Flux would rerun the job, conflict over it, delete it, or never apply it.",
+    "resources": "The requested resources are inconsistent or wasted.",
+    "image": "It is uncertain which image runs.",
+    "security": "The pod has more access than training needs.",
+    "scheduling": "The job, or a part of it, may never start.",
+    "spec": "A job spec, an overlay or the settings are invalid.",
+    "fleet": "Several jobs conflict with each other.",
     "meta": "Something could not be checked.",
 }
 INTRO = """\
@@ -32,11 +32,11 @@ INTRO = """\
 
 # Rules
 
-Every finding of `jobgen lint` names its rule; `jobgen explain RULE` prints what stands here.
+Every finding of `jobgen lint` names its rule. `jobgen explain RULE` prints the same text as this page.
 
-An **error** certainly fails, or certainly loses work. A **warning** is a risk. An **info** is advice. Only errors make
-`jobgen lint` exit with 1. [lint.md](lint.md#settings) says how a repository changes the severity of a rule, or switches
-it off:
+An **error** certainly fails or loses work. A **warning** is a risk. An **info** is advice. Only errors make
+`jobgen lint` exit with 1. A repository can change the severity of a rule or turn it off
+([lint.md](lint.md#settings)):
 
 ~~~yaml
 # jobgen.yaml
@@ -50,7 +50,7 @@ rules:
 
 def main() -> int:
     """Write the page, or compare it."""
-    text = page()
+    text = build_page()
     if "--check" in sys.argv:
         current = PAGE.is_file() and PAGE.read_text("utf-8") == text
         sys.stderr.write("" if current else "docs/rules.md is out of date: run `make docs`\n")
@@ -59,32 +59,32 @@ def main() -> int:
     return 0
 
 
-def page() -> str:
-    """The whole page."""
+def build_page() -> str:
+    """Return the whole page."""
     docs = all_docs(None).values()
     found = {name: sorted(doc for doc in docs if doc.category == name) for name in CATEGORIES}
     used = {name: rules for name, rules in found.items() if rules}
     parts = [INTRO]
-    parts += [part for name, rules in used.items() for part in _table(name, rules)]
-    parts += [part for name, rules in used.items() for part in (f"## {name}\n", *map(_section, rules))]
+    parts += [part for name, rules in used.items() for part in _format_table(name, rules)]
+    parts += [part for name, rules in used.items() for part in (f"## {name}\n", *map(_format_section, rules))]
     return "\n".join(parts)
 
 
-def _table(category: str, rules: list[RuleDoc]) -> Iterator[str]:
+def _format_table(category: str, rules: list[RuleDoc]) -> Iterator[str]:
     yield f"**[{category}](#{category})**: {CATEGORIES[category]}\n"
-    rows = (f"| [{doc.name}](#{doc.name}) | {doc.severity.value} | {_cell(doc.summary)} |\n" for doc in rules)
-    yield "| rule | severity | finds |\n|---|---|---|\n" + "".join(rows)
+    rows = (f"| [{doc.name}](#{doc.name}) | {doc.severity.value} | {_escape_cell(doc.summary)} |\n" for doc in rules)
+    yield "| rule | severity | flags |\n|---|---|---|\n" + "".join(rows)
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _section(doc: RuleDoc) -> str:
+def _format_section(doc: RuleDoc) -> str:
     shown = example(doc.name) or policy_example(None, doc.name)
     parts = [f"### {doc.name}\n", f"{doc.severity.value.capitalize()}. {doc.summary}\n"]
     parts += [f"{doc.text}\n"] if doc.text else []
-    # Tildes, because blocks in backticks are examples that must be right.
+    # Tildes, because the tests run every example in backticks.
     titled = zip(("Bad", "Good"), shown or (), strict=False)
     parts += [f"{title}:\n\n~~~yaml\n{text.rstrip()}\n~~~\n" for title, text in titled if text]
     return "\n".join(parts)
