@@ -1,0 +1,100 @@
+"""GitHub: CI runs the README's test command on every supported Python and system, and issue forms are valid."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+GITHUB = ROOT / ".github"
+FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+INPUTS = {"input", "textarea", "dropdown", "checkboxes"}
+
+
+def read_workflow() -> dict:
+    """Read the workflow as YAML 1.2, in which `on` is a string."""
+    data = yaml.safe_load((GITHUB / "workflows/ci.yml").read_text("utf-8"))
+    return {"on" if key is True else key: value for key, value in data.items()}
+
+
+@pytest.fixture(scope="module")
+def workflow() -> dict:
+    return read_workflow()
+
+
+@pytest.fixture(scope="module")
+def job(workflow) -> dict:
+    [job] = workflow["jobs"].values()
+    return job
+
+
+def test_ci_covers_every_supported_python(job):
+    versions = job["strategy"]["matrix"]["python"]
+    listed = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", each) for each in PROJECT["classifiers"]]
+
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    assert versions == [match[1] for match in listed if match]
+    assert PROJECT["requires-python"] == f">={versions[0]}"
+
+
+def test_ci_covers_linux_and_macos_and_uses_the_matrix(job):
+    [setup] = [step for step in job["steps"] if step.get("uses", "").startswith("actions/setup-python@")]
+
+    assert job["strategy"]["matrix"]["system"] == ["ubuntu-latest", "macos-latest"]
+    assert job["runs-on"] == "${{ matrix.system }}"
+    assert setup["with"]["python-version"] == "${{ matrix.python }}"
+
+
+def test_ci_runs_the_test_command_of_the_readme(job):
+    fences = re.findall(r"^```\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    commands = [line.partition("#")[0].strip() for fence in fences for line in fence.splitlines()]
+    command = "make test"
+
+    assert command in commands
+    assert [step["run"] for step in job["steps"] if "run" in step] == [command]
+    assert command in (ROOT / ".ci/run").read_text("utf-8").splitlines()
+
+
+def test_ci_runs_for_pull_requests_and_main_with_least_permissions(workflow):
+    assert workflow["on"]["push"] == {"branches": ["main"]}
+    assert "pull_request" in workflow["on"]
+    assert "pull_request_target" not in workflow["on"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["group"] == "ci-${{ github.ref }}"
+
+
+def test_actions_are_pinned_to_a_version(job):
+    uses = [step["uses"] for step in job["steps"] if "uses" in step]
+
+    assert uses
+    assert [each for each in uses if not re.fullmatch(r"actions/[a-z-]+@v\d+", each)] == []
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_is_valid(path):
+    form = yaml.safe_load(path.read_text("utf-8"))
+    fields = form["body"]
+
+    assert form.keys() == {"name", "description", "title", "labels", "body"}
+    assert {field["type"] for field in fields} <= INPUTS
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["attributes"]["label"] for field in fields)
+    assert all(field["attributes"]["options"] for field in fields if field["type"] == "dropdown")
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_there_are_forms_for_bugs_and_features():
+    assert {path.stem for path in FORMS} == {"crash", "false-positive", "feature", "missed-fault"}
+    assert (GITHUB / "PULL_REQUEST_TEMPLATE.md").read_text("utf-8").count("- [ ]") >= 3
+
+
+def test_the_project_names_its_pages():
+    pages = PROJECT["urls"]
+
+    assert pages.keys() == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert all(url.startswith(pages["Homepage"]) for url in pages.values())
