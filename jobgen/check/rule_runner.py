@@ -106,7 +106,9 @@ def _check_part(part: Pod | Container, fields: Iterable[str], rules: _PartRules,
 def run_rule(rule: Rule, part: object, problems: list[Problem]) -> None:
     """Append what one rule finds in one part of an object."""
     for violation in rule.check(part):
-        node, message, related, severity, fix_steps, safe = violation
+        node, message, related, severity, fix_steps, safe, evidence = violation
         problems.append(
-            Problem(rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe)
+            Problem(
+                rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe, evidence
+            )
         )

@@ -7,6 +7,9 @@ from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain
+from jobgen.model.lazy_re import lazy_pattern
+
+_QUOTED = lazy_pattern(r"`([^`]*)`")
 
 
 class Severity(StrEnum):
@@ -84,6 +87,8 @@ class Problem(NamedTuple):
     severity: Severity = Severity.ERROR
     fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
+    evidence: tuple[str, ...] | None = None
+    """See `Finding.evidence`."""
 
 
 class Finding(NamedTuple):
@@ -98,6 +103,11 @@ class Finding(NamedTuple):
     env: str = ""
     pointer: str = ""
     related: tuple[Related, ...] = ()
+    evidence: tuple[str, ...] | None = None
+    """The values that identify the fault in fingerprints. None means the values in backticks in the message.
+
+    A message that changes keeps its fingerprint by stating the values of the first release here.
+    """
     fix: Fix | None = None
 
     def __eq__(self, other: builtins.object) -> bool:
@@ -110,6 +120,11 @@ class Finding(NamedTuple):
         return hash(self[:-1])
 
     @property
+    def values(self) -> tuple[str, ...]:
+        """The values that identify the fault, whatever its message says around them."""
+        return quoted_values(self.message) if self.evidence is None else self.evidence
+
+    @property
     def fixable(self) -> bool:
         """Whether `--fix` or `--fix-unsafe` can fix it."""
         return self.fix is not None
@@ -118,3 +133,8 @@ class Finding(NamedTuple):
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: `1 GPU`, `2 GPUs`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def quoted_values(message: str) -> tuple[str, ...]:
+    """The values in backticks in a message; without any, the message itself."""
+    return tuple(_QUOTED.findall(message)) or (message,)

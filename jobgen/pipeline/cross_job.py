@@ -50,7 +50,12 @@ class _Finder:
             related.append(Related(location_of(_node(object_.object, row.path)) or other.location, text))
         node = _node(traced.object, fault.node.path)
         problem = Problem(
-            rule.name, fault.message, node, category=rule.category, severity=fault.severity or rule.severity
+            rule.name,
+            fault.message,
+            node,
+            category=rule.category,
+            severity=fault.severity or rule.severity,
+            evidence=fault.evidence,
         )
         return locate(problem, job.file.path, job.location)._replace(
             object=identity_of(traced.object),

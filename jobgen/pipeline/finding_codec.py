@@ -26,13 +26,14 @@ def encode_finding(found: Finding) -> Encoded:
         found.env,
         found.pointer,
         tuple((tuple(related.location), related.message) for related in found.related),
+        found.evidence,
         fix,
     )
 
 
 def decode_finding(plain: Encoded) -> Finding:
     """The finding again."""
-    rule, category, severity, message, location, who, env, pointer, related, fix = plain
+    rule, category, severity, message, location, who, env, pointer, related, evidence, fix = plain
     return Finding(
         rule,
         category,
@@ -43,5 +44,6 @@ def decode_finding(plain: Encoded) -> Finding:
         env,
         pointer,
         tuple(Related(Location(*place), words) for place, words in related),
+        evidence,
         Fix(tuple(TextEdit(op, Location(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
     )

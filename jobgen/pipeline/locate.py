@@ -21,6 +21,7 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         problem.message,
         location,
         related=tuple(related),
+        evidence=problem.evidence,
         fix=_fix(problem),
     )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding, Severity, quoted_values
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")
@@ -75,18 +75,25 @@ def parse(text: str) -> Counter[FindingKey]:
 def split(
     findings: Iterable[Finding], known: Counter[FindingKey]
 ) -> tuple[list[Finding], list[Finding], Counter[FindingKey]]:
-    """New findings, known ones, and what the baseline knows that is not there any more."""
+    """Split findings into new and known ones; also return the entries of the baseline that no finding matches."""
     left = Counter(known)
+    by_values: dict[FindingKey, list[FindingKey]] = {}
+    for key in known:
+        by_values.setdefault(_without_wording(key, quoted_values(key.message)), []).append(key)
     new: list[Finding] = []
     old: list[Finding] = []
     for finding in findings:
-        key = key_of(finding)
-        if left[key] > 0:
-            left[key] -= 1
-            old.append(finding)
-        else:
-            new.append(finding)
+        # The wording of a message may change with a release; the values in it do not.
+        same = by_values.get(_without_wording(key_of(finding), finding.values), ())
+        match = next((key for key in same if left[key] > 0), None)
+        if match:
+            left[match] -= 1
+        (old if match else new).append(finding)
     return new, old, +left
+
+
+def _without_wording(key: FindingKey, values: tuple[str, ...]) -> FindingKey:
+    return key._replace(message="\0".join(values)) if key.message else key
 
 
 def stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:

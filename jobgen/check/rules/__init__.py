@@ -35,6 +35,8 @@ class Violation(NamedTuple):
     severity: Severity | None = None
     fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True
+    evidence: tuple[str, ...] | None = None
+    """See `Finding.evidence`."""
 
 
 class Fact(NamedTuple):
