@@ -10,12 +10,10 @@ from typing import NamedTuple, TypeVar
 
 from jobgen.check.rule_names import original_rule_name
 from jobgen.model.finding import Finding, Identity, Severity
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.report import Report, Suppressed
 
 Value = TypeVar("Value", str, Identity)
 RANK = {severity: rank for rank, severity in enumerate(Severity)}
-_QUOTED = lazy_pattern(r"`([^`]*)`")
 
 
 class ReportEntry(NamedTuple):
@@ -121,7 +119,7 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
 
 
 def _digest(entry: ReportEntry) -> str:
-    parts = (original_rule_name(entry.finding.rule), *_subject(entry), *_quoted_values(entry.finding.message))
+    parts = (original_rule_name(entry.finding.rule), *_subject(entry), *entry.finding.values)
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -133,8 +131,3 @@ def _subject(entry: ReportEntry) -> tuple[str, ...]:
     # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
     namespace = "" if entry.environments else entry.objects[0].namespace
     return ("object", *names.pop(), namespace, entry.finding.pointer)
-
-
-def _quoted_values(message: str) -> list[str]:
-    """Return the values that a message quotes; the rest of a message may change between releases."""
-    return _QUOTED.findall(message) or [message]

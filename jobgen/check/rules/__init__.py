@@ -57,6 +57,8 @@ class FactViolation(NamedTuple):
     message: str
     related: tuple[tuple[Fact, str], ...] = ()
     severity: Severity | None = None
+    evidence: tuple[str, ...] | None = None
+    """See `Finding.evidence`."""
 
 
 class Rule(NamedTuple):
