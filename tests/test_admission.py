@@ -31,7 +31,7 @@ def found(template):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_a_problem_stands_on_the_line_that_is_to_blame(case):
+def test_problems_are_on_their_lines(case):
     expected = Counter(
         (number, rule)
         for number, line in enumerate(case.read_text().splitlines(), 1)
@@ -44,7 +44,7 @@ def test_a_problem_stands_on_the_line_that_is_to_blame(case):
     assert {problem.category for problem in problems} == {"pod"}
 
 
-def test_every_rule_has_cases_that_fire_and_one_that_does_not():
+def test_every_rule_has_bad_and_good_cases():
     assert {case.stem for case in CASES} == set(RULES)
     for case in CASES:
         fired = [{rule for rule, _ in found(template)} for template in templates(case)]
@@ -53,7 +53,7 @@ def test_every_rule_has_cases_that_fire_and_one_that_does_not():
         assert set() in fired, case.stem
 
 
-def test_a_message_says_what_is_true_in_one_line():
+def test_messages_are_one_line():
     for case in CASES:
         for template in templates(case):
             for _, message in found(template):
@@ -63,14 +63,14 @@ def test_a_message_says_what_is_true_in_one_line():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_bare_and_traced_templates_are_refused_for_the_same(case):
+def test_plain_and_traced_templates_have_the_same_problems(case):
     for template in templates(case):
         bare = untraced(template)
 
         assert found(template) == found(bare) == found(bare)
 
 
-def test_what_was_found_good_is_looked_at_again_when_it_changes():
+def test_changed_template_is_checked_again():
     limits = {"cpu": "1"}
     template = {"spec": {"containers": [{"name": "main", "image": "a", "resources": {"limits": limits}}]}}
     before = found(template)
@@ -80,7 +80,7 @@ def test_what_was_found_good_is_looked_at_again_when_it_changes():
     assert [rule for rule, _ in found(template)] == ["negative-quantity"]
 
 
-def test_a_volume_known_from_another_pod_is_not_known_here():
+def test_volumes_of_another_pod_are_unknown():
     with_volume = {"name": "main", "image": "a", "env": [_from_file("data")], "volumeMounts": [_mount("data")]}
     good = {"spec": {"containers": [with_volume], "volumes": [{"name": "data", "emptyDir": {}}]}}
     bad = {"spec": {"containers": [with_volume]}}
@@ -106,13 +106,13 @@ def _mount(volume):
         ("", None, []),
     ],
 )
-def test_the_restart_policy_of_the_replica_counts(given_policy, in_template, rules):
+def test_restart_policy_of_the_replica_is_used(given_policy, in_template, rules):
     template = {"spec": {"restartPolicy": in_template, "containers": [{"name": "main", "image": "a"}]}}
 
     assert [problem.rule for problem in validate_pod_template(template, given_policy)] == rules
 
 
-def test_annotations_are_counted_in_bytes():
+def test_annotation_size_is_counted_in_bytes():
     template = {
         "metadata": {"annotations": {"a": "é" * 131_071}},
         "spec": {"containers": [{"name": "a", "image": "a"}]},
@@ -124,7 +124,7 @@ def test_annotations_are_counted_in_bytes():
     assert [rule for rule, _ in found(template)] == ["invalid-annotation"]
 
 
-def test_the_claim_of_an_ephemeral_volume_has_the_name_of_the_pod():
+def test_claim_name_of_an_ephemeral_volume_includes_the_pod_name():
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": claim}}
     template = {"spec": {"containers": [{"name": "main", "image": "a"}], "volumes": [volume]}}
@@ -145,14 +145,14 @@ TREES = st.recursive(
 
 @given(TREES, SCALARS)
 @settings(max_examples=150, deadline=None)
-def test_no_tree_breaks_the_checks(tree, policy):
+def test_any_tree_yields_problems_without_crashing(tree, policy):
     list(validate_pod_template(tree, policy, POD))
     list(validate_pod_template({"metadata": tree, "spec": tree}, policy, POD))
 
 
 @given(st.data())
 @settings(max_examples=250, deadline=None)
-def test_no_wrong_type_in_a_right_place_breaks_the_checks(data):
+def test_wrong_types_yield_problems_without_crashing(data):
     case = data.draw(st.sampled_from(CASES))
     template = untraced(data.draw(st.sampled_from(templates(case))))
     spoil(template, data)

@@ -61,32 +61,30 @@ def names(stream: str) -> list[str]:
     return [document.data["metadata"]["name"] for document in read(stream.encode(), "").documents]
 
 
-def test_an_application_gets_the_bytes_that_render_prints(server: Server, repository: Path) -> None:
+def test_plugin_output_equals_render_output(server: Server, repository: Path) -> None:
     answer = server.call(repository, ".", PROD)
 
     assert answer == (0, rendered(repository, "-e", "prod"), "")
 
 
-def test_the_path_of_an_application_says_whose_jobs_it_wants(server: Server, repository: Path) -> None:
+def test_application_path_selects_jobs(server: Server, repository: Path) -> None:
     assert names(server.call(repository, "jobs/team-a", PROD).out) == ["bert", "gpt"]
     assert names(server.call(repository, "jobs/team-b", PROD).out) == ["resnet"]
     assert names(server.call(repository, "jobs", PROD).out) == ["bert", "gpt", "resnet"]
 
 
-def test_the_folder_of_an_environment_is_its_name(server: Server, repository: Path) -> None:
+def test_overlay_folder_selects_the_environment(server: Server, repository: Path) -> None:
     assert server.call(repository, "overlays/dev").out == rendered(repository, "-e", "dev")
 
 
-def test_jobs_can_be_chosen_by_pattern(server: Server, repository: Path) -> None:
+def test_jobs_are_selected_by_pattern(server: Server, repository: Path) -> None:
     chosen = [*PROD, {"name": "jobs", "array": ["b*", "resnet"]}]
 
     assert names(server.call(repository, ".", chosen).out) == ["bert", "resnet"]
 
 
 @pytest.mark.parametrize("parameters", [None, ABSENT, [], [{"name": "env"}], [{"name": "env", "string": ""}]])
-def test_without_parameters_a_repository_with_one_environment_works(
-    server: Server, repository: Path, parameters: object
-) -> None:
+def test_single_environment_needs_no_parameters(server: Server, repository: Path, parameters: object) -> None:
     several = server.call(repository, ".", parameters)
     shutil.rmtree(repository / "overlays/dev")
     one = server.call(repository, ".", parameters)
@@ -112,19 +110,19 @@ def test_without_parameters_a_repository_with_one_environment_works(
         ([{"name": "env", "string": "qa"}], "there is no environment `qa` (known: dev, prod)"),
     ],
 )
-def test_wrong_parameters_are_told_in_a_line(
+def test_invalid_parameters_are_reported_in_one_line(
     server: Server, repository: Path, parameters: object, message: str
 ) -> None:
     assert server.call(repository, ".", parameters) == (2, "", f"jobgen: {message}\n")
 
 
-def test_parameters_that_are_no_json_are_told_without_their_text(server: Server, repository: Path) -> None:
+def test_malformed_parameters_are_reported_without_their_text(server: Server, repository: Path) -> None:
     answer = server.call(repository, ".", ABSENT, ARGOCD_APP_PARAMETERS=f"[{SECRET}")
 
     assert answer == (2, "", "jobgen: ARGOCD_APP_PARAMETERS is not JSON\n")
 
 
-def test_a_root_that_was_cut_off_is_told(server: Server, repository: Path) -> None:
+def test_missing_repository_root_is_reported(server: Server, repository: Path) -> None:
     (server.work / "jobgen.yaml").touch()
     (server.work.parent / "jobgen.yaml").touch()
     answer = server.call(repository, "jobs/team-a", PROD, common_root="jobs")
@@ -136,16 +134,14 @@ def test_a_root_that_was_cut_off_is_told(server: Server, repository: Path) -> No
     )
 
 
-def test_a_repository_without_settings_is_not_mistaken_for_a_part_of_what_lies_around_it(
-    server: Server, repository: Path
-) -> None:
+def test_repository_without_settings_is_not_part_of_its_parent(server: Server, repository: Path) -> None:
     (repository / "jobgen.yaml").unlink()
     (server.work / "jobgen.yaml").write_text("environments: [elsewhere]\n")
 
     assert names(server.call(repository, ".", PROD).out) == ["bert", "gpt", "resnet"]
 
 
-def test_overlays_that_were_not_sent_are_told(server: Server, repository: Path) -> None:
+def test_missing_overlays_are_reported(server: Server, repository: Path) -> None:
     shutil.rmtree(repository / "overlays")
     answer = server.call(repository, "jobs/team-a", PROD)
 
@@ -156,7 +152,7 @@ def test_overlays_that_were_not_sent_are_told(server: Server, repository: Path) 
     )
 
 
-def test_a_folder_that_is_nobodys_is_told(server: Server, repository: Path) -> None:
+def test_unrelated_folder_is_reported(server: Server, repository: Path) -> None:
     (repository / "docs").mkdir()
     answer = server.call(repository, "docs", PROD)
 
@@ -164,7 +160,7 @@ def test_a_folder_that_is_nobodys_is_told(server: Server, repository: Path) -> N
     assert "`docs` is neither the root, nor in jobs/, nor an environment" in answer.err
 
 
-def test_nothing_is_never_an_answer(server: Server, repository: Path) -> None:
+def test_selection_without_jobs_is_an_error(server: Server, repository: Path) -> None:
     (repository / "jobs/team-c").mkdir()
     empty = server.call(repository, "jobs/team-c", PROD)
     unmatched = server.call(repository, ".", [*PROD, {"name": "jobs", "array": ["nobody"]}])
@@ -176,7 +172,7 @@ def test_nothing_is_never_an_answer(server: Server, repository: Path) -> None:
     assert (unmatched.code, unmatched.out) == (3, "")
 
 
-def test_a_broken_job_of_another_team_is_not_in_the_way(server: Server, repository: Path) -> None:
+def test_broken_job_of_another_team_is_ignored(server: Server, repository: Path) -> None:
     (repository / "jobs/team-b/broken.yaml").write_text("kind: TrainingJob\n  bad: [\n")
 
     assert server.call(repository, "jobs/team-a", PROD).code == 0
@@ -184,7 +180,7 @@ def test_a_broken_job_of_another_team_is_not_in_the_way(server: Server, reposito
     assert server.call(repository, ".", PROD).code == 1
 
 
-def test_what_is_wrong_is_told_briefly_and_without_values(server: Server, repository: Path) -> None:
+def test_errors_are_reported_briefly_and_without_values(server: Server, repository: Path) -> None:
     lines = "".join(f"    {SECRET}-{number}: {SECRET}\n" for number in range(20))
     path = repository / "jobs/team-a/bert.yaml"
     path.write_text(path.read_text() + f"  env:\n{lines}  password: {SECRET}\n  image2: {SECRET}\n")
@@ -199,7 +195,7 @@ def test_what_is_wrong_is_told_briefly_and_without_values(server: Server, reposi
     assert str(server.work) not in answer.err
 
 
-def test_a_kind_that_the_cluster_lacks_is_told_before_argo_tries(server: Server, repository: Path) -> None:
+def test_kind_missing_from_the_cluster_is_reported(server: Server, repository: Path) -> None:
     served = "v1,v1/Pod,apps/v1,apps/v1/Deployment,kubeflow.org/v1,kubeflow.org/v1/PyTorchJob"
     answer = server.call(repository, ".", PROD, KUBE_API_VERSIONS=served)
     team = server.call(repository, "jobs/team-a", PROD, KUBE_API_VERSIONS=served)
@@ -213,11 +209,11 @@ def test_a_kind_that_the_cluster_lacks_is_told_before_argo_tries(server: Server,
 
 
 @pytest.mark.parametrize("served", ["", "v1", "v1,kubeflow.org/v1", "v1,kubeflow.org/v1beta1"])
-def test_a_list_without_kinds_proves_nothing(server: Server, repository: Path, served: str) -> None:
+def test_api_list_without_kinds_is_ignored(server: Server, repository: Path, served: str) -> None:
     assert server.call(repository, ".", PROD, KUBE_API_VERSIONS=served).code == 0
 
 
-def test_eight_calls_at_once_do_not_disturb_each_other(server: Server, repository: Path) -> None:
+def test_eight_concurrent_calls_are_independent(server: Server, repository: Path) -> None:
     expected = {env: rendered(repository, "-e", env) for env in ("dev", "prod")}
     envs = ["dev", "prod"] * 4
     with ThreadPoolExecutor(8) as pool:
@@ -245,7 +241,7 @@ def group_is_gone(group: int) -> bool:
     return False
 
 
-def test_a_run_ends_itself_before_argo_does_and_when_argo_says_so(server: Server, large: Path) -> None:
+def test_plugin_stops_at_the_timeout_and_on_sigterm(server: Server, large: Path) -> None:
     with server.start(large, ".", PROD, JOBGEN_CMP_TIMEOUT="0.3") as late:
         out, err = late.communicate(timeout=20)
     assert (late.returncode, out, err) == (4, "", "jobgen: not finished after 0.3 seconds; nothing was generated\n")
@@ -263,7 +259,7 @@ def test_a_run_ends_itself_before_argo_does_and_when_argo_says_so(server: Server
     assert group_is_gone(told.pid)
 
 
-def test_parameters_are_announced_with_the_environments(server: Server, repository: Path) -> None:
+def test_parameter_announcement_lists_environments(server: Server, repository: Path) -> None:
     answer = server.call(repository, "jobs/team-a", None, command=("parameters",))
     announced = json.loads(answer.out)
 
@@ -275,7 +271,7 @@ def test_parameters_are_announced_with_the_environments(server: Server, reposito
     assert announced[0]["tooltip"] == "One of: dev, prod"
 
 
-def test_the_image_is_made_of_files_that_exist() -> None:
+def test_dockerfile_copies_existing_files() -> None:
     lines = (ROOT / "deploy/argocd/Dockerfile").read_text().splitlines()
     sources = [
         word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
@@ -285,7 +281,7 @@ def test_the_image_is_made_of_files_that_exist() -> None:
     assert {"jobgen", "schemas", "policies", "pyproject.toml", "deploy/argocd/plugin.yaml"} <= set(sources)
 
 
-def test_the_plugin_file_is_what_argo_cd_reads() -> None:
+def test_plugin_file_matches_the_argo_cd_format() -> None:
     plugin = read((ROOT / "deploy/argocd/plugin.yaml").read_bytes(), "plugin.yaml").documents[0].data
 
     assert (plugin["apiVersion"], plugin["kind"]) == ("argoproj.io/v1alpha1", "ConfigManagementPlugin")

@@ -35,23 +35,23 @@ def rules(folder, **options):
     return [(entry["rule"], entry["file"]) for entry in document["findings"]]
 
 
-def test_what_was_there_before_is_known(repository):
+def test_baselined_findings_are_not_reported(repository):
     assert rules(repository) == []
 
 
-def test_a_hundred_lines_above_change_nothing(repository):
+def test_baseline_ignores_line_numbers(repository):
     write(repository, "a", "bert:latest", above="# a line\n" * 100)
 
     assert rules(repository) == []
 
 
-def test_the_same_fault_in_a_new_file_is_new(repository):
+def test_same_error_in_a_new_file_is_reported(repository):
     write(repository, "b", "bert:latest")
 
     assert rules(repository) == [("moving-tag", "jobs/b.yaml")]
 
 
-def test_a_copy_of_a_manifest_is_new(tmp_path):
+def test_findings_of_a_copied_manifest_are_reported(tmp_path):
     manifest = (
         "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, namespace: ml}\n"
         "spec: {jaxReplicaSpecs: {Worker: {template: {spec: {containers: [{name: jax, image: 'a:latest'}]}}}}}\n"
@@ -64,7 +64,7 @@ def test_a_copy_of_a_manifest_is_new(tmp_path):
     assert [entry["file"] for entry in found if entry["rule"] == "moving-tag"] == ["b.yaml"]
 
 
-def test_what_was_mended_is_told_on_its_line(repository):
+def test_fixed_entry_is_reported_on_its_line(repository):
     write(repository, "a", "bert:1.2")
     found = json.loads(lint_paths(repository, (), (), format_="json", known=FILE).out)["findings"]
     line = (repository / FILE).read_text().splitlines()[found[0]["line"] - 1]
@@ -76,7 +76,7 @@ def test_what_was_mended_is_told_on_its_line(repository):
 
 
 @pytest.mark.parametrize("part", ["paths", "a new error"])
-def test_what_was_not_looked_at_has_not_been_mended(part, repository):
+def test_entries_outside_the_linted_scope_are_not_stale(part, repository):
     before = (repository / FILE).read_text()
     write(repository, "other", "bert:1.2" if part != "a new error" else "bert:1.2\n  imag: x")
     paths = ["jobs/other.yaml"] if part == "paths" else []
@@ -88,7 +88,7 @@ def test_what_was_not_looked_at_has_not_been_mended(part, repository):
         assert (repository / FILE).read_text() == before
 
 
-def test_it_never_grows_by_itself(repository):
+def test_baseline_never_grows_by_itself(repository):
     before = (repository / FILE).read_text()
     write(repository, "b", "bert:latest")
     lint_paths(repository, (), (), format_="text", known=FILE)
@@ -97,17 +97,17 @@ def test_it_never_grows_by_itself(repository):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
-def test_a_file_that_is_no_baseline_is_wrong_usage(text, repository):
+def test_malformed_baseline_is_a_usage_error(text, repository):
     (repository / FILE).write_text(text)
 
     assert lint_paths(repository, (), (), format_="text", known=FILE).code == 2
 
 
-def test_a_missing_baseline_is_wrong_usage(repository):
+def test_missing_baseline_is_a_usage_error(repository):
     assert lint_paths(repository, (), (), format_="text", known="nowhere.json").code == 2
 
 
-def test_what_was_mended_can_be_taken_out(repository):
+def test_fixed_entries_can_be_removed(repository):
     text = (repository / FILE).read_text()
 
     assert baseline.parse(baseline.without(text, baseline.parse(text))) == {}

@@ -34,7 +34,7 @@ def quantities() -> st.SearchStrategy[tuple[str, Fraction]]:
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES, ids=[text for text, _ in VALUES])
-def test_an_expression_has_its_value(text, value):
+def test_expression_values(text, value):
     compiled = compile_cel(text, NAMES, returns="any")
 
     assert isinstance(compiled, Expression), compiled
@@ -42,7 +42,7 @@ def test_an_expression_has_its_value(text, value):
 
 
 @pytest.mark.parametrize(("text", "reason"), TABLE["faults"].items(), ids=list(TABLE["faults"]))
-def test_what_the_server_refuses_is_refused(text, reason):
+def test_expressions_that_the_server_refuses_are_refused(text, reason):
     fault = compile_cel(text, NAMES, returns="any")
 
     assert isinstance(fault, Fault), fault
@@ -51,7 +51,7 @@ def test_what_the_server_refuses_is_refused(text, reason):
 
 
 @pytest.mark.parametrize(("text", "reason"), TABLE["failures"].items(), ids=list(TABLE["failures"]))
-def test_what_fails_says_why(text, reason):
+def test_evaluation_failures_have_a_reason(text, reason):
     compiled = compile_cel(text, NAMES, returns="any")
 
     assert isinstance(compiled, Expression), compiled
@@ -72,13 +72,13 @@ def test_what_fails_says_why(text, reason):
         ("object.spec.suspend == true", "bool", ""),
     ],
 )
-def test_a_result_has_the_type_that_is_asked_for(text, returns, message):
+def test_result_type_is_checked(text, returns, message):
     compiled = compile_cel(text, NAMES, returns=returns)
 
     assert (compiled.message if isinstance(compiled, Fault) else "") == message
 
 
-def test_a_fault_has_its_place():
+def test_compile_errors_have_a_position():
     assert compile_cel("true &&\n  nope", NAMES)[1:] == (2, 3)
     assert compile_cel("true &&\n  [1, 'a'].size() == 2", NAMES)[1:] == (2, 7)
 
@@ -109,22 +109,22 @@ def test_a_name_that_is_absent_is_an_empty_optional():
     assert compile_cel("oldSelf.orValue(self).a", ("self", "oldSelf"), absent=("oldSelf",))({"self": {"a": 5}}) == 5
 
 
-def test_names_are_mentioned_outside_of_strings_only():
+def test_names_inside_strings_are_not_references():
     assert mentions("self == oldSelf", "oldSelf")
     assert not mentions("self == 'oldSelf' // oldSelf", "oldSelf")
     assert not mentions("self.oldSelf", "oldSelf")
 
 
-def test_data_that_is_not_plain_fails():
+def test_unsupported_data_fails():
     for odd in ((1,), object(), 2**64, {None: 1}, "\ud800"):
         assert isinstance(compile_cel("object == 1", NAMES)({"object": odd}), Failed)
 
 
-def test_a_variable_that_is_not_bound_fails():
+def test_unbound_variable_fails():
     assert isinstance(compile_cel("params.a == 1", NAMES)({"object": {}}), Failed)
 
 
-def test_nested_loops_end():
+def test_nested_loops_hit_the_cost_limit():
     loops = "object.all(a, object.all(b, object.all(c, object.all(d, a + b + c + d >= 0))))"
     failed = compile_cel(loops, NAMES)({"object": list(range(1000))})
 
@@ -148,11 +148,11 @@ def test_nested_loops_end():
     ],
     ids=lambda text: f"{text[:12]!r}*{len(text)}",
 )
-def test_hostile_texts_are_faults(text):
+def test_hostile_expressions_are_compile_errors(text):
     assert isinstance(compile_cel(text, NAMES, returns="any"), Fault)
 
 
-def test_the_engine_is_there():
+def test_cel_engine_is_installed():
     assert available() == ""
 
 
@@ -170,13 +170,13 @@ def test_quantities_compare_as_their_amounts(one, other):
 
 
 @given(st.text(string.digits + "+-.eEKMGinumk", max_size=12))
-def test_what_is_a_quantity_agrees_with_our_own_reading(text):
+def test_is_quantity_agrees_with_the_quantity_parser(text):
     assert compile_cel("isQuantity(object)", NAMES)({"object": text}) is (canonicalize_quantity(text) is not None)
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(_WORDS + _CALLS + ["x", "y", ".map(x, x)", "(x, y,"]), max_size=14))
-def test_no_text_is_too_much(words):
+def test_any_expression_compiles_or_is_refused(words):
     compiled = compile_cel(" ".join(words), NAMES, returns="any")
 
     assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled
@@ -184,7 +184,7 @@ def test_no_text_is_too_much(words):
 
 @settings(deadline=None)
 @given(st.text(max_size=40))
-def test_no_characters_are_too_much(text):
+def test_any_characters_compile_or_are_refused(text):
     compiled = compile_cel(text, NAMES, returns="any")
 
     assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled

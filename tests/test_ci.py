@@ -45,7 +45,7 @@ def script(repository: Repository) -> subprocess.CompletedProcess[str]:
     return repository.run("sh", str(path), "main")
 
 
-def test_the_documented_script_passes_a_good_repository_and_says_what_changed(repository: Repository) -> None:
+def test_documented_script_passes_for_a_valid_repository(repository: Repository) -> None:
     done = script(repository)
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,7 +60,7 @@ def test_the_documented_script_passes_a_good_repository_and_says_what_changed(re
         ("policies/tests/team-label/cases.yaml", "# expect:", "# wanted:", "FAILED"),
     ],
 )
-def test_the_documented_script_fails_a_bad_one(
+def test_documented_script_fails_for_an_invalid_repository(
     repository: Repository, file: str, old: str, new: str, said: str
 ) -> None:
     path = repository.folder / file
@@ -99,7 +99,7 @@ def step(repository: Repository, name: str, **inputs: str) -> tuple[int, str, di
     return done.returncode, done.stdout + done.stderr, outputs
 
 
-def test_the_steps_of_the_action_pass_a_good_change(repository: Repository) -> None:
+def test_action_steps_pass_for_a_valid_change(repository: Repository) -> None:
     code, log, outputs = step(repository, "Lint", DIRECTORY=".")
     assert code == 0, log
     assert json.loads(Path(outputs["sarif"]).read_text())["version"] == "2.1.0"
@@ -113,7 +113,7 @@ def test_the_steps_of_the_action_pass_a_good_change(repository: Repository) -> N
     assert step(repository, "What the change does", DIRECTORY=".", BASE="")[0] == 0
 
 
-def test_the_steps_of_the_action_fail_a_bad_change_with_annotations_and_sarif(repository: Repository) -> None:
+def test_action_steps_fail_for_an_invalid_change_with_annotations_and_sarif(repository: Repository) -> None:
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))
     code, log, outputs = step(repository, "Lint", DIRECTORY=".")
@@ -125,14 +125,14 @@ def test_the_steps_of_the_action_fail_a_bad_change_with_annotations_and_sarif(re
     assert step(repository, "Rendered tree", DIRECTORY=".")[0] == 1
 
 
-def test_an_input_is_never_a_part_of_a_script(repository: Repository) -> None:
+def test_action_inputs_are_not_interpolated_into_scripts(repository: Repository) -> None:
     step(repository, "What the change does", DIRECTORY=".", BASE='$(touch pwned)"; touch pwned; "')
 
     assert not any("${{" in each["run"] for each in STEPS.values())
     assert not (repository.folder / "pwned").exists()
 
 
-def test_the_action_is_what_github_reads() -> None:
+def test_action_file_matches_the_github_format() -> None:
     assert ACTION["runs"]["using"] == "composite"
     assert all(each["shell"] == "bash" for each in STEPS.values())
     assert all("description" in each for each in (*ACTION["inputs"].values(), *ACTION["outputs"].values()))
@@ -142,7 +142,7 @@ def test_the_action_is_what_github_reads() -> None:
     )
 
 
-def test_the_script_of_the_gitlab_template_does_the_same(repository: Repository) -> None:
+def test_gitlab_template_script(repository: Repository) -> None:
     lines = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]["script"]
     base = repository.run("git", "rev-parse", "main").stdout.strip()
     command = ["env", f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}", "bash", "-e", "-c", "\n".join(lines)]

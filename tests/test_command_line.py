@@ -36,7 +36,7 @@ def calls(*words):
         ([4, None], []),
     ],
 )
-def test_calls_of_mpirun(words, found):
+def test_launcher_calls(words, found):
     assert calls(*words) == found
 
 

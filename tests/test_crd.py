@@ -36,16 +36,16 @@ def dance(spec: dict) -> dict:
 
 
 @pytest.mark.parametrize("spec", OBJECTS["accepted"], ids=json.dumps)
-def test_what_the_crd_accepts_is_accepted(checker, spec):
+def test_objects_that_the_crd_accepts_are_accepted(checker, spec):
     assert checker(dance(spec)) == []
 
 
 @pytest.mark.parametrize(("rule", "spec"), REFUSED, ids=json.dumps)
-def test_what_the_crd_refuses_is_refused(checker, rule, spec):
+def test_objects_that_the_crd_refuses_are_refused(checker, rule, spec):
     assert [problem.rule for problem in checker(dance(spec))] == [rule]
 
 
-def test_what_is_no_crd_is_told(tmp_path):
+def test_file_without_a_crd_is_reported(tmp_path):
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     result = import_crds(tmp_path, [tmp_path / "pod.yaml"])
 
@@ -65,7 +65,7 @@ def test_kinds_are_listed_and_printed(tmp_path):
     )
 
 
-def test_editors_are_told_which_schema_is_for_which_file(tmp_path):
+def test_editor_settings_map_files_to_schemas(tmp_path):
     first = write_editor_files(tmp_path)
     settings = json.loads((tmp_path / ".vscode/settings.json").read_text())
     (tmp_path / ".vscode/settings.json").write_text("{}")

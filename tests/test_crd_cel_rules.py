@@ -38,31 +38,31 @@ def recital(**fields) -> dict:
 
 
 @pytest.mark.parametrize("spec", SPECS["accepted"], ids=json.dumps)
-def test_what_the_rules_accept_is_accepted(check, spec):
+def test_objects_that_the_cel_rules_accept_are_accepted(check, spec):
     assert check(recital(spec=spec)) == []
 
 
 @pytest.mark.parametrize(("spec", "node", "message"), SPECS["refused"], ids=json.dumps)
-def test_what_a_rule_refuses_is_refused_where_it_stands(check, spec, node, message):
+def test_objects_that_a_cel_rule_refuses_are_refused_at_its_path(check, spec, node, message):
     found = [(problem.rule, problem.node, problem.message) for problem in check(recital(spec=spec))]
 
     assert found == [("crd-rule-violated", node, message)]
 
 
-def test_a_rule_at_the_root_sees_the_name_and_no_more_of_the_metadata(check):
+def test_root_rules_see_only_the_name_of_the_metadata(check):
     made = recital(spec={}) | {"metadata": {"name": "x", "labels": {}}}
 
     assert [problem.message for problem in check(made)] == ["a recital begins with r"]
     assert check(recital()) == []
 
 
-def test_rules_are_run_at_every_level_of_what_has_passed_its_schema(check):
+def test_rules_run_at_every_level_that_passed_the_schema(check):
     found = check(recital(spec={"booked": 11, "voices": {"alto": -1}}))
 
     assert [problem.node for problem in found] == ["alto", "booked"]
 
 
-def test_what_its_schema_refuses_is_not_shown_to_the_rules(check):
+def test_rules_do_not_run_on_values_that_failed_the_schema(check):
     assert [problem.rule for problem in check(recital(spec={"booked": "many", "hall": "closed"}))] == ["wrong-type"]
 
 
@@ -73,5 +73,5 @@ def test_what_its_schema_refuses_is_not_shown_to_the_rules(check):
         *(("in", "__in__"), ("namespace", "__namespace__"), ("int", "int"), ("1a", ""), ("a b", ""), ("$ref", "")),
     ],
 )
-def test_names_are_spelt_as_kubernetes_spells_them(name, spelt):
+def test_field_names_are_escaped_as_in_kubernetes(name, spelt):
     assert escaped(name) == spelt

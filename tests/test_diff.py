@@ -125,7 +125,7 @@ def test_diff_transcript(name, cases, accept):
     assert output == transcript.expected
 
 
-def test_findings_are_those_of_the_repository_around_a_folder(cases, tmp_path):
+def test_findings_of_a_folder_are_those_of_its_repository(cases, tmp_path):
     case = cases["every-effect"]
     here = check_change(case / "old/jobs", case / "new/jobs")
 
@@ -189,7 +189,7 @@ def gpus_below(node, replicas=1):
     )
 
 
-def test_totals_are_what_anybody_would_count(case):
+def test_totals_match_the_rendered_manifests(case):
     totals = json.loads(between(case, format_="json").out)["totals"]
     for side, folder in (("before", "old"), ("after", "new")):
         found = {(one["env"], one["name"]): one[side]["gpus"] for one in totals if one["by"] == "namespace"}
@@ -200,7 +200,7 @@ def test_totals_are_what_anybody_would_count(case):
         assert +Counter(sums) == sum((Counter({env: count}) for (env, _), count in expected.items()), Counter())
 
 
-def test_a_cause_is_the_line_that_has_the_value(case):
+def test_causes_point_at_the_line_with_the_value(case):
     told_of = 0
     for one in json.loads(between(case, format_="json").out)["objects"]:
         for field in one["fields"]:
@@ -215,7 +215,7 @@ def test_a_cause_is_the_line_that_has_the_value(case):
     assert told_of > 10
 
 
-def test_rendered_trees_are_told_like_the_repositories_they_come_from(case, tmp_path):
+def test_diff_of_rendered_trees_equals_diff_of_their_repositories(case, tmp_path):
     for folder in ("old", "new"):
         rendered(case / folder, "-o", tmp_path / folder)
     # A tree knows no clusters of its own; a repository around it does.
@@ -229,7 +229,7 @@ def test_rendered_trees_are_told_like_the_repositories_they_come_from(case, tmp_
     assert [one for one in here if one[-1] not in moved] == [one for one in there if one[-1] not in moved]
 
 
-def test_an_environment_of_a_tree_is_its_folder(tmp_path):
+def test_environment_of_a_tree_is_its_folder(tmp_path):
     for folder, image in (("old", "x:1"), ("new", "x:2")):
         write(tmp_path, f"{folder}-repo/overlays/prod/o.yaml", OVERLAY)
         write(tmp_path, f"{folder}-repo/jobs/bert.yaml", spec(image=image))
@@ -248,7 +248,7 @@ def test_folders_of_manifests_need_no_repository(tmp_path):
     assert told(between(tmp_path, format_="json")) == [("changed", "in-place", "", "a")]
 
 
-def test_a_base_alone_is_compared_with_the_work_tree(repository):
+def test_single_revision_is_compared_with_the_work_tree(repository):
     write(repository, "jobs/bert.yaml", spec(image="x:2"))
     before = run(repository, "status", "--porcelain"), sorted(os.listdir(repository / ".git"))
 
@@ -256,7 +256,7 @@ def test_a_base_alone_is_compared_with_the_work_tree(repository):
     assert (run(repository, "status", "--porcelain"), sorted(os.listdir(repository / ".git"))) == before
 
 
-def test_two_commits_are_compared_whatever_the_work_tree_says(repository):
+def test_diff_of_two_commits_ignores_the_work_tree(repository):
     write(repository, "jobs/gpt.yaml", spec("gpt"))
     commit(repository)
     (repository / "jobs/gpt.yaml").unlink()
@@ -277,14 +277,14 @@ def branched(repository):
     run(repository, "checkout", "-q", "topic")
 
 
-def test_three_dots_begin_where_two_branches_parted(repository):
+def test_three_dots_use_the_merge_base(repository):
     branched(repository)
 
     assert told(since(repository, "main...topic")) == [("added", "new-run", "prod", "mine")]
     assert ("removed", "stops-running", "prod", "theirs") in told(since(repository, "main..topic"))
 
 
-def test_without_a_base_it_is_where_the_branch_left_the_default_one(repository, tmp_path_factory):
+def test_default_base_is_the_merge_base_with_the_default_branch(repository, tmp_path_factory):
     branched(repository)
     clone = tmp_path_factory.mktemp("clone")
     run(repository, "checkout", "-q", "main")
@@ -299,7 +299,7 @@ def test_without_a_base_it_is_where_the_branch_left_the_default_one(repository, 
     assert told(since(repository)) == []
 
 
-def test_a_repository_below_the_top_of_git_is_found_again(repository):
+def test_repository_in_a_subfolder_of_git(repository):
     for path in ("jobs/bert.yaml", "overlays/prod/o.yaml"):
         write(repository, f"team/{path}", (repository / path).read_text())
     commit(repository)
@@ -313,14 +313,14 @@ def test_a_repository_below_the_top_of_git_is_found_again(repository):
     ("revisions", "words"),
     [("nowhere", "there is no revision `nowhere`"), ("HEAD..-x", "`-x` is not a revision"), ("a...b", "`a`")],
 )
-def test_a_revision_that_is_not_there_is_wrong_usage(revisions, words, repository):
+def test_unknown_revision_is_a_usage_error(revisions, words, repository):
     result = since(repository, revisions)
 
     assert result.code == 2
     assert words in result.err
 
 
-def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
+def test_shallow_clone_reports_what_to_fetch(repository, tmp_path_factory):
     commit(repository)
     clone = tmp_path_factory.mktemp("clone")
     run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
@@ -331,7 +331,7 @@ def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
     assert f"`git fetch --depth=1 origin {first}`" in result.err
 
 
-def test_a_shallow_clone_without_the_default_branch_does_not_pass_for_unchanged(repository, tmp_path_factory):
+def test_shallow_clone_without_the_default_branch_is_a_usage_error(repository, tmp_path_factory):
     run(repository, "checkout", "-q", "-b", "topic")
     commit(repository)
     clone = tmp_path_factory.mktemp("clone")
@@ -343,7 +343,7 @@ def test_a_shallow_clone_without_the_default_branch_does_not_pass_for_unchanged(
     assert result.err == "jobgen: this shallow clone does not have the default branch; fetch it, or name the base\n"
 
 
-def test_without_git_there_are_no_revisions(tmp_path):
+def test_revisions_need_a_git_repository(tmp_path):
     write(tmp_path, "jobs/a.yaml", spec())
     result = since(tmp_path)
 
@@ -351,7 +351,7 @@ def test_without_git_there_are_no_revisions(tmp_path):
     assert "not a Git repository" in result.err
 
 
-def test_changes_are_no_error_unless_asked_for(repository):
+def test_changes_set_the_exit_code_only_on_request(repository):
     assert since(repository, "HEAD", exit_code=True).code == 0
     write(repository, "jobs/bert.yaml", spec(image="x:2"))
 
@@ -359,7 +359,7 @@ def test_changes_are_no_error_unless_asked_for(repository):
     assert since(repository, "HEAD", exit_code=True).code == 1
 
 
-def test_where_nothing_is_there_is_nothing_to_compare(tmp_path):
+def test_empty_folders_have_nothing_to_compare(tmp_path):
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
 
@@ -367,7 +367,7 @@ def test_where_nothing_is_there_is_nothing_to_compare(tmp_path):
     assert between(tmp_path, "old", "nowhere").err == "jobgen: there is no folder `nowhere`\n"
 
 
-def test_a_side_that_cannot_be_rendered_is_named(repository):
+def test_side_that_cannot_be_rendered_is_reported(repository):
     write(repository, "jobs/bert.yaml", "a: [\n")
     result = since(repository, "HEAD")
 
@@ -376,7 +376,7 @@ def test_a_side_that_cannot_be_rendered_is_named(repository):
     assert "jobs/bert.yaml:" in result.err
 
 
-def test_environments_can_be_named(repository):
+def test_diff_of_selected_environments(repository):
     write(repository, "overlays/dev/o.yaml", OVERLAY)
 
     assert told(since(repository, "HEAD")) == [("added", "new-run", "dev", "bert")]
@@ -393,7 +393,7 @@ spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{{name
 """
 
 
-def test_runs_of_one_job_are_paired_by_its_name_and_not_where_two_have_it(repository):
+def test_runs_are_matched_by_an_unambiguous_job_name(repository):
     write(repository, "jobs/runs.yaml", HASHED.format(name="a-1", job="a", image="x:1"))
     commit(repository)
     write(repository, "jobs/runs.yaml", HASHED.format(name="a-2", job="a", image="x:2"))
@@ -405,7 +405,7 @@ def test_runs_of_one_job_are_paired_by_its_name_and_not_where_two_have_it(reposi
     assert [one[0] for one in told(since(repository, "HEAD"))] == ["added", "added", "removed"]
 
 
-def test_a_job_that_is_renamed_is_another_job(repository):
+def test_renamed_job_is_added_and_removed(repository):
     write(repository, "jobs/bert.yaml", spec("bart"))
 
     assert told(since(repository, "HEAD")) == [
@@ -414,7 +414,7 @@ def test_a_job_that_is_renamed_is_another_job(repository):
     ]
 
 
-def test_a_job_that_moves_to_another_file_is_the_same(repository, tmp_path_factory):
+def test_job_moved_to_another_file_is_unchanged(repository, tmp_path_factory):
     trees = tmp_path_factory.mktemp("trees")
     rendered(repository, "-o", trees / "old")
     (repository / "jobs/bert.yaml").rename(repository / "jobs/other.yaml")
@@ -426,7 +426,7 @@ def test_a_job_that_moves_to_another_file_is_the_same(repository, tmp_path_facto
     assert json.loads(since(repository, "HEAD").out)["summary"]["unchanged"] == 1
 
 
-def test_a_move_does_nothing_even_to_a_job_that_every_change_would_restart(tmp_path):
+def test_moved_file_has_no_effect_on_a_job_that_any_change_restarts(tmp_path):
     options = "annotations: {argocd.argoproj.io/sync-options: 'Force=true,Replace=true'}, labels"
     content = spec().replace("labels", options) + "  run: {onChange: forbid}\n"
     for folder, path, text_ in (
@@ -441,7 +441,7 @@ def test_a_move_does_nothing_even_to_a_job_that_every_change_would_restart(tmp_p
     assert [one.rule for one in check_change(tmp_path / "old", tmp_path / "edited")] == ["forbidden-change"]
 
 
-def test_where_a_moved_job_changed_too_only_that_is_told(repository):
+def test_moved_and_changed_job_reports_the_change_only(repository):
     (repository / "jobs/bert.yaml").unlink()
     write(repository, "jobs/other.yaml", spec(image="x:2"))
     [entry] = json.loads(since(repository, "HEAD").out)["objects"]
@@ -474,7 +474,7 @@ def thousand(tmp_path_factory):
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_a_thousand_changed_jobs_are_told_in_no_time(format_, thousand):
+def test_diff_of_1000_changed_jobs_is_fast(format_, thousand):
     started, children = time.process_time(), os.times().children_user
     result = between(thousand, format_=format_)
     taken = time.process_time() - started + os.times().children_user - children
@@ -487,7 +487,7 @@ def test_a_thousand_changed_jobs_are_told_in_no_time(format_, thousand):
 
 
 @pytest.mark.parametrize("name", [*TRANSCRIPTS, "thousand"])
-def test_a_comment_fits_and_nothing_in_it_is_cut(name, cases, thousand):
+def test_markdown_comment_fits_the_size_limit(name, cases, thousand):
     comment = between({**cases, "thousand": thousand}[name], format_="markdown").out
     tables = re.findall(r"(?:^\|.*\n)+", comment, re.MULTILINE)
 
@@ -501,7 +501,7 @@ def test_a_comment_fits_and_nothing_in_it_is_cut(name, cases, thousand):
         assert named + int((re.search(r"^- … and (\d+) more", comment, re.MULTILINE) or [0, 0])[1]) == left
 
 
-def test_what_one_line_does_to_many_jobs_is_told_once(thousand, tmp_path):
+def test_change_of_one_line_in_many_jobs_is_reported_once(thousand, tmp_path):
     for folder in ("old", "new"):
         shutil.copytree(thousand / "old/jobs", tmp_path / folder / "jobs")
         layer = OVERLAY.replace("namespace: ml", f"defaults: {{env: {{A: {folder}}}}}")
@@ -514,7 +514,7 @@ def test_what_one_line_does_to_many_jobs_is_told_once(thousand, tmp_path):
     assert len(check_change(tmp_path / "old", tmp_path / "new")) == 1
 
 
-def test_no_value_breaks_a_format(repository):
+def test_hostile_values_do_not_break_diff_formats(repository):
     hostile = "a|b`<!--\\n### x </details>\\u001b[31m \\u2028 &#124; [x](y) @all"
     write(repository, "jobs/bert.yaml", spec() + f'  description: "{hostile}"\n')
     comment = since(repository, "HEAD", format_="markdown").out
@@ -527,7 +527,7 @@ def test_no_value_breaks_a_format(repository):
     assert json.loads(since(repository, "HEAD").out)["objects"][0]["fields"][0]["new"].startswith("a|b`<!--\n")
 
 
-def test_the_page_shows_what_is_printed():
+def test_diff_page_shows_the_printed_report():
     page = (ROOT / "docs/diff.md").read_text()
     shown = re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
     printed = TRANSCRIPTS["every-effect"].expected["text"].decode()
@@ -536,7 +536,7 @@ def test_the_page_shows_what_is_printed():
     assert printed.endswith(shown.split("\n\n...\n\n")[1])
 
 
-def test_the_page_knows_every_effect():
+def test_diff_page_lists_every_effect():
     page = (ROOT / "docs/diff.md").read_text()
 
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == [effect.value for effect in reversed(Effect)]

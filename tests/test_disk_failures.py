@@ -96,7 +96,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("trouble", [full_disk, no_rights])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_trouble_with_the_disk_is_told_and_leaves_what_was_there(
+def test_disk_errors_are_reported_and_leave_files_unchanged(
     repository: Path, command: str, trouble: Callable[[], None]
 ) -> None:
     if trouble is full_disk and command in ("baseline", "render"):
@@ -123,7 +123,7 @@ def test_trouble_with_the_disk_is_told_and_leaves_what_was_there(
     assert run(repository, *COMMANDS[command])[0] in (0, 1)
 
 
-def test_a_killed_fix_leaves_each_file_old_or_new(repository: Path, stress: int) -> None:
+def test_killed_fix_leaves_each_file_old_or_new(repository: Path, stress: int) -> None:
     old = state(repository)
     began = time.monotonic()
     assert run(repository, "lint", "--fix")[0] in (0, 1)
@@ -144,7 +144,7 @@ def test_a_killed_fix_leaves_each_file_old_or_new(repository: Path, stress: int)
     assert {path: content for path, content in state(repository).items() if "/.jobgen-" not in path} == new
 
 
-def test_fixes_at_the_same_time_do_no_harm(repository: Path, tmp_path: Path, stress: int) -> None:
+def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None:
     old = state(repository)
     run(repository, "lint", "--fix")
     new = state(repository)
@@ -160,7 +160,7 @@ def test_fixes_at_the_same_time_do_no_harm(repository: Path, tmp_path: Path, str
         assert state(repository) == new
 
 
-def test_baselines_at_the_same_time_are_whole(repository: Path) -> None:
+def test_concurrent_baseline_writes(repository: Path) -> None:
     runs = [start(repository, "lint", "--write-baseline") for _ in range(3)]
     ends = [(process.communicate(timeout=60)[1], process.returncode) for process in runs]
 

@@ -43,7 +43,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("page", "command", "shown"), commands())
-def test_a_command_prints_what_its_page_shows(page, command, shown, repository):
+def test_documented_command_output(page, command, shown, repository):
     words = shlex.split(command)
     done = subprocess.run(
         [sys.executable, "-m", "jobgen", *words[1:]], cwd=repository, capture_output=True, text=True, check=False
@@ -59,7 +59,7 @@ def test_a_command_prints_what_its_page_shows(page, command, shown, repository):
 
 
 @pytest.mark.parametrize(("page", "text"), blocks("yaml"))
-def test_an_example_fits_its_format(page, text):
+def test_documented_examples_match_their_format(page, text):
     source = read(text.encode(), page.name)
 
     assert source.findings == ()
@@ -70,7 +70,7 @@ def test_an_example_fits_its_format(page, text):
             assert config.find_errors(document.data, "kind") == []
 
 
-def test_the_readme_shows_a_job_of_this_repository():
+def test_readme_shows_a_job_of_this_repository():
     _, text = blocks("yaml")[[page.name for page, _ in blocks("yaml")].index("README.md")]
     path = re.match(r"# (\S+)\n", text)[1]
 
@@ -83,7 +83,7 @@ def test_every_page_is_reachable_from_the_readme():
     assert [page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}" not in readme] == []
 
 
-def test_the_list_of_rules_is_what_the_rules_say():
+def test_rules_page_is_up_to_date():
     done = subprocess.run(
         [sys.executable, ROOT / "docs/build_rules.py", "--check"], capture_output=True, text=True, check=False
     )
@@ -91,7 +91,7 @@ def test_the_list_of_rules_is_what_the_rules_say():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_settings_that_are_shown_are_right(tmp_path):
+def test_documented_settings_are_valid(tmp_path):
     for page, text in blocks("yaml"):
         if text.startswith("rules:"):
             (tmp_path / "jobgen.yaml").write_text(text)

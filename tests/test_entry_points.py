@@ -60,7 +60,7 @@ def rendered(request: pytest.FixtureRequest, repository: Repository) -> tuple[st
     return request.param, done.stdout
 
 
-def test_the_tree_holds_the_documents_of_the_stream(repository: Repository, rendered: tuple[str, str]) -> None:
+def test_tree_holds_the_documents_of_the_stream(repository: Repository, rendered: tuple[str, str]) -> None:
     env, stream = rendered
     folder = repository.folder / "rendered" / env
     lock = parse_lock((folder / "jobgen.lock.json").read_text())
@@ -70,14 +70,14 @@ def test_the_tree_holds_the_documents_of_the_stream(repository: Repository, rend
     assert "---\n".join(bodies(stream)) == stream
 
 
-def test_argo_cd_gets_the_stream(repository: Repository, rendered: tuple[str, str], tmp_path: Path) -> None:
+def test_argocd_plugin_prints_the_stream(repository: Repository, rendered: tuple[str, str], tmp_path: Path) -> None:
     env, stream = rendered
     answer = Server(tmp_path / "sidecar").call(repository.folder, ".", [{"name": "env", "string": env}])
 
     assert answer == (0, stream, "")
 
 
-def test_a_function_gets_the_documents_as_items(repository: Repository, rendered: tuple[str, str]) -> None:
+def test_krm_function_returns_the_documents_as_items(repository: Repository, rendered: tuple[str, str]) -> None:
     env, stream = rendered
     given = (
         "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
@@ -99,7 +99,7 @@ def test_a_function_gets_the_documents_as_items(repository: Repository, rendered
     ] == (bodies(stream))
 
 
-def test_the_hook_finds_the_committed_tree_up_to_date(repository: Repository) -> None:
+def test_pre_commit_hook_accepts_the_committed_tree(repository: Repository) -> None:
     (repository.folder / ".pre-commit-config.yaml").write_text(local())
     repository.run("git", "add", "--all")
     done = repository.run("pre-commit", "run", "jobgen-render-check")

@@ -261,7 +261,7 @@ metadata.annotations["jobgen.dev/source"] = "jobs/bert.yaml"
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_a_value_was_set(story, example):
+def test_origins_of_values(story, example):
     field, told = STORIES[story]
 
     result = explain_job(example, "bert", field, ["prod"], "text")
@@ -271,7 +271,7 @@ def test_a_value_was_set(story, example):
     assert result.code == 0
 
 
-def test_what_is_empty_and_has_no_key_of_its_own_was_set_by_the_nearest_key(tmp_path):
+def test_origin_of_an_empty_value_is_the_nearest_key(tmp_path):
     write(tmp_path, {"jobs/bert.yaml": JOB.replace("{memory: 4Gi}", "{limits: {}}")})
 
     result = explain_job(tmp_path, "bert", f"{MAIN}.resources", [], "text")
@@ -280,7 +280,7 @@ def test_what_is_empty_and_has_no_key_of_its_own_was_set_by_the_nearest_key(tmp_
 
 
 @pytest.mark.parametrize("field", ["spec.nope", f"{MAIN}.command.[name=x]", f"{MAIN}.command[9]", "kind.deeper"])
-def test_a_field_that_is_not_there_is_not_explained(field, example):
+def test_missing_field_has_no_origin(field, example):
     result = explain_job(example, "bert", field, ["prod"], "text")
 
     assert (result.code, result.out) == (3, "")
@@ -451,7 +451,7 @@ def another(text):
     return json.dumps(OTHER_WORDS.get(value, other))
 
 
-def test_every_place_of_this_repository_sets_what_it_is_told_to_set(tmp_path):
+def test_origins_of_this_repository_are_causes(tmp_path):
     for name in ("jobs", "overlays"):
         shutil.copytree(ROOT / name, tmp_path / name)
     copy_kinds(tmp_path)
@@ -460,7 +460,7 @@ def test_every_place_of_this_repository_sets_what_it_is_told_to_set(tmp_path):
 
 
 @pytest.mark.parametrize("path", RENDER_TRANSCRIPTS, ids=lambda path: path.stem)
-def test_every_place_of_a_case_sets_what_it_is_told_to_set(path, tmp_path):
+def test_origins_of_render_transcripts_are_causes(path, tmp_path):
     read_transcript(path).write_repository(tmp_path)
     copy_kinds(tmp_path)
 
@@ -533,7 +533,7 @@ LAYER = some(namespace=WORD, defaults=SPEC, patches=st.lists(PATCH, max_size=2))
 
 @settings(derandomize=True, deadline=None, max_examples=25, phases=[Phase.generate])
 @given(st.sampled_from(["pytorch", "xgboost", "paddle"]), SPEC, LAYER, LAYER, st.booleans())
-def test_every_place_of_any_repository_sets_what_it_is_told_to_set(framework, spec, base, env, flow):
+def test_origins_of_generated_repositories_are_causes(framework, spec, base, env, flow):
     job = {"kind": "TrainingJob", "metadata": {"name": "job"}, "spec": {"framework": framework, **spec}}
     files = {
         "jobs/job.yaml": job,

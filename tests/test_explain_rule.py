@@ -59,7 +59,7 @@ def explained(root, name, field="", format_="text"):
     return explain_name(root, name, field, (), format_)
 
 
-def test_a_rule_is_told_with_its_examples():
+def test_rule_is_explained_with_examples():
     done = explained(ROOT, "moving-tag")
     head, bad, good = (part.strip("\n") for part in done.out.replace("Good:", "Bad:").split("Bad:"))
 
@@ -69,7 +69,7 @@ def test_a_rule_is_told_with_its_examples():
     assert good.endswith("    image: registry.example.com/bert:1.4.2")
 
 
-def test_a_rule_is_told_to_programs():
+def test_rule_is_explained_as_json():
     rule = json.loads(explained(ROOT, "moving-tag", format_="json").out)["rule"]
 
     assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good"]
@@ -87,21 +87,21 @@ def test_every_rule_can_be_explained_outside_of_a_repository(name):
     assert not done.out.endswith("\n\n")
 
 
-def test_a_job_comes_before_a_rule_of_its_name(tmp_path):
+def test_job_takes_precedence_over_a_rule_of_the_same_name(tmp_path):
     write(tmp_path / "jobs/a.yaml", JOB)
 
     assert explained(tmp_path, "moving-tag", "kind").out.startswith('kind = "PyTorchJob"\n')
     assert explained(tmp_path, "padded-image").out.startswith("padded-image (pod, error)\n")
 
 
-def test_a_rule_is_explained_beside_broken_files_and_wrong_settings(tmp_path):
+def test_rule_is_explained_in_a_broken_repository(tmp_path):
     write(tmp_path / "jobgen.yaml", "rules: {moving-tags: off}\n")
     write(tmp_path / "jobs/a.yaml", "a: b: c\n")
 
     assert explained(tmp_path, "moving-tag").code == 0
 
 
-def test_a_rule_has_no_fields():
+def test_field_of_a_rule_is_a_usage_error():
     done = explained(ROOT, "moving-tag", "image")
 
     assert (done.code, done.err) == (2, "jobgen: `moving-tag` is a rule, and a rule has no field `image`\n")
@@ -116,13 +116,13 @@ def test_a_rule_has_no_fields():
         (None, "xyzzy", "there is no rule `xyzzy`, and no jobs repository here"),
     ],
 )
-def test_a_name_that_nothing_has_is_told_with_the_nearest(root, name, message):
+def test_unknown_name_suggests_the_nearest(root, name, message):
     done = explained(root, name)
 
     assert (done.code, done.err.splitlines()[-1]) == (3, f"jobgen: {message}")
 
 
-def test_the_command_works_in_any_folder(tmp_path):
+def test_explain_rule_works_in_any_folder(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-m", "jobgen", "explain", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -132,7 +132,7 @@ def test_the_command_works_in_any_folder(tmp_path):
     assert run("xyzzy").returncode == 3
 
 
-def test_a_policy_says_what_it_is_for(tmp_path):
+def test_policy_is_explained_by_its_description(tmp_path):
     write(tmp_path / "policies/own.yaml", POLICY)
     write(tmp_path / "policies/tests/our-own/jobs.yaml", CASES)
     done = explained(tmp_path, "our-own")
@@ -146,7 +146,7 @@ def test_a_policy_says_what_it_is_for(tmp_path):
     )
 
 
-def test_a_policy_without_a_description_tells_its_messages(tmp_path):
+def test_policy_without_a_description_is_explained_by_its_messages(tmp_path):
     validations = "spec: {validations: [{expression: a, message: a job has a team}, {expression: b == c}]}"
     write(tmp_path / "policies/own.yaml", POLICY.partition("  annotations")[0] + validations)
     doc = policy_docs(tmp_path)["our-own"]
@@ -155,13 +155,13 @@ def test_a_policy_without_a_description_tells_its_messages(tmp_path):
 
 
 @pytest.mark.parametrize("broken", ["metadata: a", "metadata: {name: [a]}", "spec: {validations: a}", "spec: [a]"])
-def test_a_broken_policy_breaks_nothing(broken, tmp_path):
+def test_rule_is_explained_beside_a_broken_policy(broken, tmp_path):
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     write(tmp_path / "policies/own.yaml", "---\n".join(f"kind: {kind}\n{broken}\n" for kind in kinds))
 
     assert explained(tmp_path, "moving-tag").code == 0
 
 
-def test_every_policy_that_is_shipped_is_explained():
+def test_every_built_in_policy_is_explained():
     for name in policy_docs(None):
         assert explained(None, name).out.startswith(f"{name} (policy, ")

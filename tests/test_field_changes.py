@@ -36,7 +36,7 @@ def found(old, new):
         ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"value": "1", "name": "A"}]}),
     ],
 )
-def test_what_means_the_same_is_no_change(old, new):
+def test_equivalent_values_are_no_change(old, new):
     assert found(old, new) == []
 
 
@@ -67,11 +67,11 @@ def test_what_means_the_same_is_no_change(old, new):
         ),
     ],
 )
-def test_changes_are_told_as_far_down_as_they_go(old, new, expected):
+def test_changes_are_reported_at_the_deepest_path(old, new, expected):
     assert found(old, new) == expected
 
 
-def test_what_came_is_told_of_its_only_field():
+def test_added_value_is_reported_at_its_only_field():
     change = FieldChange(("spec", "runPolicy"), "added", None, {"suspend": True})
 
     assert narrow_change(change) == (("spec", "runPolicy", "suspend"), "added", None, True)
@@ -80,12 +80,12 @@ def test_what_came_is_told_of_its_only_field():
 
 
 @given(OBJECTS)
-def test_nothing_differs_from_itself(tree):
+def test_equal_objects_have_no_changes(tree):
     assert list(compare_objects(tree, tree)) == []
 
 
 @given(OBJECTS, OBJECTS)
-def test_going_back_undoes_every_change(old, new):
+def test_reverse_diff_undoes_every_change(old, new):
     back = {"added": "removed", "removed": "added", "changed": "changed"}
 
     assert {(change.path, change.op) for change in compare_objects(old, new)} == {
@@ -104,7 +104,7 @@ def as_deepdiff_reads_it(tree, field=""):
 
 @settings(max_examples=60, deadline=None)
 @given(OBJECTS, OBJECTS)
-def test_deepdiff_finds_the_same(old, new):
+def test_changes_agree_with_deepdiff(old, new):
     theirs = DeepDiff(as_deepdiff_reads_it(old), as_deepdiff_reads_it(new), view="tree", threshold_to_diff_deeper=0)
     paths = {tuple(level.path(output_format="list")) for levels in theirs.values() for level in levels}
     ours = {

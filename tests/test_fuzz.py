@@ -164,7 +164,7 @@ def twisted(content: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("path", SEEDS)
-def test_damaged_bytes_are_survived(repository: Path, path: str, stress: int) -> None:
+def test_damaged_bytes_end_in_findings(repository: Path, path: str, stress: int) -> None:
     whole = (repository / path).read_bytes()
 
     def act(seed: int) -> None:
@@ -175,7 +175,7 @@ def test_damaged_bytes_are_survived(repository: Path, path: str, stress: int) ->
 
 
 @pytest.mark.parametrize("path", [path for path in SEEDS if path != "jobgen.yaml"])
-def test_twisted_documents_are_survived(repository: Path, path: str, stress: int) -> None:
+def test_mutated_documents_end_in_findings(repository: Path, path: str, stress: int) -> None:
     whole = (repository / path).read_bytes()
 
     def act(seed: int) -> None:
@@ -189,7 +189,7 @@ def test_twisted_documents_are_survived(repository: Path, path: str, stress: int
 
 
 @pytest.mark.parametrize("folder", ["jobs/x.yaml", "overlays/x/x.yaml", "policies/x.json", "schemas/x/x_v1.yaml"])
-def test_any_bytes_are_survived(tmp_path: Path, folder: str, stress: int) -> None:
+def test_any_bytes_end_in_findings(tmp_path: Path, folder: str, stress: int) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text(JOB + "  image: a/b:1\n")
     (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,7 @@ SCHEMAS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", SCHEMAS)
-def test_a_hostile_schema_takes_little_time_and_is_told(tmp_path: Path, case: str) -> None:
+def test_hostile_schema_is_reported_in_time(tmp_path: Path, case: str) -> None:
     schema, told = SCHEMAS[case]
     (tmp_path / "schemas/example.com").mkdir(parents=True)
     (tmp_path / "schemas/example.com/dance_v1.json").write_text(json.dumps(schema))
@@ -281,7 +281,7 @@ def test_a_hostile_schema_takes_little_time_and_is_told(tmp_path: Path, case: st
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"a":' * 50_000, "\xff", "nul", '{"type": NaN}'])
-def test_a_schema_that_is_not_json_is_told_by_its_name(tmp_path: Path, text: str) -> None:
+def test_schema_that_is_not_json_is_reported_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "schemas/example.com").mkdir(parents=True)
     (tmp_path / "schemas/example.com/dance_v1.json").write_bytes(text.encode("latin-1"))
     (tmp_path / "jobs").mkdir()
@@ -321,7 +321,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("case", EXPRESSIONS)
-def test_a_hostile_policy_takes_little_time(tmp_path: Path, case: str) -> None:
+def test_hostile_policy_ends_in_time(tmp_path: Path, case: str) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies/hostile.yaml").write_text(POLICY.format(expression=json.dumps(EXPRESSIONS[case])))
     (tmp_path / "jobs").mkdir()
@@ -347,7 +347,7 @@ PUMPED = (
 
 
 @pytest.mark.parametrize("field", ["command", "env", "image", "annotations"])
-def test_long_text_takes_no_more_time_than_it_is_long(tmp_path: Path, field: str, stress: int) -> None:
+def test_time_grows_linearly_with_text_length(tmp_path: Path, field: str, stress: int) -> None:
     (tmp_path / "jobs").mkdir()
     for number, piece in enumerate(PUMPED):
         text = json.dumps(piece * ((600_000 if stress > 1 else 60_000) // len(piece)))
@@ -358,7 +358,7 @@ def test_long_text_takes_no_more_time_than_it_is_long(tmp_path: Path, field: str
     lint(tmp_path)
 
 
-def test_very_many_faults_take_little_memory(tmp_path: Path) -> None:
+def test_very_many_errors_take_little_memory(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\n"
         "spec: {pytorchReplicaSpecs: {Worker: {template: "

@@ -114,14 +114,14 @@ def health_by_flux(made, group, kind):
 
 
 @pytest.mark.parametrize(("made", "health", "message"), CASES)
-def test_both_engines_see_how_a_job_is_doing(made, health, message):
+def test_job_health_in_argocd_and_flux(made, health, message):
     group, kind = made["apiVersion"].split("/")[0], made["kind"]
 
     assert health_by_argocd(made, f"{group}_{kind}") == (health, message)
     assert health_by_flux(made, group, kind) == IN_FLUX[health]
 
 
-def test_every_kind_of_job_has_cases_of_every_health():
+def test_every_kind_has_cases_of_every_health():
     seen = {}
     for case in CASES:
         made, health, _ = case.values
@@ -145,7 +145,7 @@ STATUS = ANYTHING | st.fixed_dictionaries({"conditions": st.lists(CONDITION, max
 
 @settings(deadline=None)
 @given(spec=ANYTHING | st.fixed_dictionaries({"runPolicy": ANYTHING, "runMode": ANYTHING}), status=STATUS)
-def test_no_status_is_too_odd_for_lua(spec, status):
+def test_any_status_has_an_argocd_health(spec, status):
     for kind in one_of_each_group():
         health_by_argocd({"spec": spec, "status": status}, "_".join(kind))
 
@@ -164,7 +164,7 @@ PROPER = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(spec=st.sampled_from([{}, {"suspend": True}, {"runPolicy": {"suspend": True}}]), status=PROPER)
-def test_both_engines_agree_on_every_status_of_the_right_types(spec, status):
+def test_argocd_and_flux_agree_on_valid_statuses(spec, status):
     made = {"metadata": {}, "spec": spec, "status": status}
     for group, kind in one_of_each_group():
         health, _ = health_by_argocd(made, f"{group}_{kind}")
@@ -172,7 +172,7 @@ def test_both_engines_agree_on_every_status_of_the_right_types(spec, status):
         assert health_by_flux(made, group, kind) == IN_FLUX[health], (group, kind)
 
 
-def test_one_check_serves_all_versions_of_a_kind():
+def test_one_health_check_serves_all_versions_of_a_kind():
     names = [key for key in scripts() if key.endswith("kubeflow.org_MPIJob")]
 
     assert names == [f"{CUSTOM}.health.kubeflow.org_MPIJob"]
@@ -190,7 +190,7 @@ PRINTED = {
 }
 
 
-def test_kubernetes_reads_what_is_printed_as_it_is_meant():
+def test_kubectl_reads_the_printed_settings():
     results = [run() for run in PRINTED.values()]
     readings = kubectl.read([result.out.encode() for result in results])
 
@@ -201,11 +201,11 @@ def test_kubernetes_reads_what_is_printed_as_it_is_meant():
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_the_same_is_printed_every_time(name):
+def test_printed_settings_are_deterministic(name):
     assert PRINTED[name]() == PRINTED[name]()
 
 
-def test_parts_are_the_whole():
+def test_printed_parts_make_up_the_whole():
     config, _ = documents(PRINTED["argocd"]().out)
     parts = [documents(PRINTED[f"argocd --only {part}"]().out)[0] for part in ("health", "differences", "types")]
 
@@ -253,14 +253,14 @@ HELD = [
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
 @pytest.mark.parametrize(("kind", "written", "held"), HELD)
-def test_what_a_queue_writes_is_no_difference_and_what_git_says_of_other_jobs_is(kind, written, held):
+def test_fields_written_by_a_queue_are_ignored_for_queued_jobs_only(kind, written, held):
     assert compared(job(QUEUED, **written), kind) == compared(job(QUEUED, **held), kind)
     assert compared(job({}, **written), kind) != compared(job({}, **held), kind)
     assert compared(job(None, **written), kind) == job(None, **written)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
-def test_every_path_that_is_ignored_is_one_that_jq_takes():
+def test_ignored_paths_are_valid_jq():
     for kind in group_kinds(config.load(ROOT).kinds):
         made = [job({}), job(QUEUED)]
 
@@ -268,7 +268,7 @@ def test_every_path_that_is_ignored_is_one_that_jq_takes():
         assert not kind.queued or [compared(each, kind.key) for each in made] == made
 
 
-def test_types_of_kubernetes_are_known_where_pods_are():
+def test_pod_fields_have_known_kubernetes_types():
     (made,) = documents(PRINTED["argocd --only types"]().out)
     fields = {
         key.removeprefix(f"{CUSTOM}.knownTypeFields."): {item["field"]: item["type"] for item in yaml.safe_load(text)}
@@ -287,7 +287,7 @@ def test_types_of_kubernetes_are_known_where_pods_are():
     }
 
 
-def test_applications_are_made_from_the_rendered_tree_and_never_restart_jobs():
+def test_applications_use_the_rendered_tree_and_never_restart_jobs():
     (made,) = documents(argocd(ROOT, ("dev", "prod"), "appset", "https://git/x.git", "v1").out)
     spec = made["spec"]
     sync = spec["template"]["spec"]["syncPolicy"]
@@ -306,7 +306,7 @@ def test_applications_are_made_from_the_rendered_tree_and_never_restart_jobs():
     assert sync["syncOptions"] == ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"]
 
 
-def test_a_plugin_hears_of_all_that_its_environment_is_made_from():
+def test_plugin_application_watches_all_its_sources():
     (made,) = documents(argocd(ROOT, ("prod",), "paths", REPO, "main").out)
     paths = "/jobgen.yaml;/jobs;/overlays/base;/overlays/prod;/policies;/schemas"
 
@@ -314,7 +314,7 @@ def test_a_plugin_hears_of_all_that_its_environment_is_made_from():
     assert f"{GENERATE_PATHS}: {paths}\n" in argocd(ROOT, ("prod",), None, REPO, "main").out
 
 
-def test_paths_begin_at_the_top_of_the_git_repository(tmp_path):
+def test_paths_are_relative_to_the_git_root(tmp_path):
     root = tmp_path / "teams" / "vision"
     (root / "jobs").mkdir(parents=True)
     (root / "jobgen.yaml").write_text("{}\n")
@@ -330,7 +330,7 @@ def test_paths_begin_at_the_top_of_the_git_repository(tmp_path):
     assert kustomization["metadata"]["name"] == "jobs"
 
 
-def test_flux_waits_only_when_it_is_told_to():
+def test_flux_waits_only_on_request():
     brief, patient = (documents(PRINTED[name]().out)[0]["spec"] for name in ("flux", "flux --wait"))
 
     assert (brief["wait"], brief["timeout"]) == (False, "5m")
@@ -340,7 +340,7 @@ def test_flux_waits_only_when_it_is_told_to():
     assert brief["path"] == "./rendered/dev"
 
 
-def test_flux_leaves_alone_what_a_queue_writes():
+def test_flux_ignores_fields_written_by_a_queue():
     rules = {rule["target"]["kind"]: rule for rule in documents(PRINTED["flux"]().out)[0]["spec"]["ignore"]}
 
     assert rules["TrainJob"]["paths"] == ["/spec/suspend", "/spec/podSpecOverrides", "/spec/podTemplateOverrides"]
@@ -357,14 +357,14 @@ def test_flux_leaves_alone_what_a_queue_writes():
         (lambda: argocd(ROOT, ("prdo",), None, REPO, "main"), ExitCode.USAGE, "there is no environment `prdo`"),
     ],
 )
-def test_wrong_usage_prints_nothing(result, code, told):
+def test_usage_error_prints_nothing(result, code, told):
     found = result()
 
     assert (found.code, found.out) == (code, "")
     assert told in found.err
 
 
-def test_nothing_is_printed_beside_a_broken_kind(tmp_path):
+def test_broken_kind_prints_nothing(tmp_path):
     (tmp_path / "jobgen.yaml").write_text("{}\n")
     broken = tmp_path / "schemas" / "example.com" / "job_v1.yaml"
     broken.parent.mkdir(parents=True)

@@ -51,16 +51,16 @@ BAD = [
 
 
 @pytest.mark.parametrize("image", GOOD)
-def test_a_name_that_runtimes_take(image):
+def test_valid_image_names(image):
     assert not find_image_error(image)
 
 
 @pytest.mark.parametrize("image", BAD)
-def test_a_name_that_runtimes_refuse(image):
+def test_invalid_image_names(image):
     assert find_image_error(image)
 
 
-def test_the_parts_of_a_name():
+def test_parts_of_image_names():
     name = parse_image_name(f"localhost:5000/ml/bert-gpu:1.0-cuda12@{DIGEST}")
 
     assert name[:4] == ("localhost:5000", "ml/bert-gpu", "1.0-cuda12", DIGEST)

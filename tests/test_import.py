@@ -40,7 +40,7 @@ def test_import_transcript(path, accept, tmp_path):
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_seed_is_imported_as_a_spec_that_says_what_the_hand_written_one_says(name, tmp_path):
+def test_imported_seed_renders_to_the_seed(name, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name], sort_keys=False))
     done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
     run = Run(config.load(tmp_path), ["tensorstack" if name == "mnist" else ""])
@@ -50,7 +50,7 @@ def test_a_seed_is_imported_as_a_spec_that_says_what_the_hand_written_one_says(n
     assert run.findings == []
 
 
-def test_a_folder_is_imported_whole_and_what_all_jobs_share_is_said_once(tmp_path):
+def test_import_of_a_folder_factors_out_common_fields(tmp_path):
     (tmp_path / "old").mkdir()
     for name in ("pytorch-simple", "paddle-simple-cpu", "paddle-distributed-job"):
         manifest = SEEDS[name]
@@ -69,7 +69,7 @@ def test_a_folder_is_imported_whole_and_what_all_jobs_share_is_said_once(tmp_pat
     assert len(made) == 3
 
 
-def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path):
+def test_import_overwrites_only_with_force(tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/pytorch-simple.yaml").write_text("mine\n")
@@ -83,7 +83,7 @@ def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path):
     assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() != "mine\n"
 
 
-def test_a_job_of_another_platform_comes_with_an_overlay_for_it(tmp_path):
+def test_import_for_another_platform_writes_an_overlay(tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["mnist"]))
     told = jobgen(tmp_path, "import", "seed.yaml")
     jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
@@ -93,7 +93,7 @@ def test_a_job_of_another_platform_comes_with_an_overlay_for_it(tmp_path):
     assert overlay["spec"] == {"cluster": {"platform": "tensorstack"}, "jobs": {"names": ["mnist"]}}
 
 
-def test_where_there_is_nothing_to_import_that_is_said(tmp_path):
+def test_nothing_to_import_is_reported(tmp_path):
     (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     done = jobgen(tmp_path, "import", "a.yaml")
     missing = jobgen(tmp_path, "import", "b.yaml")
@@ -237,7 +237,7 @@ manifests = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(manifests)
-def test_whatever_a_manifest_says_its_spec_renders_to_it(manifest):
+def test_any_imported_manifest_renders_to_itself(manifest):
     spec = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
 
     assert isinstance(spec, ImportedSpec), spec
@@ -265,11 +265,11 @@ def meaning(tree, name="", holder=""):
 
 @settings(max_examples=120, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
-def test_a_patch_between_two_trees_makes_one_of_the_other(base, wanted):
+def test_patch_between_two_trees(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
 
 
 @settings(max_examples=100, deadline=None)
 @given(templates, templates)
-def test_a_patch_between_two_templates_makes_one_of_the_other(base, wanted):
+def test_patch_between_two_templates(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)

@@ -31,7 +31,7 @@ TOGETHER = [name for name in _FRAMEWORKS if name != "mxnet"]
 
 
 @pytest.mark.parametrize("frameworks", [*([name] for name in _FRAMEWORKS), TOGETHER], ids="+".join)
-def test_a_new_repository_is_clean(tmp_path: Path, frameworks: list[str]) -> None:
+def test_new_repository_has_no_findings(tmp_path: Path, frameworks: list[str]) -> None:
     assert jobgen(tmp_path, "init", "new", *asked(*frameworks)).returncode == 0
     linted = jobgen(tmp_path / "new", "lint", "--format", "concise")
     rendered = jobgen(tmp_path / "new", "render", "-o", "rendered")
@@ -41,7 +41,7 @@ def test_a_new_repository_is_clean(tmp_path: Path, frameworks: list[str]) -> Non
     assert rendered.stderr.startswith(f"{2 * len(frameworks)} objects: {2 * len(frameworks)} written")
 
 
-def test_its_policies_pass_their_cases_and_its_hooks_are_valid(tmp_path: Path) -> None:
+def test_policies_and_hooks_of_a_new_repository(tmp_path: Path) -> None:
     jobgen(tmp_path, "init")
     hooks = subprocess.run(
         [sys.executable, "-m", "pre_commit", "validate-config", ".pre-commit-config.yaml"], cwd=tmp_path, check=False
@@ -51,21 +51,21 @@ def test_its_policies_pass_their_cases_and_its_hooks_are_valid(tmp_path: Path) -
     assert hooks.returncode == 0
 
 
-def test_without_a_framework_there_is_one_for_pytorch(tmp_path: Path) -> None:
+def test_default_framework_is_pytorch(tmp_path: Path) -> None:
     jobgen(tmp_path, "init")
 
     assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["pytorch.yaml"]
 
 
 @pytest.mark.parametrize(("ci", "file"), [("github", ".github/workflows/jobgen.yaml"), ("gitlab", ".gitlab-ci.yml")])
-def test_ci_is_that_of_the_place(tmp_path: Path, ci: str, file: str) -> None:
+def test_ci_files_match_the_host(tmp_path: Path, ci: str, file: str) -> None:
     jobgen(tmp_path, "init", "--ci", ci)
 
     assert (tmp_path / file).is_file()
     assert "VERSION" not in (tmp_path / file).read_text()
 
 
-def test_what_is_there_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_existing_files_are_listed_and_kept(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine\n")
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/pytorch.yaml").write_text("mine: too\n")
@@ -82,7 +82,7 @@ def test_what_is_there_is_named_and_left_alone(tmp_path: Path) -> None:
     assert jobgen(tmp_path, "lint").returncode == 0
 
 
-def test_links_are_not_followed_even_by_force(tmp_path: Path) -> None:
+def test_symlinks_are_not_followed_even_with_force(tmp_path: Path) -> None:
     new, outside = tmp_path / "new", tmp_path / "outside"
     new.mkdir()
     outside.mkdir()
@@ -97,7 +97,7 @@ def test_links_are_not_followed_even_by_force(tmp_path: Path) -> None:
     assert contents(outside) == {"precious": b"mine\n"}
 
 
-def test_a_second_time_changes_nothing_and_another_framework_can_be_added(tmp_path: Path) -> None:
+def test_init_twice_changes_nothing_and_adds_another_framework(tmp_path: Path) -> None:
     jobgen(tmp_path, "init")
     before = contents(tmp_path)
     again = jobgen(tmp_path, "init")
@@ -111,13 +111,13 @@ def test_a_second_time_changes_nothing_and_another_framework_can_be_added(tmp_pa
     assert contents(tmp_path) == {**before, "jobs/mpi.yaml": (tmp_path / "jobs/mpi.yaml").read_bytes()}
 
 
-def test_frameworks_that_no_operator_has_together_are_wrong_usage(tmp_path: Path) -> None:
+def test_frameworks_without_a_common_operator_are_a_usage_error(tmp_path: Path) -> None:
     refused = jobgen(tmp_path, "init", *asked("jax", "mxnet"))
 
     assert (refused.returncode, list(tmp_path.iterdir())) == (2, [])
 
 
-def test_a_bad_job_cannot_be_committed(tmp_path: Path) -> None:
+def test_hooks_refuse_an_invalid_job(tmp_path: Path) -> None:
     jobgen(tmp_path, "init", "new")
     repository = Repository(tmp_path / "new", tmp_path / "home")
     assert repository.run("pre-commit", "install").returncode == 0

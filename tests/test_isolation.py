@@ -90,7 +90,7 @@ FORMS = sorted({*format_names()} - {"text"})
 
 
 @pytest.mark.parametrize(("case", "form"), [*((case, "text") for case in LINKS), *(("job", form) for form in FORMS)])
-def test_a_link_out_of_the_repository_is_not_read(repository: Path, outside: Path, case: str, form: str) -> None:
+def test_symlink_out_of_the_repository_is_not_read(repository: Path, outside: Path, case: str, form: str) -> None:
     path, target = LINKS[case]
     if (repository / path).is_dir():
         shutil.rmtree(repository / path)
@@ -103,7 +103,7 @@ def test_a_link_out_of_the_repository_is_not_read(repository: Path, outside: Pat
     assert not [result.err for result in results if "internal fault" in result.err]
 
 
-def test_a_link_to_a_baseline_elsewhere_is_neither_read_nor_written(repository: Path, outside: Path) -> None:
+def test_symlinked_baseline_outside_is_neither_read_nor_written(repository: Path, outside: Path) -> None:
     (repository / BASELINE).symlink_to(outside / BASELINE)
     before = state(outside)
     results = [lint(repository, known=BASELINE), lint(repository, known=BASELINE, fix="safe")]
@@ -115,7 +115,7 @@ def test_a_link_to_a_baseline_elsewhere_is_neither_read_nor_written(repository: 
 
 
 @pytest.mark.parametrize("version", ["{outside}/g/v1", "../../outside/g/v1", "//etc/v1", "\\0/v1", "a/b/c/v1"])
-def test_an_apiversion_chooses_no_file_elsewhere(repository: Path, outside: Path, version: str) -> None:
+def test_api_version_selects_no_file_outside(repository: Path, outside: Path, version: str) -> None:
     text = f'apiVersion: "{version.format(outside=outside)}"\nkind: Dance\nmetadata: {{name: b}}\n'
     (repository / "jobs/b.yaml").write_text(text)
 
@@ -123,7 +123,9 @@ def test_an_apiversion_chooses_no_file_elsewhere(repository: Path, outside: Path
 
 
 @pytest.mark.parametrize("name", ["../../outside/x", "/tmp/x", "..", "a/b", ".git", "a\\0b"])
-def test_names_lead_nowhere(repository: Path, outside: Path, tmp_path: Path, name: str) -> None:
+def test_object_names_do_not_leave_the_output_folder(
+    repository: Path, outside: Path, tmp_path: Path, name: str
+) -> None:
     before = state(outside)
     (repository / "jobs/b.yaml").write_text(MANIFEST % f'"{name}"')
     render(repository, (), (), repository / "rendered", format_="yaml")
@@ -145,7 +147,7 @@ def test_names_lead_nowhere(repository: Path, outside: Path, tmp_path: Path, nam
         ("..", "a", "v1"),
     ],
 )
-def test_an_imported_crd_is_written_below_schemas(
+def test_imported_crd_is_written_below_schemas(
     repository: Path, tmp_path: Path, group: str, kind: str, version: str
 ) -> None:
     (tmp_path / "crd.yaml").write_text(CRD % (group, kind, version))
@@ -184,7 +186,7 @@ def begin(root: Path, _: Path) -> Result:
 
 
 @pytest.mark.parametrize("act", [render_tree, import_schema, import_jobs, editor, begin])
-def test_nothing_is_written_through_a_link(
+def test_no_command_writes_through_a_symlink(
     repository: Path, outside: Path, tmp_path: Path, act: Callable[[Path, Path], Result]
 ) -> None:
     (repository / "l").symlink_to(outside)
@@ -237,7 +239,7 @@ TAGS = (
 @pytest.mark.parametrize(
     "path", ["jobs/a.yaml", "overlays/prod/overlay.yaml", "policies/p.yaml", "schemas/example.com/k_v1.yaml"]
 )
-def test_a_tag_runs_nothing(repository: Path, tmp_path: Path, watched: list[str], path: str, tag: str) -> None:
+def test_yaml_tags_run_nothing(repository: Path, tmp_path: Path, watched: list[str], path: str, tag: str) -> None:
     (repository / path).write_text(
         f'apiVersion: v1\nkind: {tag} ["touch {tmp_path}/ran"]\nspec: {tag} ["touch {tmp_path}/ran"]\n'
     )
@@ -248,7 +250,7 @@ def test_a_tag_runs_nothing(repository: Path, tmp_path: Path, watched: list[str]
     assert "unknown-tag" in result.out + result.err
 
 
-def test_a_lint_reaches_nobody_and_runs_nothing(repository: Path, watched: list[str]) -> None:
+def test_lint_opens_no_connection_and_starts_no_program(repository: Path, watched: list[str]) -> None:
     schema = '{"$ref": "http://127.0.0.1:9/x.json", "$schema": "http://127.0.0.1:9/y.json"}'
     (repository / "schemas/example.com/dance_v1.json").write_text(schema)
     (repository / "jobs/c.yaml").write_text(
@@ -261,7 +263,7 @@ def test_a_lint_reaches_nobody_and_runs_nothing(repository: Path, watched: list[
     assert not (repository / "ran").exists()
 
 
-def test_the_watch_sees_what_it_is_to_see(watched: list[str]) -> None:
+def test_audit_hook_records_programs_and_connections(watched: list[str]) -> None:
     subprocess.run(["true"], check=True)
     with socket.socket() as connection:
         connection.settimeout(0.1)
@@ -280,7 +282,7 @@ def commit(root: Path, *words: str, **named: Any) -> bytes:
     return done.stdout.strip()
 
 
-def test_a_folder_that_looks_like_a_git_repository_is_none(repository: Path, tmp_path: Path) -> None:
+def test_embedded_git_repository_is_ignored(repository: Path, tmp_path: Path) -> None:
     commit(repository, "init", "-q")
     commit(repository, "add", ".")
     commit(repository, "commit", "-qm", "a")
@@ -295,7 +297,7 @@ def test_a_folder_that_looks_like_a_git_repository_is_none(repository: Path, tmp
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_tree_of_git_is_not_unpacked_elsewhere(repository: Path, tmp_path: Path) -> None:
+def test_git_tree_with_parent_paths_is_not_unpacked(repository: Path, tmp_path: Path) -> None:
     commit(repository, "init", "-q")
     blob = commit(repository, "hash-object", "-w", "--stdin", input=b"a: 1\n")
     entry = b"100644 evil.yaml\0" + bytes.fromhex(blob.decode())
@@ -310,7 +312,7 @@ def test_a_tree_of_git_is_not_unpacked_elsewhere(repository: Path, tmp_path: Pat
     assert not (tmp_path / "evil.yaml").exists()
 
 
-def test_every_promise_of_the_page_has_its_test() -> None:
+def test_security_page_names_existing_tests() -> None:
     tests = Path(__file__).parent
     lines = [line for line in (tests.parent / "docs/security.md").read_text().splitlines() if line.startswith("| ")]
     promises = [line for line in lines if line.count("|") == 3 and not line.startswith("| promise")]

@@ -18,7 +18,7 @@ every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["abo
 
 
 @every_case
-def test_the_patch_does_what_the_rfc_says(number):
+def test_json_patch_cases_of_the_rfc(number):
     case, problems = deepcopy(CASES[number]), []
 
     result = apply_json_patch(case["document"], case["patch"], problems)
@@ -29,7 +29,7 @@ def test_the_patch_does_what_the_rfc_says(number):
 
 
 @every_case
-def test_places_ride_along_and_failures_point_at_the_path_that_failed(number):
+def test_locations_are_kept_and_failures_have_the_failing_path(number):
     case, problems = MARKED[number], []
 
     result = apply_json_patch(case["document"], case["patch"], problems)
@@ -38,7 +38,7 @@ def test_places_ride_along_and_failures_point_at_the_path_that_failed(number):
     assert all(any(problem.node is operation["path"] for operation in case["patch"]) for problem in problems)
 
 
-def test_what_a_patch_sets_knows_its_line_and_what_it_replaced():
+def test_patched_value_has_its_location_and_the_value_it_replaced():
     [document] = read(
         b'object: {env: [{name: A, value: "1"}]}\npatch:\n- op: replace\n  path: /env/0/value\n  value: "2"\n',
         "file.yaml",

@@ -65,7 +65,7 @@ every_service = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_description_fits_its_schema_and_its_place(path):
+def test_kind_description_matches_its_schema_and_path(path):
     described = ALL[path.stem]
     group, _, version = described["apiVersion"].partition("/")
 
@@ -75,7 +75,7 @@ def test_a_description_fits_its_schema_and_its_place(path):
 
 
 @every_description
-def test_a_description_says_what_its_operator_does(name):
+def test_kind_description_matches_its_operator(name):
     kind = DESCRIBED[name]
     port = kind.get("port")
 
@@ -93,14 +93,14 @@ def test_a_description_says_what_its_operator_does(name):
 
 
 @every_description
-def test_a_kind_exists_in_the_versions_of_its_operator_that_serve_it(name):
+def test_kind_is_limited_to_the_operator_versions_that_serve_it(name):
     said = {key: value for key, value in DESCRIBED[name]["operator"].items() if key != "name"}
 
     assert said == VERSIONS.get(name, {})
 
 
 @every_description
-def test_what_a_description_names_it_also_has(name):
+def test_kind_description_refers_to_existing_roles(name):
     kind = DESCRIBED[name]
     frameworks = [framework or {} for framework in kind["frameworks"].values()]
     named = {
@@ -117,7 +117,7 @@ def test_what_a_description_names_it_also_has(name):
 
 
 @pytest.mark.parametrize(("name", "role"), NAME_BUDGETS)
-def test_the_name_budget_is_what_the_longest_suffix_leaves(name, role):
+def test_name_length_leaves_room_for_the_longest_suffix(name, role):
     kind = DESCRIBED[name]
     spelling = kind["roles"][role].get("spelling", role).lower()
 
@@ -127,12 +127,12 @@ def test_the_name_budget_is_what_the_longest_suffix_leaves(name, role):
 
 
 @every_description
-def test_every_kind_has_what_its_operator_appends_to_names(name):
+def test_every_kind_lists_the_name_suffixes_of_its_operator(name):
     assert "{index}" in DESCRIBED[name]["nameSuffix"]
 
 
 @every_service
-def test_a_job_with_all_its_roles_renders_with_each_in_its_place(name, framework, tmp_path):
+def test_job_with_all_roles_renders_each_role(name, framework, tmp_path):
     kind = DESCRIBED[name]
     roles = (kind["frameworks"][framework] or {}).get("roles", list(kind["roles"]))
     written = {role: {"replicas": number} for number, role in enumerate(roles, start=1)}
@@ -160,7 +160,7 @@ def test_a_job_with_all_its_roles_renders_with_each_in_its_place(name, framework
 
 
 @pytest.mark.parametrize(("framework", "platform"), list(product(FRAMEWORKS, PLATFORMS)))
-def test_every_framework_on_every_platform_renders_or_is_refused_with_the_reason(framework, platform, tmp_path):
+def test_every_framework_renders_or_is_refused_on_every_platform(framework, platform, tmp_path):
     serving = [kind for kind in DESCRIBED.values() if kind["platform"] == platform and framework in kind["frameworks"]]
 
     objects, findings = rendered(tmp_path, platform, framework, {})
@@ -180,7 +180,7 @@ def test_every_framework_on_every_platform_renders_or_is_refused_with_the_reason
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_a_version_that_does_not_serve_the_kind_is_refused_with_the_reason(name, tmp_path):
+def test_operator_version_that_does_not_serve_the_kind_is_refused(name, tmp_path):
     kind, versions = DESCRIBED[name], VERSIONS[name]
     framework = next(iter(kind["frameworks"]))
     operator = kind["operator"]["name"]

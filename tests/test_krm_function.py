@@ -103,7 +103,7 @@ def rendered(cwd: Path, env: str) -> list[object]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
-def test_a_generator_adds_the_rendered_jobs(repository: Path, version: str) -> None:
+def test_generator_adds_the_rendered_jobs(repository: Path, version: str) -> None:
     asked = config("generate", env="prod")
     code, out, err = fn(repository, resources([SECRETS], asked, version))
 
@@ -111,19 +111,19 @@ def test_a_generator_adds_the_rendered_jobs(repository: Path, version: str) -> N
     assert out == {**resources([SECRETS, *rendered(repository, "prod")], asked, version)}
 
 
-def test_input_may_be_json(repository: Path) -> None:
+def test_json_input_is_accepted(repository: Path) -> None:
     given = resources([SECRETS], config("generate", env="prod"))
 
     assert fn(repository, to_json(given)) == fn(repository, given)
 
 
-def test_a_generator_takes_patterns(repository: Path) -> None:
+def test_generator_selects_jobs_by_pattern(repository: Path) -> None:
     _, out, _ = fn(repository, resources([], config("generate", env="prod", jobs=["b*"])))
 
     assert [item["metadata"]["name"] for item in out["items"]] == ["bert"]
 
 
-def test_generating_again_renews_items_in_their_place_and_keeps_notes(repository: Path) -> None:
+def test_generator_updates_items_in_place_and_keeps_annotations(repository: Path) -> None:
     asked = config("generate", env="prod")
     _, first, _ = fn(repository, resources([], asked))
     noted = [
@@ -137,7 +137,7 @@ def test_generating_again_renews_items_in_their_place_and_keeps_notes(repository
     assert second["items"] == [*noted, SECRETS]
 
 
-def test_kustomize_passes_the_function_config_as_an_item_and_gets_it_back(repository: Path) -> None:
+def test_function_config_item_is_returned(repository: Path) -> None:
     asked = config("generate", env="prod")
     local = {**asked, "metadata": {"name": "jobs", "annotations": {"config.kubernetes.io/local-config": "true"}}}
     code, out, _ = fn(repository, resources([local], local))
@@ -146,7 +146,7 @@ def test_kustomize_passes_the_function_config_as_an_item_and_gets_it_back(reposi
     assert out["items"] == [local, *rendered(repository, "prod")]
 
 
-def test_a_transformer_lays_overlays_over_items_and_never_renames(repository: Path) -> None:
+def test_transformer_applies_overlays_without_renaming(repository: Path) -> None:
     homeless = {**RAW, "metadata": {"name": "homeless"}}
     spec = read(JOB.format(name="new").encode(), "").documents[0].data
     code, out, err = fn(repository, resources([RAW, SECRETS, homeless, spec], config("transform", env="prod")))
@@ -161,7 +161,7 @@ def test_a_transformer_lays_overlays_over_items_and_never_renames(repository: Pa
     assert made["spec"]["runPolicy"] == {"backoffLimit": 5}
 
 
-def test_an_overlay_that_renames_is_refused(repository: Path) -> None:
+def test_transformer_refuses_an_overlay_that_renames(repository: Path) -> None:
     overlay = repository / "overlays/prod/overlay.yaml"
     overlay.write_text(overlay.read_text() + "    - match: {names: [raw]}\n      manifest: {metadata: {name: b}}\n")
     code, out, err = fn(repository, resources([RAW], config("transform", env="prod")))
@@ -178,7 +178,7 @@ def bad_item() -> dict[str, object]:
     return item
 
 
-def test_a_validator_returns_what_it_got_and_tells_what_is_wrong(repository: Path) -> None:
+def test_validator_returns_its_items_with_results(repository: Path) -> None:
     given = resources([bad_item(), SECRETS], config("validate", env="prod"))
     code, out, err = fn(repository, given)
     results = out.pop("results")
@@ -195,7 +195,7 @@ def test_a_validator_returns_what_it_got_and_tells_what_is_wrong(repository: Pat
     assert "PyTorchJob ml/raw:11:3: error: `cleanPodPolicy` is not a field" in err
 
 
-def test_lines_are_those_of_the_file_that_an_item_comes_from(repository: Path) -> None:
+def test_result_lines_refer_to_the_file_of_the_item(repository: Path) -> None:
     item = bad_item()
     plain = {**item, "metadata": {"name": "raw", "namespace": "ml"}}
     text = f"# two objects\n{to_yaml(SECRETS)}---\n# the second\n{to_yaml(plain)}"
@@ -211,7 +211,7 @@ def test_lines_are_those_of_the_file_that_an_item_comes_from(repository: Path) -
 
 
 @pytest.mark.parametrize("path", ["../outside.yaml", "/etc/passwd", "missing.yaml"])
-def test_a_path_that_leads_elsewhere_is_not_read(repository: Path, path: str) -> None:
+def test_item_path_outside_is_not_read(repository: Path, path: str) -> None:
     item = bad_item()
     item["metadata"]["annotations"]["internal.config.kubernetes.io/path"] = path
     code, out, _ = fn(repository, resources([item], config("validate", env="prod")))
@@ -220,19 +220,19 @@ def test_a_path_that_leads_elsewhere_is_not_read(repository: Path, path: str) ->
     assert "file" not in out["results"][0]
 
 
-def test_a_clean_list_has_no_results(repository: Path) -> None:
+def test_valid_items_have_no_results(repository: Path) -> None:
     given = resources(rendered(repository, "prod"), config("validate", env="prod"))
 
     assert fn(repository, given) == (0, given, "")
 
 
-def test_a_validator_needs_no_repository(tmp_path: Path) -> None:
+def test_validator_needs_no_repository(tmp_path: Path) -> None:
     code, out, _ = fn(tmp_path, resources([bad_item()]), "validate")
 
     assert (code, out["results"][0]["tags"]["rule"]) == (1, "unknown-field")
 
 
-def test_a_config_map_will_do(repository: Path) -> None:
+def test_function_config_may_be_a_config_map(repository: Path) -> None:
     mapped = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -247,7 +247,7 @@ def test_a_config_map_will_do(repository: Path) -> None:
     assert by_mode["items"] == by_word["items"]
 
 
-def test_jobs_with_faults_stop_a_generator_with_results(repository: Path) -> None:
+def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None:
     (repository / "jobs/bad.yaml").write_text(JOB.format(name="bad") + "  imagee: x\n")
     code, out, err = fn(repository, resources([SECRETS], config("generate", env="prod")))
 
@@ -279,7 +279,9 @@ def test_jobs_with_faults_stop_a_generator_with_results(repository: Path) -> Non
         (resources([], config("generate", env="prod", jobs=1)), (), "`jobs` has to be a list of names or patterns"),
     ],
 )
-def test_wrong_input_is_told_in_a_line(repository: Path, given: object, words: tuple[str, ...], message: str) -> None:
+def test_invalid_input_is_reported_in_one_line(
+    repository: Path, given: object, words: tuple[str, ...], message: str
+) -> None:
     code, out, err = fn(repository, given, *words)
 
     assert (code, out) == (2, {})
@@ -287,7 +289,7 @@ def test_wrong_input_is_told_in_a_line(repository: Path, given: object, words: t
     assert err.count("\n") == 1
 
 
-def test_a_generator_without_jobs_is_no_success(repository: Path) -> None:
+def test_generator_without_jobs_fails(repository: Path) -> None:
     code, out, err = fn(repository, resources([SECRETS], config("generate", env="prod", jobs=["nobody"])))
 
     assert (code, out, err) == (3, {}, "jobgen: there is no job to generate\n")
@@ -323,7 +325,7 @@ def objects(stream: bytes) -> list[object]:
 
 
 @in_kustomize
-def test_kustomize_runs_all_three(repository: Path) -> None:
+def test_kustomize_runs_generator_transformer_and_validator(repository: Path) -> None:
     built = build(repository, generators="generate.yaml", transformers="transform.yaml", validators="validate.yaml")
 
     assert built.returncode == 0, built.stderr.decode()
@@ -331,7 +333,7 @@ def test_kustomize_runs_all_three(repository: Path) -> None:
 
 
 @in_kustomize
-def test_kustomize_takes_specs_and_manifests_through_a_transformer(repository: Path) -> None:
+def test_kustomize_transforms_specs_and_manifests(repository: Path) -> None:
     plain = {**RAW, "metadata": {"name": "raw", "namespace": "ml"}}
     (repository / "raw.yaml").write_text(to_yaml(plain))
     built = build(repository, resources="jobs/bert.yaml, raw.yaml", transformers="transform.yaml")
@@ -343,7 +345,7 @@ def test_kustomize_takes_specs_and_manifests_through_a_transformer(repository: P
 
 
 @in_kustomize
-def test_kustomize_stops_at_what_a_validator_finds(repository: Path) -> None:
+def test_kustomize_stops_at_validator_results(repository: Path) -> None:
     (repository / "raw.yaml").write_text(to_yaml({**bad_item(), "metadata": {"name": "raw", "namespace": "ml"}}))
     built = build(repository, resources="raw.yaml", validators="validate.yaml")
 

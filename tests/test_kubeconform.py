@@ -42,14 +42,14 @@ def found(folder):
     return [(entry["rule"], entry["category"], entry["file"]) for entry in json.loads(out)["findings"]]
 
 
-def test_two_that_agree_have_nothing_to_say(binary, tmp_path):
+def test_agreement_with_kubeconform_is_silent(binary, tmp_path):
     (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
     (tmp_path / "bad.yaml").write_text(JOB % ("bad", ", imagee: x"))
 
     assert found(tmp_path) == [("unknown-field", "schema", "bad.yaml")]
 
 
-def test_a_disagreement_is_told(binary, tmp_path):
+def test_disagreement_with_kubeconform_is_reported(binary, tmp_path):
     group = tmp_path / "schemas/kubeflow.org"
     group.mkdir(parents=True)
     (tmp_path / "jobs").mkdir()
@@ -69,7 +69,7 @@ def test_a_disagreement_is_told(binary, tmp_path):
     assert finding["message"].startswith("kubeconform refuses `JAXJob ml/good`, and jobgen does not: ")
 
 
-def test_the_shape_of_an_older_operator_is_asked_for(binary, tmp_path):
+def test_kubeconform_gets_the_schema_of_the_declared_operator(binary, tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "overlays/old").mkdir(parents=True)
     (tmp_path / "overlays/old/o.yaml").write_text(
@@ -84,7 +84,7 @@ def test_the_shape_of_an_older_operator_is_asked_for(binary, tmp_path):
     assert [entry for entry in json.loads(out)["findings"] if entry["category"] in ("meta", "schema")] == []
 
 
-def test_without_the_binary_it_says_how_to_get_it(monkeypatch, tmp_path):
+def test_missing_kubeconform_is_reported_with_instructions(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = lint_paths(tmp_path, (), (), format_="text", second_opinion=True)
 

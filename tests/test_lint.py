@@ -39,13 +39,13 @@ def expected(text: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
-def test_faults_are_found_on_their_lines_and_nowhere_else(fixture):
+def test_errors_are_found_on_their_lines_only(fixture):
     findings = [entry for entry in found(fixture.parent, fixture.name) if entry["category"] in SERVER]
 
     assert [(entry["line"], entry["rule"]) for entry in findings] == expected(fixture.read_text())
 
 
-def test_a_misplaced_field_is_told_where_it_lives():
+def test_misplaced_field_names_its_location():
     messages = {entry["line"]: entry["message"] for entry in found(ROOT / "tests/lint", "unknown-fields.yaml")}
 
     assert messages[5] == "`cleanPodPolicy` is not a field of `spec`; it belongs in `spec.runPolicy`"
@@ -54,7 +54,7 @@ def test_a_misplaced_field_is_told_where_it_lives():
     assert messages[17].endswith("did you mean `imagePullPolicy`?")
 
 
-def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
+def test_finding_points_at_the_overlay_that_set_the_value(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "overlays/prod").mkdir(parents=True)
     (tmp_path / "jobs/a.yaml").write_text(
@@ -89,7 +89,7 @@ def test_a_value_is_blamed_on_the_overlay_that_wrote_it(tmp_path):
         ("", "podSpecOverrides", False),
     ],
 )
-def test_the_declared_operator_picks_the_shape_of_a_train_job(operator, field, accepted):
+def test_declared_operator_selects_the_trainjob_schema(operator, field, accepted):
     project = config.load(ROOT)
     checker = Checker(ROOT, project.kinds, Cluster(operators={"trainer": operator} if operator else {}))
     text = f"""
@@ -105,7 +105,7 @@ spec:
     assert rules == ([] if accepted else ["unknown-field"])
 
 
-def test_the_tutorials_that_this_repository_holds_get_the_findings_that_they_deserve():
+def test_findings_of_the_tutorial_manifests():
     assert sorted({(entry["file"].rpartition("/")[2], entry["severity"], entry["rule"]) for entry in found(ROOT)}) == [
         ("mnist.yaml", "warning", "misspelt-kind"),
         ("mxnet-job.yaml", "warning", "idle-gpus"),
@@ -117,7 +117,7 @@ def test_the_tutorials_that_this_repository_holds_get_the_findings_that_they_des
     ]
 
 
-def test_a_manifest_is_judged_from_standard_input():
+def test_lint_of_standard_input():
     manifest = b"apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: A}\n"
     done = subprocess.run(
         [sys.executable, "-m", "jobgen", "lint", "-"], input=manifest, capture_output=True, check=False
@@ -127,11 +127,11 @@ def test_a_manifest_is_judged_from_standard_input():
     assert done.stdout.decode().startswith("<stdin>:3:18: error: `A` is not the name of an object;")
 
 
-def test_the_schemas_are_what_the_descriptions_make_them():
+def test_schemas_are_up_to_date_with_kind_descriptions():
     assert build(ROOT, check=True)[:3] == (0, "", "")
 
 
-def test_a_schema_is_self_contained_strict_and_without_prose():
+def test_schemas_are_self_contained_and_strict():
     for path in ROOT.glob("schemas/*/*_v*.json"):
         if path.parent.name == "jobgen.dev":
             continue
@@ -143,11 +143,11 @@ def test_a_schema_is_self_contained_strict_and_without_prose():
         assert set(re.findall(r'"\$ref": "([^"]*)"', text)) <= {f"#/$defs/{name}" for name in schema["$defs"]}
 
 
-def test_every_severity_of_a_finding_is_one_of_three():
+def test_severities_are_error_warning_or_info():
     assert {entry["severity"] for entry in found(ROOT / "tests/lint", ".")} <= {severity.value for severity in Severity}
 
 
-def test_a_path_leaves_out_the_faults_of_other_jobs_only(tmp_path):
+def test_lint_of_a_path_leaves_out_findings_of_other_jobs(tmp_path):
     (tmp_path / "jobs").mkdir()
     for name in ("a", "b"):
         (tmp_path / f"jobs/{name}.yaml").write_text(
@@ -159,7 +159,7 @@ def test_a_path_leaves_out_the_faults_of_other_jobs_only(tmp_path):
     assert (told["summary"]["files"], told["summary"]["objects"]) == (2, 2)
 
 
-def test_a_fault_in_one_overlay_leaves_other_environments_standing(tmp_path):
+def test_error_in_one_overlay_keeps_other_environments(tmp_path):
     job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\n"
     overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml%s}\n"
     for path, text in {
@@ -177,7 +177,7 @@ def test_a_fault_in_one_overlay_leaves_other_environments_standing(tmp_path):
     assert [bool(done.out) for done in rendered] == [True, False, False]
 
 
-def test_a_repository_below_is_linted_as_one_or_not_at_all(tmp_path):
+def test_nested_repository_is_linted_whole_or_not_at_all(tmp_path):
     (tmp_path / "ml/jobs").mkdir(parents=True)
     (tmp_path / "ml/jobgen.yaml").write_text("")
 
@@ -189,7 +189,7 @@ def test_a_repository_below_is_linted_as_one_or_not_at_all(tmp_path):
     )
 
 
-def test_many_paths_with_many_findings_take_little_time(tmp_path):
+def test_lint_of_many_paths_with_many_findings_is_fast(tmp_path):
     job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a%d}\nspec: {framework: pytorch, imag: x}\n"
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobgen.yaml").write_text("")

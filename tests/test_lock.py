@@ -23,19 +23,19 @@ documents = st.recursive(
 
 
 @given(locks)
-def test_a_lock_reads_as_it_was_written(lock: LockFile) -> None:
+def test_lock_round_trip(lock: LockFile) -> None:
     assert parse_lock(lock.text()) == lock
 
 
 @given(tables.filter(bool), tables.filter(bool))
-def test_a_lock_that_git_could_not_merge_is_that_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
+def test_conflicted_lock_is_the_union_of_both_sides(ours: dict[str, str], theirs: dict[str, str]) -> None:
     text = f"<<<<<<< ours\n{LockFile(ours).text()}=======\n{LockFile(theirs).text()}>>>>>>> theirs\n"
 
     assert parse_lock(text).files.keys() == {*ours, *theirs}
 
 
 @given(st.dictionaries(st.text(), st.text()))
-def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> None:
+def test_lock_entries_outside_its_folder_are_ignored(files: dict[str, str]) -> None:
     lock = parse_lock(json.dumps({"version": 1, "files": files}))
 
     assert all(".." not in path.split("/") and not path.startswith("/") for path in lock.files)
@@ -43,6 +43,6 @@ def test_a_lock_speaks_of_nothing_outside_its_folder(files: dict[str, str]) -> N
 
 
 @given(st.one_of(documents.map(json.dumps), st.text()))
-def test_parameters_are_understood_or_refused_and_never_a_fault(text: str) -> None:
+def test_any_plugin_parameters_are_parsed_or_refused(text: str) -> None:
     with suppress(ParametersError):
         assert isinstance(parse_parameters({"ARGOCD_APP_PARAMETERS": text}), PluginParameters)

@@ -100,19 +100,19 @@ def without_nulls(tree, name=""):
 
 @laws
 @given(MAPS)
-def test_a_patch_that_says_nothing_changes_nothing(tree):
+def test_empty_patch_changes_nothing(tree):
     assert merged(tree, {}) == tree
 
 
 @laws
 @given(PATCHES)
-def test_a_patch_on_nothing_is_the_patch_without_its_nulls(patch):
+def test_patch_of_nothing_is_the_patch_without_nulls(patch):
     assert merged({}, patch) == without_nulls(patch)
 
 
 @laws
 @given(MAPS, MAPS)
-def test_laying_a_patch_twice_is_laying_it_once(base, patch):
+def test_merge_is_idempotent(base, patch):
     once = merged(base, patch)
 
     assert merged(once, patch) == once
@@ -120,7 +120,7 @@ def test_laying_a_patch_twice_is_laying_it_once(base, patch):
 
 @laws
 @given(MAPS, MAPS)
-def test_neither_side_is_changed(base, patch):
+def test_merge_does_not_modify_its_arguments(base, patch):
     before = deepcopy((base, patch))
 
     merged(base, patch)
@@ -130,13 +130,13 @@ def test_neither_side_is_changed(base, patch):
 
 @laws
 @given(REPEATING, REPEATING, REPEATING)
-def test_without_nulls_it_does_not_matter_which_layers_are_merged_first(one, two, three):
+def test_merge_without_nulls_is_associative(one, two, three):
     assert merged(merged(one, two), three) == merged(one, merged(two, three))
 
 
 @laws
 @given(MAPS, MAPS)
-def test_places_ride_along_and_change_nothing(base, patch):
+def test_locations_do_not_change_the_merge(base, patch):
     assert untraced(merged(traced(base, "base"), traced(patch, "patch"))) == merged(base, patch)
 
 
@@ -151,7 +151,7 @@ def words(tree, path=()):
 
 @laws
 @given(FULL, PATCHES)
-def test_the_winner_keeps_its_place_and_knows_whom_it_beat(base, patch):
+def test_merged_value_has_its_location_and_the_value_it_replaced(base, patch):
     below, above = traced(base, "base"), traced(patch, "patch")
     losers, winners = dict(words(below)), dict(words(above))
 
@@ -167,7 +167,7 @@ def test_the_winner_keeps_its_place_and_knows_whom_it_beat(base, patch):
 
 @laws
 @given(FULL, PATCHES)
-def test_a_null_deletes_and_is_noted_with_whether_there_was_anything(base, patch):
+def test_null_deletes_and_records_whether_the_value_existed(base, patch):
     deletions = []
     present = {path for path, _ in nodes(base)}
     nulls = [path for path, value in nodes(patch) if value is None]
@@ -191,7 +191,7 @@ def nodes(tree, path=()):
 
 @laws
 @given(REPEATING, REPEATING)
-def test_items_of_the_base_stay_where_they_are_and_none_is_lost(base, patch):
+def test_keyed_lists_keep_the_order_of_the_base(base, patch):
     result = merged(base, patch)
 
     for name in LIST_KEYS:
@@ -218,7 +218,7 @@ def test_keyed_lists_merge_by_their_key(name):
     }
 
 
-def test_a_port_without_a_protocol_is_a_tcp_port():
+def test_port_without_a_protocol_is_tcp():
     base = {"ports": [{"containerPort": 53, "name": "dns"}]}
 
     tcp = merged(base, {"ports": [{"containerPort": 53, "protocol": "TCP", "hostPort": 53}]})
@@ -229,25 +229,25 @@ def test_a_port_without_a_protocol_is_a_tcp_port():
 
 
 @pytest.mark.parametrize("name", ["command", "args", "tolerations", "envFrom", "targetJobs", "matchExpressions"])
-def test_every_other_list_is_replaced_whole(name):
+def test_lists_without_keys_are_replaced(name):
     base = {name: [{"name": "a", "word": "base"}, {"name": "b"}]}
 
     assert merged(base, {name: [{"name": "a"}]}) == {name: [{"name": "a"}]}
     assert merged(base, {name: []}) == {name: []}
 
 
-def test_an_empty_keyed_list_says_nothing():
+def test_empty_keyed_list_changes_nothing():
     assert merged({"env": [{"name": "A"}]}, {"env": []}) == {"env": [{"name": "A"}]}
 
 
-def test_items_without_their_key_cannot_be_told_apart_so_their_list_is_replaced():
+def test_keyed_list_with_items_without_key_is_replaced():
     nameless = {"ports": [{"port": 80, "targetPort": 8080}]}
 
     assert merged(nameless, {"ports": [{"port": 443}]}) == {"ports": [{"port": 443}]}
     assert merged(nameless, {"ports": [{"containerPort": 1}]}) == {"ports": [{"containerPort": 1}]}
 
 
-def test_of_items_with_one_key_the_last_is_merged_and_the_others_are_left_alone():
+def test_last_of_items_with_the_same_key_is_merged():
     base = {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]}
 
     result = merged(base, {"env": [{"name": "A", "value": "3"}]})
@@ -255,7 +255,7 @@ def test_of_items_with_one_key_the_last_is_merged_and_the_others_are_left_alone(
     assert result == {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "3"}]}
 
 
-def test_deleting_an_item_deletes_all_that_have_its_key():
+def test_deleted_item_deletes_all_with_its_key():
     deletions = []
     base = {"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]}
 
@@ -265,7 +265,7 @@ def test_deleting_an_item_deletes_all_that_have_its_key():
     assert [(deletion.key, deletion.found) for deletion in deletions] == [("A", True)]
 
 
-def test_deleting_an_item_that_is_not_there_is_noted():
+def test_deletion_of_a_missing_item_is_recorded():
     deletions = []
     base = {"env": [{"name": "A"}]}
 
@@ -275,7 +275,7 @@ def test_deleting_an_item_that_is_not_there_is_noted():
     assert [(deletion.key, deletion.found) for deletion in deletions] == [("B", False)]
 
 
-def test_a_map_is_deleted_by_a_marker_or_by_a_null():
+def test_mapping_is_deleted_by_a_directive_or_null():
     marked, nulled = [], []
     base = {"affinity": {"nodeAffinity": {}}, "word": "a"}
 
@@ -286,7 +286,7 @@ def test_a_map_is_deleted_by_a_marker_or_by_a_null():
     assert [deletion.found for deletion in marked + nulled] == [True, True]
 
 
-def test_a_replaced_map_is_taken_as_it_is():
+def test_replace_directive_of_a_mapping():
     base = {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
 
     result = merged(base, {"resources": {"limits": {"$patch": "replace", "cpu": "2"}}})
@@ -294,7 +294,7 @@ def test_a_replaced_map_is_taken_as_it_is():
     assert result == {"resources": {"limits": {"cpu": "2"}}}
 
 
-def test_a_replaced_item_is_taken_as_it_is_and_keeps_its_seat():
+def test_replace_directive_of_an_item_keeps_its_position():
     base = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}
 
     result = merged(base, {"containers": [{"name": "a", "$patch": "replace", "command": ["z"]}]})
@@ -302,7 +302,7 @@ def test_a_replaced_item_is_taken_as_it_is_and_keeps_its_seat():
     assert result == {"containers": [{"name": "a", "command": ["z"]}, {"name": "b", "image": "y"}]}
 
 
-def test_a_replaced_list_is_taken_as_it_is():
+def test_replace_directive_of_a_list():
     base = {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}
 
     result = merged(base, {"containers": [{"$patch": "replace"}, {"name": "c"}]})
@@ -332,7 +332,7 @@ WHOLE = "the list has no keys and is replaced whole; write it as it shall be"
         ),
     ],
 )
-def test_a_marker_that_cannot_be_obeyed_is_noted_and_never_left_behind(patch, fault):
+def test_unusable_directive_is_recorded_and_removed(patch, fault):
     bare, placed = [], []
 
     result = merge({"env": [{"name": "A"}]}, patch, bare)
@@ -343,7 +343,7 @@ def test_a_marker_that_cannot_be_obeyed_is_noted_and_never_left_behind(patch, fa
     assert [type(deletion.asked_by.value) for deletion in placed] == [str]
 
 
-def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
+def test_key_of_a_merged_item_keeps_its_origin():
     base = traced({"env": [{"name": "A", "value": "1"}]}, "base")
     patch = traced({"env": [{"name": "A", "value": "2"}]}, "patch")
 
@@ -354,7 +354,7 @@ def test_who_refers_to_an_item_by_its_key_has_not_set_the_key():
     assert (item["value"].location.file, item["value"].overridden) == ("patch", base["env"][0]["value"])
 
 
-def test_a_null_knows_where_it_was_written():
+def test_null_has_its_location():
     deletions = []
     patch = traced({"env": [{"name": "A", "value": None}], "map": {"word": None}}, "patch")
 
@@ -364,7 +364,7 @@ def test_a_null_knows_where_it_was_written():
     assert [deletion.location for deletion in deletions] == [null.location for null in nulls]
 
 
-def test_merging_is_what_happens_anyway_so_the_marker_for_it_says_nothing():
+def test_merge_directive_has_no_effect():
     deletions = []
 
     result = merge({"map": {"word": "a"}}, {"map": {"$patch": "merge", "list": ["b"]}}, deletions)
@@ -373,7 +373,7 @@ def test_merging_is_what_happens_anyway_so_the_marker_for_it_says_nothing():
     assert deletions == []
 
 
-def test_a_list_that_replaces_another_knows_it():
+def test_replacing_list_records_the_replaced_one():
     base, patch = traced({"args": ["a"]}, "base"), traced({"args": ["b", "c"]}, "patch")
 
     result = merged(base, patch)
@@ -509,7 +509,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_lists_of_pods_merge_by_key_inside_every_kind(kind, patch, path, expected, tmp_path):
+def test_pod_lists_merge_by_key_in_every_kind(kind, patch, path, expected, tmp_path):
     [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, patch)})
 
     found = pod
@@ -522,7 +522,7 @@ def test_lists_of_pods_merge_by_key_inside_every_kind(kind, patch, path, expecte
 
 
 @every_kind
-def test_only_what_a_patch_names_is_changed(kind, tmp_path):
+def test_patch_changes_only_the_named_fields(kind, tmp_path):
     change = {"containers": [{"name": "main", "env": [{"name": "A", "value": "2"}]}]}
 
     [pod], findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
@@ -534,7 +534,7 @@ def test_only_what_a_patch_names_is_changed(kind, tmp_path):
 
 
 @every_kind
-def test_a_delete_marker_takes_one_item_and_leaves_its_neighbours(kind, tmp_path):
+def test_delete_directive_removes_one_item_only(kind, tmp_path):
     change = {
         "containers": [
             {"name": "logs", "$patch": "delete"},
@@ -554,7 +554,7 @@ def test_a_delete_marker_takes_one_item_and_leaves_its_neighbours(kind, tmp_path
 
 
 @every_kind
-def test_a_delete_marker_that_hits_nothing_is_an_error(kind, tmp_path):
+def test_delete_directive_without_match_is_an_error(kind, tmp_path):
     change = {"containers": [{"name": "main", "env": [{"name": "NOPE", "$patch": "delete"}]}]}
 
     _, findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
@@ -563,7 +563,7 @@ def test_a_delete_marker_that_hits_nothing_is_an_error(kind, tmp_path):
 
 
 @every_kind
-def test_a_json_patch_finds_items_by_name(kind, tmp_path):
+def test_json_patch_finds_items_by_name(kind, tmp_path):
     operations = [
         {"op": "replace", "path": pointer(kind, "containers/[name=main]/env/[name=A]/value"), "value": "2"},
         {"op": "remove", "path": pointer(kind, "volumes/[name=cache]")},
@@ -579,7 +579,7 @@ def test_a_json_patch_finds_items_by_name(kind, tmp_path):
 
 
 @every_kind
-def test_a_json_pointer_that_finds_nothing_is_an_error(kind, tmp_path):
+def test_json_pointer_without_match_is_an_error(kind, tmp_path):
     path = pointer(kind, "containers/[name=main]/env/[name=NOPE]/value")
 
     _, findings = patched(kind, tmp_path, {"jsonPatch": [{"op": "replace", "path": path, "value": "2"}]})

@@ -46,7 +46,7 @@ def test_migrate_transcript(path, accept, tmp_path):
         ("mxnet-job", "PyTorchJob"),
     ],
 )
-def test_the_seeds_go_elsewhere_as_specs_and_as_manifests_and_nothing_is_wrong_with_them(name, target, tmp_path):
+def test_migrated_seeds_have_no_errors(name, target, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name]))
     raw = jobgen(tmp_path, "migrate", "seed.yaml", "--to", target)
     (tmp_path / "raw.yaml").write_bytes(raw.stdout)
@@ -65,7 +65,7 @@ def _rendered(document, target):
     return render_spec(document, renderer_for(platform, SHELF.kinds))[0]
 
 
-def test_a_target_or_an_environment_that_nobody_knows_is_wrong_usage(tmp_path):
+def test_unknown_target_or_environment_is_a_usage_error(tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
     target = jobgen(tmp_path, "migrate", "seed.yaml", "--to", "TrainJobb")
     env = jobgen(tmp_path, "migrate", "seed.yaml", "--to", "trainer", "-e", "nowhere")
@@ -183,7 +183,7 @@ def routes(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(routes())
-def test_no_field_disappears_without_a_line_in_the_account(route):
+def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
     done = migrate_job(document, source, target, framework, SHELF.kinds)
     told = [entry.field for entry in done.entries if entry.fate != "check"]
@@ -211,7 +211,7 @@ def texts(value):
 
 @settings(max_examples=120, deadline=None)
 @given(routes())
-def test_a_migrated_job_can_be_rendered(route):
+def test_migrated_job_can_be_rendered(route):
     document, source, target, framework = route
     if render_spec(document, renderer_for(source.platform, SHELF.kinds))[1]:
         return

@@ -70,7 +70,7 @@ def rule(text, message=""):
     return {"x-kubernetes-validations": [{"rule": text, **({"message": message} if message else {})}]}
 
 
-def test_a_rule_about_a_change_needs_both_sides():
+def test_transition_rules_need_both_sides():
     schema = crd(a={"type": "integer", **rule("self == oldSelf", "no")})
 
     assert find_rejections(schema, {"spec": {"a": 1}}, {"spec": {"a": 1}}) == []
@@ -88,7 +88,7 @@ def test_rules_are_evaluated_as_cel():
     ]
 
 
-def test_defaults_are_no_change():
+def test_defaulted_values_are_no_change():
     schema = crd(
         ref={
             "type": "object",
@@ -101,7 +101,7 @@ def test_defaults_are_no_change():
     assert find_rejections(schema, old, new) == []
 
 
-def test_items_are_compared_by_their_key_or_not_at_all():
+def test_list_items_are_compared_by_key():
     item = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "v": {"type": "integer", **rule("self == oldSelf")}},
@@ -115,6 +115,6 @@ def test_items_are_compared_by_their_key_or_not_at_all():
     assert find_rejections(loose, old, new) == []
 
 
-def test_a_schema_without_such_rules_is_not_looked_at():
+def test_schema_without_transition_rules_is_skipped():
     assert find_rejections(b"{}", {"a": 1}, {"a": 2}) == []
     assert find_rejections(b"", {"a": 1}, {"a": 2}) == []

@@ -27,7 +27,7 @@ def field(root, steps):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_demands_are_about_fields_of_the_kind(name):
+def test_requirements_refer_to_fields_of_the_kind(name):
     kind = KINDS[name]
     root = schema(kind)
 
@@ -38,7 +38,7 @@ def test_demands_are_about_fields_of_the_kind(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_demands_are_about_roles_of_the_kind(name):
+def test_requirements_refer_to_roles_of_the_kind(name):
     kind = KINDS[name]
     named = {
         *kind.requirements.written,
@@ -51,13 +51,13 @@ def test_demands_are_about_roles_of_the_kind(name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_reserved_variable_is_of_a_policy_that_some_runtime_has(name):
+def test_reserved_variables_belong_to_a_runtime_policy(name):
     demands = KINDS[name].requirements
 
     assert set(demands.reserved) <= {runtime.policy for runtime in demands.runtimes.values()}
 
 
-def test_every_kind_that_jobs_are_rendered_to_says_what_is_demanded():
+def test_every_rendered_kind_lists_its_requirements():
     silent = [kind.name for kind in config.load(ROOT).kinds if kind.roles and not kind.requirements.known]
 
     assert silent == []

@@ -13,7 +13,7 @@ import jobgen
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_wheel_carries_schemas_and_policies_and_works_alone(tmp_path):
+def test_wheel_includes_schemas_and_policies_and_works_alone(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT],
         check=True,
@@ -43,7 +43,7 @@ def test_the_wheel_carries_schemas_and_policies_and_works_alone(tmp_path):
     assert "kind: JAXJob" in done.stdout
 
 
-def test_the_hooks_of_this_repository_are_valid():
+def test_pre_commit_config_is_valid():
     config = ROOT / ".pre-commit-config.yaml"
     subprocess.run([sys.executable, "-m", "pre_commit", "validate-config", config], check=True)
 
@@ -56,7 +56,7 @@ def test_the_hooks_of_this_repository_are_valid():
     }
 
 
-def test_the_changelog_knows_the_version():
+def test_changelog_has_the_version():
     assert f"## {jobgen.__version__} " in (ROOT / "CHANGELOG.md").read_text()
 
 

@@ -32,27 +32,27 @@ laws = settings(derandomize=True, deadline=None, max_examples=500)
 
 @laws
 @given(STEPS)
-def test_a_dotted_path_leads_back_to_its_steps(steps):
+def test_dotted_path_round_trip(steps):
     assert parse_dotted(format_dotted(steps)) == steps
     assert [type(step) for step in parse_dotted(format_dotted(steps))] == [type(step) for step in steps]
 
 
 @laws
 @given(POINTER_STEPS)
-def test_a_pointer_leads_back_to_its_steps(steps):
+def test_pointer_round_trip(steps):
     assert parse_pointer(format_pointer(steps)) == steps
 
 
 @laws
 @given(POINTER_STEPS)
-def test_a_path_is_told_from_a_pointer_by_its_first_character(steps):
+def test_first_character_separates_paths_from_pointers(steps):
     assert parse_path(format_pointer(steps)) == steps
     assert parse_path(format_dotted(steps)) == steps
 
 
 @laws
 @given(st.text("ab0.[]'\"=~/ \\", max_size=8))
-def test_a_text_is_a_path_or_says_why_not(text):
+def test_any_text_is_a_path_or_an_error(text):
     for read in (parse_path, parse_dotted, parse_pointer):
         reason = reason_against(text, read)
 
@@ -95,7 +95,7 @@ def reason_against(text, read):
         ("/a/[0]", ("a", "[0]")),
     ],
 )  # fmt: skip
-def test_a_path_is_read_step_by_step(text, steps):
+def test_path_steps(text, steps):
     assert parse_path(text) == steps
 
 
@@ -116,7 +116,7 @@ def test_a_path_is_read_step_by_step(text, steps):
         ('a["b"c]', '["b"c]'),
     ],
 )
-def test_a_bad_path_says_where_it_is_stuck(text, stuck):
+def test_invalid_path_reports_the_position(text, stuck):
     with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a path: stuck at `{stuck}`")):
         parse_path(text)
 
@@ -129,12 +129,12 @@ def test_a_bad_path_says_where_it_is_stuck(text, stuck):
         ("/a~2b", "`~2` must be `~0` or `~1`"),
     ],
 )
-def test_a_bad_pointer_says_why(text, reason):
+def test_invalid_pointer_reports_the_reason(text, reason):
     with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a JSON pointer: {reason}")):
         parse_pointer(text)
 
 
-def test_steps_are_written_as_people_write_them():
+def test_steps_are_written_in_short_form():
     steps = ("spec", "a.b", 0, NamedItem("name", "main"), "resources", "limits", "nvidia.com/gpu", "7")
 
     assert format_dotted(steps) == 'spec["a.b"][0][name=main].resources.limits["nvidia.com/gpu"]["7"]'

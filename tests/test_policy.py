@@ -75,7 +75,7 @@ THING = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {x:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_a_problem_stands_on_the_line_that_is_to_blame(case):
+def test_problems_are_on_their_lines(case):
     expected = Counter(
         (number, rule)
         for number, line in enumerate(case.read_text().splitlines(), 1)
@@ -89,7 +89,7 @@ def test_a_problem_stands_on_the_line_that_is_to_blame(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_the_bare_walk_finds_whatever_the_traced_walk_does(case):
+def test_plain_and_traced_objects_have_the_same_problems(case):
     bare_rules = {problem.rule for problem in judged(case.read_bytes(), marked=False)}
 
     assert bare_rules == {problem.rule for problem in judged(case.read_bytes())}
@@ -99,13 +99,13 @@ def test_the_bare_walk_finds_whatever_the_traced_walk_does(case):
     ("actions", "severity"),
     [("Deny", Severity.ERROR), ("Audit, Warn", Severity.WARNING), ("Audit", Severity.INFO), ("Audit, Deny", "error")],
 )
-def test_the_strongest_action_makes_the_severity(actions, severity):
+def test_strongest_action_sets_the_severity(actions, severity):
     [problem] = judged((policy("object.spec.x != 1", actions=actions) + THING).encode())
 
     assert problem.severity == severity
 
 
-def test_of_several_bindings_the_gravest_counts():
+def test_strongest_of_several_bindings_sets_the_severity():
     text = policy("object.spec.x != 1", actions="Warn") + policy("true", name="other")
     second = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n"
     second += "metadata: {name: second}\nspec: {policyName: p, validationActions: [Deny]}\n---\n"
@@ -125,19 +125,19 @@ def test_of_several_bindings_the_gravest_counts():
         ("      messageExpression: string(object.spec.nowhere)", "failed expression: object.spec.x != 1"),
     ],
 )
-def test_a_message_falls_back_on_the_next_best(validation, message):
+def test_message_falls_back_to_reason_and_expression(validation, message):
     [problem] = judged((policy("object.spec.x != 1", validation=validation) + THING).encode())
 
     assert problem.message == message
 
 
-def test_an_error_says_that_it_is_one():
+def test_evaluation_error_is_reported_as_such():
     [problem] = judged((policy("object.spec.nowhere == 1") + THING).encode())
 
     assert problem.message == "policy `p` could not be evaluated: no such key: `nowhere`"
 
 
-def test_a_fault_in_a_text_of_many_lines_says_where():
+def test_error_in_a_multi_line_expression_has_its_line():
     text = policy("object.spec.x == 1\n&& object.spec.y ==") + THING
     [problem] = [problem for problem in judged(text.encode()) if problem.rule == "invalid-policy"]
 
@@ -153,13 +153,13 @@ def test_more_than_64_conditions_are_refused():
     ]
 
 
-def test_types_that_variables_have_are_known():
+def test_variable_types_are_known():
     text = policy("variables.n == 'one'", more="  variables: [{name: n, expression: size(object.spec)}]")
 
     assert [problem.rule for problem in judged(text.encode())] == ["invalid-policy"]
 
 
-def test_declared_operators_are_the_params_of_a_configmap():
+def test_declared_operators_are_available_as_params():
     made = documents(b"apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: a}\n", marked=False)[0]
     policies = load_policies(ROOT).policies
     found = {
@@ -180,7 +180,7 @@ def test_declared_operators_are_the_params_of_a_configmap():
     }
 
 
-def test_the_policies_that_travel_with_jobgen_compile_and_are_bound():
+def test_built_in_policies_compile_and_are_bound():
     book = load_policies(ROOT)
 
     assert book.findings == ()
@@ -188,14 +188,14 @@ def test_the_policies_that_travel_with_jobgen_compile_and_are_bound():
     assert all(bindings for _, bindings in book.policies.policies)
 
 
-def test_the_cases_of_the_policies_pass_and_none_is_without():
+def test_every_policy_has_cases_that_pass():
     result = run_cases(ROOT, ROOT, None)
 
     assert result.code == 0, result.out
     assert "has no cases" not in result.err
 
 
-def test_a_case_that_is_not_as_expected_is_told(tmp_path):
+def test_failing_policy_case_is_reported(tmp_path):
     folder = tmp_path / "policies/tests/p"
     folder.mkdir(parents=True)
     (tmp_path / "jobgen.yaml").write_text("{}")
@@ -213,13 +213,13 @@ def test_a_case_that_is_not_as_expected_is_told(tmp_path):
     assert "policies/q.yaml: policy `q` has no cases; put some into policies/tests/q/" in result.err
 
 
-def test_a_repository_without_cases_has_nothing_to_test(tmp_path):
+def test_repository_without_policy_cases_has_nothing_to_test(tmp_path):
     (tmp_path / "jobgen.yaml").write_text("{}")
 
     assert run_cases(tmp_path, tmp_path, None).code == 3
 
 
-def test_a_policy_with_a_fault_stops_the_cases(tmp_path):
+def test_broken_policy_stops_its_cases(tmp_path):
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies/p.yaml").write_text(policy("object.spec.x !="))
     result = run_cases(tmp_path, tmp_path, None)
@@ -228,7 +228,7 @@ def test_a_policy_with_a_fault_stops_the_cases(tmp_path):
     assert "policies/p.yaml:9:" in result.err
 
 
-def test_a_file_of_the_same_name_replaces_a_policy_that_travels_with_jobgen(tmp_path):
+def test_repository_file_replaces_a_built_in_policy(tmp_path):
     (tmp_path / "policies/params").mkdir(parents=True)
     (tmp_path / "policies/mxjob-deprecated.yaml").write_text(policy("true", name="mine"))
     (tmp_path / "policies/params/limit.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limit}\n")
@@ -240,7 +240,7 @@ def test_a_file_of_the_same_name_replaces_a_policy_that_travels_with_jobgen(tmp_
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_kubectl_reads_a_policy_as_we_do(path):
+def test_policies_are_read_as_by_kubectl(path):
     [reading] = kubectl.read([path.read_bytes()])
     ours = [untraced(data) for data in documents(path.read_bytes())]
     for data in ours:
@@ -252,7 +252,7 @@ def test_kubectl_reads_a_policy_as_we_do(path):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_policy_is_what_the_types_of_kubernetes_say(path):
+def test_policies_match_the_kubernetes_types(path):
     import jsonschema
 
     name = "kubernetes-json-schema/v1.36.0-local-strict/_definitions.json"
@@ -268,13 +268,13 @@ def test_a_policy_is_what_the_types_of_kubernetes_say(path):
         assert [error.message for error in check.iter_errors(data)] == []
 
 
-def test_no_policy_uses_what_kubernetes_1_30_does_not_have():
+def test_policies_use_features_of_kubernetes_1_30_only():
     later = ("semver(", "isSemver(", "format.", "transformList(", "transformMap(", ".flatten(", ".distinct(", ".sort(")
 
     assert [(path.name, word) for path in SHIPPED for word in later if word in path.read_text()] == []
 
 
-def test_the_repository_is_read_from_its_own_files_alone_where_it_is_this_one():
+def test_this_repository_uses_its_own_policies_only():
     assert list(layout.read_shipped_policies(ROOT)) == []
     assert len(list(layout.read_own_policies(ROOT))) == len(SHIPPED)
 
@@ -294,7 +294,7 @@ def count(tree, wanted):
 
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4))
 @settings(max_examples=200, deadline=None)
-def test_without_its_culprits_a_tree_passes(tree):
+def test_tree_without_culprits_passes(tree):
     def fails(part):
         return count(part, "bad") > 0
 
@@ -308,7 +308,7 @@ def test_without_its_culprits_a_tree_passes(tree):
 
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4), st.integers(1, 3))
 @settings(max_examples=200, deadline=None)
-def test_without_a_culprit_among_many_there_is_one_less(tree, allowed):
+def test_removing_one_of_many_culprits_leaves_the_others(tree, allowed):
     path = culprit(tree, lambda part: count(part, "bad") > allowed, trials=10_000)
 
     assert not path or count(without(tree, frozenset([path])), "bad") < count(tree, "bad")
@@ -316,7 +316,7 @@ def test_without_a_culprit_among_many_there_is_one_less(tree, allowed):
 
 @given(TREES, st.functions(like=lambda tree: None, returns=st.booleans(), pure=False))
 @settings(max_examples=100, deadline=None)
-def test_a_search_ends_whatever_it_is_told(tree, fails):
+def test_culprit_search_ends_for_any_predicate(tree, fails):
     asked = 0
 
     def counted(part):
@@ -329,7 +329,7 @@ def test_a_search_ends_whatever_it_is_told(tree, fails):
     assert asked <= 10 * 51
 
 
-def test_a_deep_part_is_found_in_few_trials():
+def test_deep_culprit_is_found_in_few_trials():
     tree = {"spec": {f"field-{number}": {"x": [{"y": number}] * 3} for number in range(30)}}
     tree["spec"]["field-29"] = {"x": [{"y": 1}, {"y": "bad"}]}
     asked = []
@@ -357,7 +357,7 @@ def evaluator():
 
 @given(st.sampled_from(KINDS), TREES, TREES)
 @settings(max_examples=100, deadline=None)
-def test_no_tree_breaks_the_policies(evaluator, kind, metadata, inner):
+def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
     api_version, name, field = kind
     made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
 
@@ -370,7 +370,7 @@ POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(pa
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_no_wrong_type_in_a_policy_breaks_the_reader(data):
+def test_mutated_policies_compile_or_are_reported(data):
     document = deepcopy(data.draw(st.sampled_from(POLICIES)))
     tree = document
     while True:
@@ -383,13 +383,13 @@ def test_no_wrong_type_in_a_policy_breaks_the_reader(data):
     compile_policies([document])
 
 
-def test_null_is_as_good_as_left_out():
+def test_null_fields_of_a_policy_are_ignored():
     text = policy("object.spec.x != 1", more="  paramKind: null\n  variables: null\n  matchConditions: null")
 
     assert [problem.rule for problem in judged((text + THING).encode())] == ["p"]
 
 
-def test_nothing_is_known_to_an_empty_guard():
+def test_empty_policy_set_finds_nothing():
     assert list(Policies().problems({"apiVersion": "v1", "kind": "Pod"}, Facts())) == []
 
 
@@ -437,7 +437,7 @@ def test_an_error_in_a_match_condition_is_reported_beside_other_policies():
     assert [problem.rule for problem in judged((text + THING).encode(), marked=False)] == ["p"]
 
 
-def test_the_annotation_looks_at_has_no_effect():
+def test_annotation_looks_at_has_no_effect():
     text = policy("object.spec.x == 1").replace("{name: p}", "{name: p, annotations: {jobgen.dev/looks-at: spec.y}}", 1)
     policies, problems = compile_policies(documents(text.encode(), marked=False))
     evaluator = PolicyEvaluator(policies, Facts())

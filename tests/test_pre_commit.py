@@ -61,14 +61,14 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def test_the_manifest_is_valid() -> None:
+def test_hook_manifest_is_valid() -> None:
     done = subprocess.run([sys.executable, "-m", "pre_commit", "validate-manifest", MANIFEST], check=False)
 
     assert done.returncode == 0
     assert list(HOOKS) == ["jobgen-lint", "jobgen-render-check", "jobgen-policy-test"]
 
 
-def test_a_bad_job_is_refused_on_its_line(repository: Repository) -> None:
+def test_hook_refuses_an_invalid_job_on_its_line(repository: Repository) -> None:
     (repository.folder / "jobs/bad.yaml").write_text(BAD)
     refused = repository.commit()
 
@@ -77,7 +77,7 @@ def test_a_bad_job_is_refused_on_its_line(repository: Repository) -> None:
     assert repository.run("git", "log", "--oneline").stdout.count("\n") == 1
 
 
-def test_a_tree_that_was_not_rendered_again_is_refused(repository: Repository) -> None:
+def test_hook_refuses_an_outdated_tree(repository: Repository) -> None:
     job = repository.folder / "jobs/bert.yaml"
     job.write_text(job.read_text().replace("1.0.0", "1.0.1"))
     refused = repository.commit()
@@ -88,7 +88,7 @@ def test_a_tree_that_was_not_rendered_again_is_refused(repository: Repository) -
     assert repository.commit().returncode == 0
 
 
-def test_a_deleted_job_or_overlay_is_noticed(repository: Repository) -> None:
+def test_hook_notices_a_deleted_job_or_overlay(repository: Repository) -> None:
     (repository.folder / "jobs/gpt.yaml").write_text(JOB.format(name="gpt"))
     repository.run("jobgen", "render", "-o", "rendered")
     assert repository.commit().returncode == 0
@@ -103,7 +103,7 @@ def test_a_deleted_job_or_overlay_is_noticed(repository: Repository) -> None:
     assert repository.commit().returncode == 1
 
 
-def test_what_is_not_staged_does_not_count(repository: Repository) -> None:
+def test_hook_ignores_unstaged_changes(repository: Repository) -> None:
     job = repository.folder / "jobs/bert.yaml"
     good = job.read_text()
     job.write_text(good + "  imagePullPolicy: Sometimes\n")
@@ -115,7 +115,7 @@ def test_what_is_not_staged_does_not_count(repository: Repository) -> None:
     assert job.read_text() == good + "  imagePullPolicy: Sometimes\n"
 
 
-def test_policies_are_tested_when_they_are_touched(repository: Repository) -> None:
+def test_hook_tests_changed_policies(repository: Repository) -> None:
     shutil.copy(ROOT / "policies/README.md", repository.folder / "README.md")
     source = next(path for path in (ROOT / "policies").glob("*.yaml") if (ROOT / "policies/tests" / path.stem).is_dir())
     (repository.folder / "policies").mkdir()
@@ -135,7 +135,7 @@ def test_policies_are_tested_when_they_are_touched(repository: Repository) -> No
     assert "is found, and not expected" in refused.stderr
 
 
-def test_files_can_be_passed_in_parallel_batches(repository: Repository) -> None:
+def test_hook_accepts_files_in_parallel_batches(repository: Repository) -> None:
     for number in range(60):
         (repository.folder / f"jobs/job-{number}.yaml").write_text(JOB.format(name=f"job-{number}"))
     lint = HOOKS["jobgen-lint"]["entry"]
@@ -156,7 +156,7 @@ def test_files_can_be_passed_in_parallel_batches(repository: Repository) -> None
     assert refused.stdout.count("jobs/job-7.yaml:8:20: error") == 1
 
 
-def test_hooks_install_themselves_from_a_checkout(repository: Repository, tmp_path: Path) -> None:
+def test_hooks_install_from_a_checkout(repository: Repository, tmp_path: Path) -> None:
     source = tmp_path / "jobgen"
     source.mkdir()
     for name in ("jobgen", "schemas", "policies"):

@@ -47,7 +47,7 @@ def with_more_zeros(quantity):
 
 @laws(50)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
-def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
+def test_quantities_are_printed_as_by_kubectl(quantities):
     ours = [canonicalize_quantity(quantity) for quantity in quantities]
 
     assert ours == printed_by_kubectl([with_more_zeros(quantity) for quantity in quantities])
@@ -55,7 +55,7 @@ def test_a_quantity_is_printed_as_kubectl_prints_it(quantities):
 
 @laws(20)
 @given(st.lists(QUANTITIES, min_size=20, max_size=40))
-def test_what_kubectl_prints_is_the_same_quantity(quantities):
+def test_quantities_printed_by_kubectl_are_equal(quantities):
     assert [canonicalize_quantity(text) for text in printed_by_kubectl(quantities)] == list(
         map(canonicalize_quantity, quantities)
     )
@@ -63,12 +63,12 @@ def test_what_kubectl_prints_is_the_same_quantity(quantities):
 
 @laws(300)
 @given(ANY)
-def test_a_canonical_quantity_stays_as_it_is(quantity):
+def test_canonical_quantity_is_unchanged(quantity):
     assert canonicalize_quantity(canonicalize_quantity(quantity)) == canonicalize_quantity(quantity)
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_what_kubectl_refuses_is_no_quantity(word):
+def test_quantities_refused_by_kubectl_are_refused(word):
     with pytest.raises(AssertionError, match="quantit"):
         printed_by_kubectl([word])
 
@@ -77,17 +77,17 @@ def test_what_kubectl_refuses_is_no_quantity(word):
 
 # kubectl reads them as nought, but the pattern in every CRD's schema asks for a digit.
 @pytest.mark.parametrize("word", ["", ".", "-", "+.", "Gi", ".m", "-e3", " 1", "1 ", "1\n"])
-def test_a_quantity_has_digits_and_no_space(word):
+def test_quantity_has_digits_and_no_space(word):
     assert canonicalize_quantity(word) is None
 
 
-def test_spellings_of_one_amount_become_one():
+def test_notations_of_one_amount_have_one_canonical_form():
     spellings = ["1000m", "1", "1.0", "+1", "01", "1000000u", "1.", ".001k"]
 
     assert {canonicalize_quantity(spelling) for spelling in spellings} == {"1"}
 
 
-def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them():
+def test_amounts_at_notation_limits_are_printed_as_by_kubectl():
     edges = [
         "0.9765625Ki",
         "1000Ki",
@@ -115,12 +115,12 @@ def test_amounts_where_the_spelling_changes_are_printed_as_kubectl_prints_them()
     assert list(map(canonicalize_quantity, edges)) == printed_by_kubectl([with_more_zeros(edge) for edge in edges])
 
 
-def test_what_is_too_large_for_a_suffix_is_not_lost_as_kubectl_loses_it():
+def test_amounts_too_large_for_a_suffix_are_kept():
     assert (canonicalize_quantity("1000E"), canonicalize_quantity("1000000000000000000000")) == ("1000E", "1000E")
     assert printed_by_kubectl(["1000E"]) == ["1"]
 
 
-def test_a_number_of_any_size_costs_nothing():
+def test_huge_exponents_are_fast():
     spellings = ["1e1000000000", "15e-1000000000", "0e1000000000", "12e99999999999999999999", "9" * 10_000]
 
     assert list(map(canonicalize_quantity, spellings)) == ["10e999999999", "1e-9", "0", None, None]

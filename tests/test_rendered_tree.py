@@ -53,7 +53,7 @@ def write(env: Path, wanted: dict[str, str], *, partial: bool = False) -> Drift:
     return rendered_tree.write_tree(env.parent, {env.name: wanted}, partial=partial)[env.name]
 
 
-def test_a_tree_holds_its_files_and_a_lock_with_their_digests(env: Path) -> None:
+def test_tree_holds_its_files_and_a_lock_with_digests(env: Path) -> None:
     lock = json.loads((env / LOCK).read_text())
 
     assert tree(env.parent) == {f"prod/{path}": text for path, text in OLD.items()}
@@ -62,14 +62,14 @@ def test_a_tree_holds_its_files_and_a_lock_with_their_digests(env: Path) -> None
     assert set(map(len, lock["files"].values())) == {64}
 
 
-def test_writing_again_touches_nothing(env: Path) -> None:
+def test_second_write_touches_nothing(env: Path) -> None:
     before = states(env.parent)
 
     assert write(env, OLD) == Drift()
     assert states(env.parent) == before
 
 
-def test_only_what_changed_is_replaced(env: Path) -> None:
+def test_only_changed_files_are_replaced(env: Path) -> None:
     before = states(env)
     drift = write(env, {**OLD, "ml/pytorchjob-b.yaml": "b: 2\n"})
     after = states(env)
@@ -81,7 +81,7 @@ def test_only_what_changed_is_replaced(env: Path) -> None:
     }
 
 
-def test_a_tree_becomes_another_and_keeps_no_empty_folders(env: Path) -> None:
+def test_changed_tree_keeps_no_empty_folders(env: Path) -> None:
     drift = write(env, NEW)
 
     assert tree(env) == NEW
@@ -94,7 +94,7 @@ def test_a_tree_becomes_another_and_keeps_no_empty_folders(env: Path) -> None:
     )
 
 
-def test_comparing_says_what_writing_would_do_and_does_nothing(env: Path) -> None:
+def test_compare_reports_what_write_would_do(env: Path) -> None:
     before = states(env)
     drift = rendered_tree.compare_tree(env, NEW)
 
@@ -103,13 +103,13 @@ def test_comparing_says_what_writing_would_do_and_does_nothing(env: Path) -> Non
     assert not rendered_tree.compare_tree(env, NEW)
 
 
-def test_an_environment_without_files_leaves_no_folder(env: Path) -> None:
+def test_environment_without_files_leaves_no_folder(env: Path) -> None:
     write(env, {})
 
     assert list(env.parent.iterdir()) == []
 
 
-def test_what_is_not_ours_outlives_the_environment(env: Path) -> None:
+def test_unmanaged_files_outlive_the_environment(env: Path) -> None:
     (env / "README.md").write_text("how to apply this\n")
     (env / "web/kustomization.yaml").write_text("resources: []\n")
     (env.parent / "README.md").write_text("all of it\n")
@@ -123,7 +123,7 @@ def test_what_is_not_ours_outlives_the_environment(env: Path) -> None:
     assert not (env / LOCK).exists()
 
 
-def test_a_strangers_file_in_the_way_stops_everything(env: Path) -> None:
+def test_unmanaged_file_in_the_way_stops_the_write(env: Path) -> None:
     (env / "api").mkdir()
     (env / "api/mpijob-e.yaml").write_text("mine: true\n")
     before = states(env.parent)
@@ -133,7 +133,7 @@ def test_a_strangers_file_in_the_way_stops_everything(env: Path) -> None:
     assert states(env.parent) == before
 
 
-def test_one_environment_in_trouble_stops_the_others(env: Path) -> None:
+def test_conflict_in_one_environment_stops_the_others(env: Path) -> None:
     (env / "web/tfjob-c.yaml").unlink()
     (env / "web/tfjob-c.yaml").mkdir()
     before = states(env.parent)
@@ -142,7 +142,7 @@ def test_one_environment_in_trouble_stops_the_others(env: Path) -> None:
     assert states(env.parent) == before
 
 
-def test_a_strangers_file_that_is_as_it_should_be_becomes_ours(env: Path) -> None:
+def test_unmanaged_file_with_equal_content_is_adopted(env: Path) -> None:
     (env / "api").mkdir()
     (env / "api/mpijob-e.yaml").write_text(NEW["api/mpijob-e.yaml"])
     write(env, {**OLD, **NEW})
@@ -220,7 +220,7 @@ def outside(env: Path) -> Path:
         (folder_for_lock, LOCK),
     ],
 )
-def test_what_stands_in_the_way_is_named_and_neither_followed_nor_removed(
+def test_obstacles_are_reported_and_neither_followed_nor_removed(
     env: Path, obstacle: Callable[[Path], None], path: str
 ) -> None:
     obstacle(env)
@@ -232,7 +232,7 @@ def test_what_stands_in_the_way_is_named_and_neither_followed_nor_removed(
     assert states(env.parent.parent) == before
 
 
-def test_stale_files_behind_a_link_are_left_alone(env: Path) -> None:
+def test_stale_files_behind_a_symlink_are_kept(env: Path) -> None:
     link_for_namespace(env)
     write(env, {"web/tfjob-c.yaml": "c: 1\n"})
 
@@ -241,7 +241,7 @@ def test_stale_files_behind_a_link_are_left_alone(env: Path) -> None:
     assert locked(env) == {"web/tfjob-c.yaml"}
 
 
-def test_the_folder_that_was_asked_for_may_itself_be_a_link(tmp_path: Path) -> None:
+def test_output_folder_may_be_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to("real")
     rendered_tree.write_tree(tmp_path / "out", {"prod": OLD})
@@ -249,7 +249,7 @@ def test_the_folder_that_was_asked_for_may_itself_be_a_link(tmp_path: Path) -> N
     assert tree(tmp_path / "real" / "prod") == OLD
 
 
-def test_a_stage_that_is_a_link_is_removed_and_not_followed(env: Path) -> None:
+def test_symlinked_staging_folder_is_removed_and_not_followed(env: Path) -> None:
     (outside(env) / "precious").write_text("mine\n")
     (env / STAGE).symlink_to(outside(env))
     write(env, NEW)
@@ -259,7 +259,7 @@ def test_a_stage_that_is_a_link_is_removed_and_not_followed(env: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [OLD, NEW], ids=["nothing-to-do", "something-to-do"])
-def test_the_stage_of_a_run_that_died_is_cleared(env: Path, wanted: dict[str, str]) -> None:
+def test_staging_folder_of_a_dead_run_is_cleared(env: Path, wanted: dict[str, str]) -> None:
     (env / STAGE).mkdir()
     (env / STAGE / "0").write_text("half a fi")
     write(env, wanted)
@@ -284,7 +284,7 @@ def test_the_stage_of_a_run_that_died_is_cleared(env: Path, wanted: dict[str, st
     ],
     ids=range(11),
 )
-def test_a_lock_that_cannot_be_read_stops_everything(env: Path, text: str) -> None:
+def test_unreadable_lock_stops_the_write(env: Path, text: str) -> None:
     (env / LOCK).write_bytes(text.encode("utf-8", "surrogatepass"))
     before = states(env)
     drift = write(env, NEW)
@@ -293,7 +293,7 @@ def test_a_lock_that_cannot_be_read_stops_everything(env: Path, text: str) -> No
     assert states(env) == before
 
 
-def test_a_lock_in_conflict_after_a_merge_is_that_of_both_sides(env: Path) -> None:
+def test_conflicted_lock_in_a_tree_is_merged(env: Path) -> None:
     ours = (env / LOCK).read_text()
     (env / LOCK).write_text(ours.replace('    "ml/pytorchjob-b.yaml', '<<<<<<< HEAD\n    "ml/pytorchjob-b.yaml', 1))
     conflict = (
@@ -310,7 +310,7 @@ def test_a_lock_in_conflict_after_a_merge_is_that_of_both_sides(env: Path) -> No
     assert tree(env) == NEW
 
 
-def test_a_lock_that_says_the_same_in_other_words_is_rewritten(env: Path) -> None:
+def test_reformatted_lock_is_rewritten(env: Path) -> None:
     canonical = (env / LOCK).read_text()
     (env / LOCK).write_text(json.dumps(json.loads(canonical)))
 
@@ -318,7 +318,7 @@ def test_a_lock_that_says_the_same_in_other_words_is_rewritten(env: Path) -> Non
     assert (env / LOCK).read_text() == canonical
 
 
-def test_a_lock_gives_no_power_over_files_that_jobgen_does_not_write(env: Path) -> None:
+def test_lock_entries_for_unmanaged_files_are_ignored(env: Path) -> None:
     for path in (
         "../../outside.yaml",
         "README.md",
@@ -351,7 +351,7 @@ def test_a_lock_gives_no_power_over_files_that_jobgen_does_not_write(env: Path) 
     }
 
 
-def test_a_lock_entry_that_is_a_folder_is_forgotten(env: Path) -> None:
+def test_lock_entry_of_a_folder_is_dropped(env: Path) -> None:
     (env / "ml/pytorchjob-b.yaml").unlink()
     (env / "ml/pytorchjob-b.yaml").mkdir()
     write(env, NEW)
@@ -360,7 +360,7 @@ def test_a_lock_entry_that_is_a_folder_is_forgotten(env: Path) -> None:
     assert (env / "ml/pytorchjob-b.yaml").is_dir()
 
 
-def test_writing_some_files_keeps_the_others_and_their_entries(env: Path) -> None:
+def test_partial_write_keeps_other_files_and_entries(env: Path) -> None:
     (env / "web/tfjob-c.yaml").write_text("edited by hand\n")
     drift = write(env, {"ml/pytorchjob-a.yaml": "a: 2\n", "api/mpijob-e.yaml": "e: 1\n"}, partial=True)
 
@@ -374,7 +374,7 @@ def test_writing_some_files_keeps_the_others_and_their_entries(env: Path) -> Non
     }
 
 
-def test_the_nameless_environment_is_known_by_the_lock_in_the_folder_itself(tmp_path: Path) -> None:
+def test_lock_in_the_output_folder_marks_the_default_environment(tmp_path: Path) -> None:
     rendered_tree.write_tree(tmp_path, {"": OLD})
     assert rendered_tree.find_environments(tmp_path) == [""]
 
@@ -383,7 +383,7 @@ def test_the_nameless_environment_is_known_by_the_lock_in_the_folder_itself(tmp_
     assert tree(tmp_path) == {f"ml/{path}": text for path, text in NEW.items()}
 
 
-def test_links_and_strangers_are_no_environments(env: Path) -> None:
+def test_symlinks_and_unmanaged_folders_are_no_environments(env: Path) -> None:
     (env.parent / "linked").symlink_to("prod")
     (env.parent / "other").mkdir()
     (env.parent / "file").touch()
@@ -407,7 +407,7 @@ def failing(call: Callable[..., object], number: int) -> Callable[..., object]:
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_a_disk_that_fails_between_two_files_leaves_each_old_or_new(
+def test_disk_failure_between_two_files_leaves_each_old_or_new(
     env: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     with monkeypatch.context() as patched:
@@ -425,7 +425,7 @@ def test_a_disk_that_fails_between_two_files_leaves_each_old_or_new(
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_a_disk_that_is_full_before_the_first_exchange_changes_nothing(
+def test_full_disk_before_the_first_replacement_changes_nothing(
     env: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     before = {path: state for path, state in states(env).items() if Path(path).is_file()}
@@ -503,7 +503,7 @@ def while_writing(env: Path, rng: random.Random, length: float) -> None:
 
 
 @pytest.mark.parametrize("moment", [at_random, while_writing])
-def test_a_run_that_is_killed_leaves_whole_files_and_the_next_puts_all_in_order(
+def test_killed_run_leaves_whole_files_and_the_next_run_repairs(
     tmp_path: Path, moment: Callable[[Path, random.Random, float], None], stress: int
 ) -> None:
     repo, env = make_repo(tmp_path / "repo", 200), tmp_path / "out" / "prod"
@@ -528,7 +528,7 @@ def test_a_run_that_is_killed_leaves_whole_files_and_the_next_puts_all_in_order(
     assert caught or moment is at_random
 
 
-def test_runs_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
+def test_concurrent_runs_wait_for_each_other(tmp_path: Path) -> None:
     one, two = make_repo(tmp_path / "first", 60), make_repo(tmp_path / "second", 60)
     trees = versions(one)
     set_version(one, "one")
@@ -549,7 +549,7 @@ def with_small_files_only() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
-def test_a_folder_that_may_not_be_written_is_told_and_finished_later(tmp_path: Path) -> None:
+def test_unwritable_folder_is_reported_and_completed_later(tmp_path: Path) -> None:
     repo, env = make_repo(tmp_path / "repo", 9), tmp_path / "out" / "prod"
     trees = versions(repo)
     set_version(repo, "one")
@@ -571,7 +571,7 @@ def test_a_folder_that_may_not_be_written_is_told_and_finished_later(tmp_path: P
     assert tree(env) == trees["two"]
 
 
-def test_a_file_that_does_not_fit_is_noticed_before_anything_is_written(tmp_path: Path) -> None:
+def test_file_over_the_size_limit_is_noticed_before_writing(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     render(repo, "-o", "../out")
     before = states(tmp_path / "out")
@@ -599,7 +599,7 @@ def shuffled(repo: Path, rng: random.Random) -> Iterator[None]:
         yield
 
 
-def test_neither_files_nor_order_nor_hash_seeds_change_a_byte(tmp_path: Path) -> None:
+def test_tree_bytes_are_independent_of_file_order_and_hash_seed(tmp_path: Path) -> None:
     repo, rng = make_repo(tmp_path / "repo", 40), random.Random("order")
     _, stream, _ = render(repo)
     render(repo, "-o", "../out")
@@ -612,7 +612,7 @@ def test_neither_files_nor_order_nor_hash_seeds_change_a_byte(tmp_path: Path) ->
     assert states(tmp_path / "out") == before
 
 
-def test_an_environment_that_is_gone_takes_its_files_along(tmp_path: Path) -> None:
+def test_files_of_a_removed_environment_are_removed(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     shutil.copytree(repo / "overlays/prod", repo / "overlays/qa")
     render(repo, "-o", "../out")
@@ -625,7 +625,7 @@ def test_an_environment_that_is_gone_takes_its_files_along(tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
 
-def test_an_environment_that_is_only_not_meant_keeps_its_files(tmp_path: Path) -> None:
+def test_files_of_an_unselected_environment_are_kept(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     shutil.copytree(repo / "overlays/prod", repo / "overlays/qa")
     render(repo, "-o", "../out")
@@ -635,7 +635,7 @@ def test_an_environment_that_is_only_not_meant_keeps_its_files(tmp_path: Path) -
     assert rendered_tree.find_environments(tmp_path / "out") == ["prod", "qa"]
 
 
-def test_the_first_overlay_of_a_repository_moves_its_tree(tmp_path: Path) -> None:
+def test_first_overlay_moves_the_tree(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     shutil.move(repo / "overlays", tmp_path / "later")
     render(repo, "-o", "../out")
@@ -647,7 +647,7 @@ def test_the_first_overlay_of_a_repository_moves_its_tree(tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["prod"]
 
 
-def test_a_repository_without_any_job_left_does_not_empty_the_tree(tmp_path: Path) -> None:
+def test_repository_without_jobs_does_not_empty_the_tree(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "repo", 3)
     render(repo, "-o", "../out")
     before = states(tmp_path / "out")

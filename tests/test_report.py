@@ -187,7 +187,7 @@ def test_colors_change_no_text():
     assert ANSI.sub("", render("text", REPORT._replace(color=True))) == render("text", REPORT)
 
 
-def test_other_commands_get_one_line_for_each_finding_in_their_order():
+def test_text_report_has_one_line_per_finding_in_order():
     told = format_findings([FOUND[2], FOUND[0]])
 
     assert told == (
@@ -207,7 +207,7 @@ def test_other_commands_get_one_line_for_each_finding_in_their_order():
         ("json", {"GITHUB_ACTIONS": "true"}, "json"),
     ],
 )
-def test_auto_is_what_the_surroundings_understand(name, environ, format_):
+def test_auto_format_follows_the_environment(name, environ, format_):
     assert resolve(name, environ) == format_
 
 
@@ -226,7 +226,7 @@ def test_auto_is_what_the_surroundings_understand(name, environ, format_):
         (Report(FOUND, (), 1, 2), "2 objects checked: 3 errors, 5 warnings, 2 infos"),
     ],
 )
-def test_the_closing_line_says_what_was_checked(report, line):
+def test_summary_line(report, line):
     assert summarize(report) == line
 
 
@@ -252,7 +252,7 @@ def test_the_closing_line_says_what_was_checked(report, line):
         ("0123456789" * 4, (11, 41), 20, "…012345678901234567…", " ^^^^^^^^^^^^^^^^^^"),
     ],
 )
-def test_a_snippet_has_its_carets_below_what_they_mean(line, columns, room, shown, below):
+def test_snippet_carets(line, columns, room, shown, below):
     part = make_snippet(line, Location("f", 1, columns[0], 1, columns[1]), room)
 
     assert (part.line, part.blank + part.carets) == (shown, below)
@@ -265,7 +265,7 @@ def known(findings):
     return fingerprints(entries(Report(findings)))
 
 
-def test_a_fingerprint_outlives_moved_lines_new_environments_and_new_wording():
+def test_fingerprint_ignores_lines_environments_and_messages():
     one = found("r", ERROR, "`8` is wrong", Location("a.yaml", 3, 1), object=JOB, env="dev", pointer="/spec/x")
     moved = found("r", ERROR, "`8` cannot be", Location("b.yaml", 99, 7), object=JOB, env="dev", pointer="/spec/x")
     more = found(
@@ -292,7 +292,7 @@ def test_a_fingerprint_outlives_moved_lines_new_environments_and_new_wording():
         {"object": None},
     ],
 )
-def test_a_fingerprint_tells_faults_apart(change):
+def test_fingerprints_of_different_findings_differ(change):
     same = {
         "rule": "r",
         "category": "pod",
@@ -305,7 +305,7 @@ def test_a_fingerprint_tells_faults_apart(change):
     assert known([Finding(**same)]) != known([Finding(**{**same, **change})])
 
 
-def test_fingerprints_that_would_be_the_same_are_counted():
+def test_equal_fingerprints_are_numbered():
     twins = [found("r", ERROR, "`8` is wrong", Location("a.yaml", line)) for line in (1, 2, 3)]
 
     assert [one.partition(":")[2] for one in known(twins)] == ["1", "2", "3"]
@@ -456,11 +456,11 @@ every_format = pytest.mark.parametrize("name", format_names())
 
 @every_format
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
-def test_a_format_keeps_its_promises(name, report):
+def test_report_is_valid_in_every_format(name, report):
     HELD.get(name, held_to_text)(render(name, report))
 
 
-def test_a_junit_reader_reads_the_report():
+def test_junit_report_is_read_by_junitparser():
     junitparser = pytest.importorskip("junitparser")
     suites = junitparser.JUnitXml.fromstring(render("junit", REPORT).encode())
 
@@ -550,7 +550,7 @@ HOSTILE_REPORTS = st.builds(
 @every_format
 @settings(deadline=None, max_examples=60, phases=[Phase.explicit, Phase.generate])
 @given(report=HOSTILE_REPORTS)
-def test_no_word_of_others_breaks_a_format(name, report):
+def test_hostile_texts_do_not_break_report_formats(name, report):
     told = render(name, report)
 
     assert told.encode().decode() == told
@@ -571,7 +571,7 @@ def unescaped(words):
 
 @settings(deadline=None)
 @given(finding=FINDINGS)
-def test_a_message_arrives_as_it_was_sent(finding):
+def test_messages_survive_every_format(finding):
     report = Report([finding])
     command = next(line for line in render("github", report).splitlines() if line.startswith("::"))
     case = ET.fromstring(render("junit", report).encode()).findall("testsuite")[1].find("testcase")
@@ -588,7 +588,7 @@ def test_a_message_arrives_as_it_was_sent(finding):
 
 @settings(deadline=None)
 @given(report=HOSTILE_REPORTS)
-def test_a_row_of_the_summary_is_one_row(report):
+def test_summary_rows_are_single_lines(report):
     told = github.summary(report)
     rows = [line for line in told.splitlines() if line.startswith("|")][2:]
     silent = report.suppressed if report.show_suppressed else ()
@@ -636,7 +636,7 @@ MANY = Report(
 
 
 @every_format
-def test_thirty_thousand_findings_are_told_in_time_and_within_limits(name):
+def test_30000_findings_are_reported_in_time_and_within_limits(name):
     start = time.process_time()
     told = render(name, MANY)
     took = time.process_time() - start
@@ -646,7 +646,7 @@ def test_thirty_thousand_findings_are_told_in_time_and_within_limits(name):
         HELD.get(name, held_to_text)(told)
 
 
-def test_what_is_too_much_is_counted():
+def test_findings_beyond_the_limit_are_counted():
     (run,) = stdjson.loads(render("sarif", MANY))["runs"]
     notice = render("github", MANY).splitlines()[-1]
     page = github.summary(MANY)
@@ -662,7 +662,7 @@ def test_what_is_too_much_is_counted():
     assert page.count("\n| ") - 1 + left == 30_000
 
 
-def test_a_line_of_a_megabyte_costs_little():
+def test_snippet_of_a_one_megabyte_line_is_fast():
     report = MANY._replace(findings=MANY.findings[:2000], lines=lambda _: ["x" * 1_000_000] * 100)
     start = time.process_time()
     told = render("text", report)

@@ -89,7 +89,7 @@ def age(folder):
         os.utime(path, (1_700_000_000, 1_700_000_000))
 
 
-def test_a_lint_says_the_same_with_it_and_without(repository, remembering):
+def test_lint_output_is_the_same_with_and_without_cache(repository, remembering):
     age(repository)
     without = forgetting(repository)
 
@@ -98,7 +98,7 @@ def test_a_lint_says_the_same_with_it_and_without(repository, remembering):
     assert json.loads(without)["summary"]["errors"] > 0
 
 
-def test_files_that_stand_for_themselves_are_remembered_alike(repository, remembering):
+def test_standalone_files_are_cached(repository, remembering):
     age(repository)
     loose = repository / "loose"
     for number in range(3):
@@ -109,7 +109,7 @@ def test_files_that_stand_for_themselves_are_remembered_alike(repository, rememb
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_changes_is_seen(seed, repository, remembering):
+def test_random_changes_invalidate_the_cache(seed, repository, remembering):
     chance = random.Random(seed)
     for _ in range(6):
         told(repository)
@@ -144,7 +144,7 @@ def test_whatever_changes_is_seen(seed, repository, remembering):
         assert told(repository) == forgetting(repository)
 
 
-def test_what_is_damaged_is_made_anew(repository, remembering):
+def test_damaged_cache_is_rebuilt(repository, remembering):
     age(repository)
     without = told(repository)
     entries = [path for path in remembering.rglob("*") if path.is_file()]
@@ -161,7 +161,7 @@ def test_what_is_damaged_is_made_anew(repository, remembering):
         assert told(repository) == without
 
 
-def test_a_folder_that_cannot_be_written_is_no_fault(repository, tmp_path):
+def test_unwritable_cache_folder_is_not_an_error(repository, tmp_path):
     (tmp_path / "file").write_text("")
     cache.enable(tmp_path / "file/below", "test")
     try:
@@ -170,14 +170,14 @@ def test_a_folder_that_cannot_be_written_is_no_fault(repository, tmp_path):
         cache.disable()
 
 
-def test_another_jobgen_looks_for_itself(remembering):
+def test_cache_is_bound_to_the_version(remembering):
     cache.put(cache.make_key("x"), b"y")
     cache.enable(remembering, "another")
 
     assert cache.get(cache.make_key("x")) is None
 
 
-def test_runs_at_the_same_time_do_no_harm(repository):
+def test_concurrent_runs_share_the_cache(repository):
     command = [sys.executable, "-m", "jobgen", "-C", str(repository), "lint", "--format", "json"]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
     said = {run.communicate()[0] for run in runs}
@@ -187,7 +187,7 @@ def test_runs_at_the_same_time_do_no_harm(repository):
 
 
 @pytest.mark.parametrize("words", [("--no-cache", "lint"), ("lint", "--no-cache")])
-def test_it_can_be_switched_off(words, repository, tmp_path):
+def test_cache_can_be_disabled(words, repository, tmp_path):
     command = [sys.executable, "-m", "jobgen", "-C", str(repository), *words]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
     subprocess.run(command, check=False, capture_output=True, env=environment)
@@ -196,7 +196,7 @@ def test_it_can_be_switched_off(words, repository, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["expires", r'"expire\x73"'])
-def test_what_a_job_that_expires_makes_depends_on_the_day(key, tmp_path, remembering):
+def test_cached_result_of_an_expiring_job_depends_on_the_date(key, tmp_path, remembering):
     write(tmp_path, "jobs/a.yaml", JOB.format(name="a", image="a:latest") + f"  run: {{{key}: 2026-01-31}}\n")
     write(tmp_path, "jobs/b.yaml", JOB.format(name="b", image="b:1"))
     age(tmp_path)
@@ -218,7 +218,7 @@ print(*sorted(path.removeprefix(here) for path in opened if isinstance(path, str
 """
 
 
-def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
+def test_every_file_that_a_lint_reads_is_part_of_the_cache_key(repository):
     root = Path(__file__).parent.parent
     policy = (root / "policies/replica-totals.yaml").read_text().replace("replica-totals", "own")
     write(repository, "jobgen.yaml", "")
@@ -237,7 +237,7 @@ def test_all_that_a_lint_reads_is_known_to_the_memory(repository):
     assert opened - {entry.path for entry in layout.find_jobs(repository)} <= known
 
 
-def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, remembering):
+def test_layers_changed_during_a_run_are_not_cached(repository, remembering):
     (repository / "jobs/silent.yaml").unlink()
     age(repository)
     asked = LintRequest(repository)
@@ -247,7 +247,7 @@ def test_layers_that_somebody_changed_meanwhile_are_not_remembered(repository, r
     assert lint(asked, state.scope, state.layers).lasting is True
 
 
-def test_paths_are_told_apart_whatever_their_names(repository, remembering):
+def test_cache_separates_paths_with_unusual_names(repository, remembering):
     keys = {
         lint_cache.state_of(LintRequest(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])
     }
@@ -264,7 +264,7 @@ sys.exit(code)
 """
 
 
-def test_a_lint_of_unchanged_files_says_what_it_said_and_judges_nothing(tmp_path):
+def test_lint_of_unchanged_files_repeats_its_output_without_checking(tmp_path):
     folder = tmp_path / "repository"
     for number, image in enumerate(["a:1", "b:latest", "c"]):
         write(folder, f"jobs/{number}.yaml", JOB.format(name=f"b{number}", image=image))
@@ -302,7 +302,7 @@ def test_a_lint_of_unchanged_files_says_what_it_said_and_judges_nothing(tmp_path
     assert fewer[2].startswith("2 objects")
 
 
-def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
+def test_findings_with_fixes_are_cached(tmp_path, remembering):
     write(
         tmp_path,
         "a.yaml",
@@ -315,7 +315,7 @@ def test_findings_with_fixes_are_remembered_too(tmp_path, remembering):
     assert '"fixable": true' in told(tmp_path, "a.yaml")
 
 
-def test_what_nobody_uses_is_forgotten_and_what_is_too_much(remembering):
+def test_old_and_excess_cache_entries_are_removed(remembering):
     def kept(name, *, days, size=0):
         cache.put(cache.make_key(name), name.encode())
         path = Path(cache._path(cache.make_key(name)))

@@ -99,22 +99,22 @@ def assigned(nodes: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
             yield from literals(node.value)
 
 
-def test_every_name_that_can_be_found_is_documented():
+def test_every_rule_name_in_the_code_is_documented():
     assert sorted(emitted() - set(all_docs(None))) == []
 
 
-def test_every_documented_name_can_be_found():
+def test_every_documented_rule_name_is_in_the_code():
     assert sorted({*POD_RULES, *(name for name, *_ in ROAD_RULES)} - emitted()) == []
 
 
-def test_a_name_is_documented_once():
+def test_rule_names_are_documented_once():
     names = [*POD_RULES, *(name for name, *_ in ROAD_RULES)]
 
     assert sorted(names) == sorted(set(names))
 
 
 @pytest.mark.parametrize("doc", documented().values(), ids=lambda doc: doc.name)
-def test_a_rule_is_told_in_one_sentence(doc):
+def test_rule_summaries_are_one_sentence(doc):
     assert doc.category in CATEGORIES
     assert doc.severity in Severity
     assert doc.summary.endswith(".")
@@ -122,7 +122,7 @@ def test_a_rule_is_told_in_one_sentence(doc):
     assert len(doc.summary) <= 110
 
 
-def test_what_kubeconform_could_not_check_is_told(monkeypatch):
+def test_kubeconform_failure_is_reported(monkeypatch):
     made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Location("jobs/a.yaml"))
     verdict = {"status": "statusError", "msg": "no such\nschema"}
     monkeypatch.setattr(kubeconform, "_verdicts", lambda root, objects: [(made, verdict)])
@@ -133,7 +133,7 @@ def test_what_kubeconform_could_not_check_is_told(monkeypatch):
     ]
 
 
-def test_an_example_is_shown_without_what_is_expected_of_it():
+def test_examples_are_shown_without_expectations():
     bad, good = example("moving-tag")
 
     assert "image: registry.example.com/bert:latest\n" in bad

@@ -60,7 +60,7 @@ def found(folder):
 
 
 @pytest.mark.parametrize(("rule", "case"), CASES, ids=[f"{rule}: {case.title}" for rule, case in CASES])
-def test_a_rule_finds_what_its_cases_say_on_their_lines(rule, case, tmp_path):
+def test_rule_cases(rule, case, tmp_path):
     case.write(tmp_path)
     findings = found(tmp_path)
     # Other rules may have something to say about a case; only what it expects of them is looked at.
@@ -80,7 +80,7 @@ def shown(rule, *, bad):
 
 
 @pytest.mark.parametrize("rule", sorted(documented().keys() - UNSHOWN.keys()))
-def test_a_rule_has_a_bad_case_first_and_a_good_one(rule):
+def test_every_rule_has_a_bad_case_first_and_a_good_one(rule):
     own = [case for name, case in CASES if name == rule]
 
     assert own, f"jobgen/data/examples/{rule}.yaml is missing"
@@ -88,12 +88,12 @@ def test_a_rule_has_a_bad_case_first_and_a_good_one(rule):
     assert any(not case.expected for case in own)
 
 
-def test_an_example_belongs_to_a_rule():
+def test_every_example_belongs_to_a_rule():
     assert {rule for rule, _ in CASES} <= set(documented())
 
 
 @pytest.mark.parametrize("rule", UNSHOWN)
-def test_a_rule_without_an_example_is_tested_elsewhere(rule):
+def test_rules_without_examples_are_tested_elsewhere(rule):
     text = (TESTS.parent / UNSHOWN[rule].rpartition(": ")[2]).read_text()
 
     assert rule in documented()
@@ -101,7 +101,7 @@ def test_a_rule_without_an_example_is_tested_elsewhere(rule):
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
-def test_a_rule_says_what_it_finds_and_why(rule):
+def test_rule_docstrings(rule):
     doc = documented()[rule.name]
 
     assert rule.check.__module__.endswith(rule.name.replace("-", "_"))

@@ -92,18 +92,18 @@ COSMETIC = [
 
 
 @pytest.mark.parametrize("fields", COSMETIC, ids=lambda fields: next(iter(fields)))
-def test_what_no_pod_sees_is_no_other_run(fields):
+def test_fields_that_do_not_reach_pods_keep_the_run_name(fields):
     assert name_of(changed(**fields)) == name_of(job())
 
 
-def test_neither_are_labels_of_the_object_nor_what_applies_it():
+def test_object_labels_and_gitops_engine_keep_the_run_name():
     data = job()
     data["metadata"] |= {"labels": {"team": "nlp"}, "annotations": {"a": "b"}, "namespace": "ml"}
 
     assert name_of(data) == name_of(job()) == name_of(job(), gitops="flux") == name_of(job(), gitops="")
 
 
-def test_a_file_that_is_moved_is_no_other_run():
+def test_moved_file_keeps_the_run_name():
     (before, _), (after, _) = made(job()), made(job(), file="jobs/nlp/bert.yaml")
 
     assert before["metadata"]["annotations"].pop(SOURCE_ANNOTATION) == "jobs/bert.yaml"
@@ -113,18 +113,18 @@ def test_a_file_that_is_moved_is_no_other_run():
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_the_order_of_keys_is_no_other_run(data):
+def test_key_order_keeps_the_run_name(data):
     assert name_of(shuffled(job(), data.draw)) == name_of(job())
 
 
-def test_comments_and_spelling_are_no_other_run():
+def test_comments_and_notation_keep_the_run_name():
     text = "# a comment\n" + JOB_TEXT.replace('"1"', "'1'").replace("[python, train.py]", "\n  - python\n  - train.py")
     other = read(text.encode(), "jobs/bert.yaml").documents[0].data
 
     assert name_of(other) == name_of(job())
 
 
-def test_the_walk_with_places_gives_the_same_name():
+def test_traced_rendering_gives_the_same_run_name():
     traced = read(JOB_TEXT.encode(), "jobs/bert.yaml", marked=True).documents[0].data
     thing, _ = made(traced)
 
@@ -168,7 +168,7 @@ RUNNING = [
 
 
 @pytest.mark.parametrize("fields", RUNNING, ids=lambda fields: next(iter(fields)))
-def test_what_reaches_the_pods_is_another_run(fields):
+def test_fields_that_reach_pods_change_the_run_name(fields):
     assert name_of(changed(**fields)) != name_of(job())
 
 
@@ -188,7 +188,7 @@ def with_another(node, path):
     return {**node, path[0]: there} if isinstance(node, dict) else [*node[: path[0]], there, *node[path[0] + 1 :]]
 
 
-def test_every_leaf_of_every_kinds_pods_counts_and_no_two_changes_are_one_run():
+def test_every_pod_field_of_every_kind_changes_the_run_name():
     seen = {}
     for platform, framework in itertools.product(("kubeflow", "trainer", "tensorstack"), ("pytorch", "xgboost", "mpi")):
         data = changed(framework=framework, roles={"worker": {"replicas": 2}}, shm=None)
@@ -209,7 +209,7 @@ def test_every_leaf_of_every_kinds_pods_counts_and_no_two_changes_are_one_run():
 
 
 @pytest.mark.parametrize(("replicas", "room"), [(2, 45), (11, 44), (101, 43)])
-def test_a_long_name_is_cut_and_the_hash_is_not(replicas, room):
+def test_long_run_names_are_cut_before_the_hash(replicas, room):
     data = changed(roles={"worker": {"replicas": replicas}})
     names = set()
     for name in ("x" * room, "x" * room + "-", "x" * (room + 1), "y" * 80, "y" * 80 + "z"):
@@ -224,7 +224,7 @@ def test_a_long_name_is_cut_and_the_hash_is_not(replicas, room):
     assert len(names) == 5
 
 
-def test_where_nothing_is_left_of_a_name_it_is_an_error():
+def test_run_name_without_room_for_the_job_name_is_an_error():
     kinds = [kind._replace(name_suffix=f"-{'s' * 50}") for kind in KINDS]
     expander = Expander(Environment("prod"), kinds)
     problems = []
@@ -235,7 +235,7 @@ def test_where_nothing_is_left_of_a_name_it_is_an_error():
     ]
 
 
-def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
+def test_plain_jobs_have_no_run_annotations_without_a_gitops_engine():
     data = changed(run={})
     thing, _ = made(data, gitops="")
 
@@ -254,7 +254,7 @@ def test_plain_jobs_say_nothing_of_runs_where_nothing_applies_them():
         ("TrainingJob bert", None),  # what a function is given is no file of the repository
     ],
 )
-def test_the_path_of_the_file_is_text_from_the_root_and_our_word_is_the_last(file, path):
+def test_source_annotation_is_the_path_from_the_root(file, path):
     data = job()
     data["metadata"]["annotations"] = {JOB_ANNOTATION: "theirs"} | ({SOURCE_ANNOTATION: "theirs"} if path else {})
     thing, _ = made(data, file=file)
@@ -290,7 +290,7 @@ def rendered(folder, **options):
     return [line.split()[1] for line in done.out.splitlines() if line.startswith("  name: ")]
 
 
-def test_a_job_expires_by_the_day_of_its_commit_and_not_by_the_clock(tmp_path):
+def test_job_expires_by_commit_date(tmp_path):
     repository(tmp_path)
 
     assert rendered(tmp_path) == ["bert", "other"]
@@ -301,7 +301,7 @@ def test_a_job_expires_by_the_day_of_its_commit_and_not_by_the_clock(tmp_path):
     assert rendered(tmp_path, today="2027-01-31") == ["bert", "other"]
 
 
-def test_without_a_commit_the_day_has_to_be_said(tmp_path):
+def test_expiry_without_a_commit_needs_a_date(tmp_path):
     repository(tmp_path)
     shutil.rmtree(tmp_path / ".git")
     done = render(tmp_path, (), (), None, format_="yaml")
@@ -311,7 +311,7 @@ def test_without_a_commit_the_day_has_to_be_said(tmp_path):
     assert rendered(tmp_path, today="2027-02-01") == ["other"]
 
 
-def test_what_a_lint_remembers_is_not_what_another_day_says(tmp_path):
+def test_cached_lint_depends_on_the_date(tmp_path):
     repository(tmp_path)
     text = (tmp_path / "jobs/a.yaml").read_text()
     (tmp_path / "jobs/a.yaml").write_text(text.replace("bert:1", "bert:latest"))
@@ -325,7 +325,7 @@ def test_what_a_lint_remembers_is_not_what_another_day_says(tmp_path):
     assert "moving-tag" not in told[1]
 
 
-def test_of_a_job_at_rest_nothing_is_explained(tmp_path):
+def test_paused_job_has_nothing_to_explain(tmp_path):
     repository(tmp_path)
 
     assert explain_job(tmp_path, "bert", "metadata.name", (), "text", "2027-01-01").code == 0
@@ -336,7 +336,7 @@ def test_of_a_job_at_rest_nothing_is_explained(tmp_path):
     )
 
 
-def test_a_run_is_explained_by_the_name_that_it_has_in_the_cluster(tmp_path):
+def test_run_is_explained_by_its_name_in_the_cluster(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text(JOB_TEXT)
     name = name_of(job())
@@ -473,7 +473,7 @@ HISTORIES = 1000
 
 
 @pytest.mark.parametrize("engine", ["argocd", "flux"])
-def test_with_a_hash_every_run_that_is_meant_starts_once(engine):
+def test_hashed_runs_start_exactly_once(engine):
     for seed in range(HISTORIES):
         run = {"identity": "hash", "onChange": ("replace", "keep")[seed % 2]}
 
@@ -482,14 +482,14 @@ def test_with_a_hash_every_run_that_is_meant_starts_once(engine):
 
 @pytest.mark.parametrize("engine", ["argocd", "flux"])
 @pytest.mark.parametrize(("ttl", "fault"), [(2, "again"), (None, "never")])
-def test_with_plain_names_runs_start_again_or_never(engine, ttl, fault):
+def test_plain_names_start_runs_again_or_never(engine, ttl, fault):
     told = [simulate(seed, engine, {}, ttl) for seed in range(HISTORIES // 5)]
     again, never = (sum(bool(each[side]) for each in told) for side in (0, 1))
 
     assert {"again": again, "never": never}[fault] > HISTORIES // 10
 
 
-def test_a_hash_does_not_go_with_what_deletes_the_object():
+def test_hashed_run_with_ttl_is_refused_for_gitops_engines():
     data = changed(runPolicy={"ttlSecondsAfterFinished": 60})
 
     assert [problem.rule for problem in made(data)[1]] == ["ttl-reruns-job"]

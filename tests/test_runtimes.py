@@ -43,19 +43,19 @@ def rules_of(kind: str, spec: dict, until: str = "", name: str = "a") -> list[st
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("until", "spec"), ACCEPTED, ids=json.dumps)
-def test_what_trainer_accepts_is_accepted(kind, until, spec):
+def test_objects_that_trainer_accepts_are_accepted(kind, until, spec):
     assert rules_of(kind, spec, until) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("until", "rule", "spec"), REFUSED, ids=json.dumps)
-def test_what_trainer_refuses_is_refused(kind, until, rule, spec):
+def test_objects_that_trainer_refuses_are_refused(kind, until, rule, spec):
     assert set(rules_of(kind, spec, until)) == {rule}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("until", "spec"), BROKEN, ids=json.dumps)
-def test_a_broken_rule_of_the_crd_is_refused(kind, until, spec):
+def test_violated_crd_rule_is_reported(kind, until, spec):
     assert rules_of(kind, spec, until) == ["crd-rule-violated"]
 
 
@@ -68,7 +68,7 @@ def test_a_broken_rule_of_the_crd_is_refused(kind, until, spec):
     ],
     ids=json.dumps,
 )
-def test_the_rules_of_a_train_job_are_those_of_its_version(spec, since):
+def test_trainjob_rules_depend_on_the_version(spec, since):
     reference = {"runtimeRef": {"name": "a"}}
 
     for until, version in UNTIL.items():
@@ -76,7 +76,7 @@ def test_the_rules_of_a_train_job_are_those_of_its_version(spec, since):
 
 
 @pytest.mark.parametrize("name", ["a.b", "1a", "a" * 64])
-def test_the_name_of_a_train_job_is_a_label_from_2_1_on(name):
+def test_trainjob_name_is_a_label_since_2_1(name):
     for until, version in UNTIL.items():
         broken = rules_of("TrainJob", {"runtimeRef": {"name": "a"}}, until, name)
 
@@ -136,7 +136,7 @@ UNRULED = {"metadata", "env", "volumeMounts", "affinity", "tolerations"}
         ("", {".spec.activeDeadlineSeconds", ".spec.initializer", ".spec.runtimeRef", ".spec.trainer"}),
     ],
 )
-def test_the_rules_of_a_train_job_stand_where_its_crd_has_them(until, immutable):
+def test_trainjob_rules_have_the_paths_of_the_crd(until, immutable):
     rules = dict(spelt_out(schema("TrainJob", until)))
     patches = {path for path in rules if path.startswith(".spec.runtimePatches[]")}
     ends = {path.rpartition(".")[2] for path in patches}
@@ -152,7 +152,7 @@ def test_the_rules_of_a_train_job_stand_where_its_crd_has_them(until, immutable)
         assert ends == {"manager", *OF_A_PATCH} - ({"terminationGracePeriodSeconds"} if until else set())
 
 
-def test_the_bounds_of_a_train_job_are_those_of_its_version():
+def test_trainjob_limits_depend_on_the_version():
     def spec(**trainer):
         return {"runtimeRef": {"name": "a"}, "trainer": trainer}
 
@@ -165,7 +165,7 @@ def test_the_bounds_of_a_train_job_are_those_of_its_version():
     assert rules_of("TrainJob", {"runtimeRef": {"name": ""}}, "2.1.0") == []
 
 
-def test_a_type_can_say_more_than_what_it_takes():
+def test_type_descriptions_with_lists_limits_and_rules():
     described = {
         "apiVersion": "example.com/v1",
         "kind": "Dance",

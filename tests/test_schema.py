@@ -52,14 +52,14 @@ def faults(document, name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_schema_of_a_format_is_a_json_schema(name):
+def test_format_schemas_are_json_schemas(name):
     Draft202012Validator.check_schema(SCHEMAS[f"{name}_v1.json"])
 
     assert SCHEMAS[f"{name}_v1.json"]["$id"] == f"{name}_v1.json"
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_keyword_of_a_schema_is_one_the_compiler_knows(name):
+def test_schema_compiler_knows_every_keyword_in_use(name):
     for node in nodes(SCHEMAS[f"{name}_v1.json"]):
         assert set(node) <= KEYWORDS
         # These say all there is to say: the compiler looks at nothing beside them.
@@ -76,7 +76,7 @@ def nodes(schema):
         yield from nodes(node)
 
 
-def test_the_files_of_this_repository_are_good():
+def test_files_of_this_repository_are_valid():
     assert {name for name, _ in GOOD} == set(FORMATS)
     for name, document in GOOD:
         VALIDATORS[name].validate(document)
@@ -145,14 +145,14 @@ def mutate(draw, node):
 
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(mutations())
-def test_our_checks_find_a_fault_exactly_where_a_json_schema_validator_does(mutation):
+def test_checks_agree_with_a_json_schema_validator(mutation):
     name, document = mutation
 
     assert bool(faults(document, name)) == (not VALIDATORS[name].is_valid(document)), faults(document, name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_bounds_of_every_field_are_those_of_its_schema(name):
+def test_field_limits_match_the_schema(name):
     for node in nodes(SCHEMAS[f"{name}_v1.json"]):
         if node.keys() & {"minimum", "maximum", "minLength", "maxLength", "pattern", "enum"}:
             check, validator = compile_schema("node", {"node": node}), Draft202012Validator(node)
@@ -176,7 +176,7 @@ def edges(node):
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(mutations())
-def test_a_document_with_places_has_the_same_faults_each_with_a_place(mutation):
+def test_traced_documents_have_the_same_errors_with_locations(mutation):
     name, document = mutation
     content = to_yaml(document).encode()
     bare, marked = (read(content, "case.yaml", marked=marked).documents for marked in (False, True))
@@ -188,12 +188,12 @@ def test_a_document_with_places_has_the_same_faults_each_with_a_place(mutation):
 
 @pytest.mark.parametrize("document", [None, 1, "text", [], {}], ids=repr)
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_is_no_document_of_ours_is_at_fault(name, document):
+def test_documents_of_other_types_are_errors(name, document):
     assert bool(faults(document, name)) == (not VALIDATORS[name].is_valid(document))
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_faults_of_a_bad_document_stand_beside_it(name):
+def test_errors_of_bad_documents(name):
     path = FOLDER / f"{name}.yaml"
     [document] = read(path.read_bytes(), path.name, marked=True).documents
     findings = [place(problem, path.name, document.location) for problem in faults(document.data, name)]
@@ -215,7 +215,7 @@ def test_the_faults_of_a_bad_document_stand_beside_it(name):
         ("zzz", None),
     ],
 )
-def test_an_unknown_field_names_the_nearest_right_spelling(word, meant):
+def test_unknown_field_suggests_the_nearest(word, meant):
     job = {
         "apiVersion": "jobgen.dev/v1",
         "kind": "TrainingJob",
@@ -231,7 +231,7 @@ def test_an_unknown_field_names_the_nearest_right_spelling(word, meant):
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.sampled_from([field for field in FIELDS if len(field) > 3]), st.data())
-def test_a_field_with_one_letter_missing_is_recognised(field, data):
+def test_field_with_a_missing_letter_is_recognized(field, data):
     at = data.draw(st.integers(1, len(field) - 1))
     typo = field[:at] + field[at + 1 :]
     if typo not in FIELDS:

@@ -19,28 +19,28 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
-def test_a_token_is_found_alone_and_in_a_script(token):
+def test_tokens_are_found_alone_and_in_scripts(token):
     assert may_contain_secret(token)
     assert find_token(token) == token
     assert find_token(f"login --token={token}; train") == token
 
 
 @pytest.mark.parametrize("text", ["hf_" + "x" * 34, "hf_abc", "hf_" + LETTERS[:33], "a" + TOKENS["hugging face"], ""])
-def test_what_only_begins_like_a_token_is_none(text):
+def test_token_prefix_alone_is_not_a_secret(text):
     assert find_token(text) == ""
 
 
 @pytest.mark.parametrize("value", ["", "short", "$(TOKEN)", "<token>", "{token}", "/run/token", "my-token", "xxxxxxxx"])
-def test_a_placeholder_is_no_secret(value):
+def test_placeholder_is_not_a_secret(value):
     assert not looks_like_secret("API_TOKEN", value)
     assert not is_secret_value("WANDB_API_KEY", value)
 
 
 @pytest.mark.parametrize("name", ["API_TOKEN", "password", "db-password", "S3_SECRET_KEY", "openai_api_key"])
-def test_a_name_says_secret(name):
+def test_names_of_secrets(name):
     assert looks_like_secret(name, "Tr0ub4dor")
 
 
 @pytest.mark.parametrize("name", ["PAD_TOKEN", "TOKENIZER", "KEY", "SORT_KEY", "AWS_ACCESS_KEY_ID", "SECRET_NAME"])
-def test_a_name_says_something_else(name):
+def test_names_that_are_not_secrets(name):
     assert not looks_like_secret(name, "Tr0ub4dor")

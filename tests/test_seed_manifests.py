@@ -32,21 +32,21 @@ def objects():
     return made
 
 
-def test_every_spec_has_a_seed_and_every_seed_a_spec():
+def test_specs_and_seeds_match():
     specs = {path.stem for path in (ROOT / "jobs").rglob("*.yaml")}
 
     assert specs == set(SEEDS) == set(LINES)
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_spec_renders_to_its_seed_field_for_field_and_type_for_type(name, objects):
+def test_spec_renders_to_its_seed(name, objects):
     made = objects["t9k" if name == "mnist" else "base", name]
 
     assert typed(made) == typed(SEEDS[name])
 
 
 @pytest.mark.parametrize("name", SEEDS)
-def test_a_spec_is_half_as_long_as_its_seed(name):
+def test_spec_is_half_as_long_as_its_seed(name):
     [path] = (ROOT / "jobs").rglob(f"{name}.yaml")
     written = [line for line in path.read_text("utf-8").splitlines() if line.strip() and line.lstrip()[0] != "#"]
     lines, share = LINES[name]

@@ -78,14 +78,14 @@ def everywhere(severity):
         ),
     ],
 )
-def test_a_severity_is_what_the_settings_say(settings, severities, repository):
+def test_settings_set_the_severity(settings, severities, repository):
     found, code = told(repository, settings)
 
     assert found == severities
     assert code == (1 if "error" in severities.values() else 0)
 
 
-def test_the_first_setting_that_fits_decides(repository):
+def test_first_matching_setting_applies(repository):
     first, second = "{severity: info, environments: [dev]}", "{severity: error}"
 
     assert told(repository, f"rules: {{moving-tag: [{first}, {second}]}}") == (
@@ -95,7 +95,7 @@ def test_the_first_setting_that_fits_decides(repository):
     assert told(repository, f"rules: {{moving-tag: [{second}, {first}]}}") == (everywhere("error"), 1)
 
 
-def test_an_error_made_a_warning_fails_no_more(repository):
+def test_error_turned_into_a_warning_passes(repository):
     write(repository / "jobs/a/job.yaml", WRONG.format(name="a", namespace="research"))
     as_it_is = told(repository, "{}", "negative-quantity")
     changed = told(repository, "rules: {negative-quantity: warning}", "negative-quantity")
@@ -104,7 +104,7 @@ def test_an_error_made_a_warning_fails_no_more(repository):
     assert changed == ({("a", "dev"): "warning", ("a", "prod"): "warning"}, 0)
 
 
-def test_only_a_rule_that_is_off_everywhere_need_not_be_looked_at():
+def test_rule_that_is_off_everywhere_is_not_run():
     settings = {"a": "off", "b": False, "c": "error", "d": [{"severity": "off", "paths": ["x"]}], "e": []}
 
     assert parse_severities({"rules": settings}).off == {"a", "b"}
@@ -118,7 +118,7 @@ def test_only_a_rule_that_is_off_everywhere_need_not_be_looked_at():
         ("rules: {unknown-fields: [{severity: info}]}\n", "1:9", "did you mean `unknown-field`?"),
     ],
 )
-def test_a_name_that_no_rule_has_is_a_fault_of_the_settings(settings, place, message, repository):
+def test_unknown_rule_in_settings_is_an_error(settings, place, message, repository):
     (repository / "jobgen.yaml").write_text(settings)
     done = lint_paths(repository, (), (), format_="text")
 
@@ -128,7 +128,7 @@ def test_a_name_that_no_rule_has_is_a_fault_of_the_settings(settings, place, mes
     assert f"{message} [unknown-rule]" in done.err
 
 
-def test_a_policy_of_the_repository_is_a_rule(repository):
+def test_settings_apply_to_policies(repository):
     policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: our-own}\n"
     write(repository / "policies/own.yaml", policy)
     (repository / "jobgen.yaml").write_text("rules: {our-own: off, mxjob-deprecated: off}\n")
@@ -137,7 +137,7 @@ def test_a_policy_of_the_repository_is_a_rule(repository):
 
 
 @pytest.mark.parametrize("severity", ["fatal", "true", "null", "3", "{paths: [a]}", "[off]"])
-def test_a_severity_that_there_is_none_of_is_a_fault_of_the_settings(severity, repository):
+def test_unknown_severity_in_settings_is_an_error(severity, repository):
     (repository / "jobgen.yaml").write_text(f"rules: {{moving-tag: {severity}}}\n")
 
     assert lint_paths(repository, (), (), format_="text").code == 2

@@ -67,7 +67,7 @@ def repository(tmp_path):
     return tmp_path
 
 
-def test_only_what_is_new_is_told(repository):
+def test_since_reports_new_findings_only(repository):
     assert found(repository, since="HEAD") == Counter()
     write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
 
@@ -76,7 +76,7 @@ def test_only_what_is_new_is_told(repository):
     }
 
 
-def test_an_overlay_that_changes_jobs_of_long_ago_cannot_slip_through(repository):
+def test_since_reports_old_jobs_changed_by_an_overlay(repository):
     write(repository, "jobs/c.yaml", SPEC.format(name="c", image="c:1"))
     commit(repository)
     patch = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - match: {names: [c]}\n      merge:\n"
@@ -87,7 +87,7 @@ def test_an_overlay_that_changes_jobs_of_long_ago_cannot_slip_through(repository
     }
 
 
-def test_a_rule_that_was_off_then_is_new_now(repository):
+def test_since_reports_findings_of_a_rule_turned_on(repository):
     write(repository, "jobgen.yaml", "rules: {moving-tag: off}\n")
     commit(repository)
     (repository / "jobgen.yaml").unlink()
@@ -95,7 +95,7 @@ def test_a_rule_that_was_off_then_is_new_now(repository):
     assert [key[0] for key in found(repository, since="HEAD")] == ["moving-tag"]
 
 
-def test_a_base_that_cannot_be_rendered_is_told(repository):
+def test_since_reports_a_base_that_cannot_be_rendered(repository):
     write(repository, "jobs/broken.yaml", SPEC.format(name="broken", image="x:1") + "  imag: y\n")
     commit(repository)
     write(repository, "jobs/broken.yaml", SPEC.format(name="broken", image="x:1"))
@@ -104,7 +104,7 @@ def test_a_base_that_cannot_be_rendered_is_told(repository):
     assert [(entry["rule"], entry["file"]) for entry in out] == [("change-not-judged", "jobs/broken.yaml")]
 
 
-def test_the_work_tree_and_the_index_are_left_alone(repository):
+def test_since_leaves_work_tree_and_index_unchanged(repository):
     write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
     before = run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))
     found(repository, since="HEAD")
@@ -112,7 +112,7 @@ def test_the_work_tree_and_the_index_are_left_alone(repository):
     assert (run(repository, "status", "--porcelain").stdout, sorted(os.listdir(repository / ".git"))) == before
 
 
-def test_attributes_do_not_hide_files(repository):
+def test_since_ignores_export_attributes(repository):
     write(repository, ".gitattributes", "jobs/a.yaml export-ignore\n")
     commit(repository)
 
@@ -122,14 +122,14 @@ def test_attributes_do_not_hide_files(repository):
 @pytest.mark.parametrize(
     ("revision", "words"), [("nowhere", "there is no revision `nowhere`"), ("-x", "is not a revision")]
 )
-def test_a_revision_that_is_not_there_is_wrong_usage(revision, words, repository):
+def test_unknown_revision_is_a_usage_error(revision, words, repository):
     result = lint_paths(repository, (), (), format_="text", since=revision)
 
     assert result.code == 2
     assert words in result.err
 
 
-def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
+def test_shallow_clone_reports_what_to_fetch(repository, tmp_path_factory):
     commit(repository)
     clone = tmp_path_factory.mktemp("clone")
     run(repository, "clone", "-q", "--depth=1", f"file://{repository}", str(clone))
@@ -140,7 +140,7 @@ def test_a_shallow_clone_says_what_to_fetch(repository, tmp_path_factory):
     assert f"`git fetch --depth=1 origin {first}`" in result.err
 
 
-def test_without_git_there_are_no_revisions(tmp_path):
+def test_revisions_need_a_git_repository(tmp_path):
     write(tmp_path, "jobs/a.yaml", SPEC.format(name="a", image="a:1"))
     result = lint_paths(tmp_path, (), (), format_="text", since="HEAD")
 
@@ -149,7 +149,7 @@ def test_without_git_there_are_no_revisions(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_difference_of_two_whole_lints_on_random_histories(seed, tmp_path):
+def test_since_is_the_difference_of_two_lints_on_random_histories(seed, tmp_path):
     chance = random.Random(seed)
     run(tmp_path, "init", "-q")
     states = []

@@ -45,7 +45,7 @@ def told(folder, *, top="", above="", beside="", **options):
         {"beside": " # jobgen: ignore[moving-tag] until=2999-01-01 -- a demo"},
     ],
 )
-def test_a_comment_with_a_reason_silences_its_rule(place, tmp_path):
+def test_suppression_with_a_reason(place, tmp_path):
     # Nobody can say whether a date is over where there is no commit.
     assert told(tmp_path, **place) == (["unknown-day"] if "until" in str(place) else [], 1)
 
@@ -63,24 +63,24 @@ def test_a_comment_with_a_reason_silences_its_rule(place, tmp_path):
         ({"top": "# jobgen: ignore[moving-tag] -- the wrong line\n"}, ["unused-suppression"]),
     ],
 )
-def test_a_comment_that_silences_nothing_is_told(place, faults, tmp_path):
+def test_unused_suppression_is_reported(place, faults, tmp_path):
     assert told(tmp_path, **place) == (sorted([*faults, "moving-tag"]), 0)
 
 
-def test_the_nearest_rule_is_named(tmp_path):
+def test_unknown_rule_in_a_suppression_suggests_the_nearest(tmp_path):
     told(tmp_path, beside=" # jobgen: ignore[mooving-tag] -- a demo")
     messages = [entry["message"] for entry in linted(tmp_path)["findings"]]
 
     assert "there is no rule `mooving-tag`; did you mean `moving-tag`?" in messages
 
 
-def test_a_rule_of_several_that_finds_nothing_is_unused(tmp_path):
+def test_unused_rule_of_a_list_is_reported(tmp_path):
     place = {"beside": " # jobgen: ignore[moving-tag, host-path] -- a demo"}
 
     assert told(tmp_path, **place) == (["unused-suppression"], 1)
 
 
-def test_a_suppression_ends_with_the_date_of_the_commit(tmp_path):
+def test_suppression_expires_by_commit_date(tmp_path):
     place = {"beside": " # jobgen: ignore[moving-tag] until=2026-03-01 -- a demo"}
 
     # Without a commit there is no date, and nothing ends by the clock alone.
@@ -104,14 +104,14 @@ def test_a_suppression_ends_with_the_date_of_the_commit(tmp_path):
     assert told(tmp_path, **place) == (["expired-suppression", "moving-tag"], 0)
 
 
-def test_a_mandatory_rule_cannot_be_silenced(tmp_path):
+def test_mandatory_rule_cannot_be_suppressed(tmp_path):
     (tmp_path / "jobgen.yaml").write_text("mandatory: [moving-tag]\n")
     place = {"beside": " # jobgen: ignore[moving-tag] -- a demo"}
 
     assert told(tmp_path, **place) == (["mandatory-suppressed", "moving-tag"], 0)
 
 
-def test_a_comment_in_an_overlay_silences_what_the_overlay_wrote(tmp_path):
+def test_suppression_in_an_overlay(tmp_path):
     (tmp_path / "overlays/prod").mkdir(parents=True)
     (tmp_path / "overlays/prod/o.yaml").write_text(
         "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - merge:\n"
@@ -120,7 +120,7 @@ def test_a_comment_in_an_overlay_silences_what_the_overlay_wrote(tmp_path):
     assert told(tmp_path) == ([], 1)
 
 
-def test_a_raw_manifest_is_silenced_alike(tmp_path):
+def test_suppression_in_a_manifest(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: a, namespace: ml}\nspec:\n  jaxReplicaSpecs:\n"
         "    Worker:\n      template:\n        spec:\n          containers:\n            - name: jax\n"
@@ -132,7 +132,7 @@ def test_a_raw_manifest_is_silenced_alike(tmp_path):
     assert result["summary"]["suppressed"] == 1
 
 
-def test_an_environment_that_was_not_looked_at_may_need_the_comment(tmp_path):
+def test_suppression_is_not_unused_if_an_environment_was_skipped(tmp_path):
     for env, image in (("dev", "a:1"), ("prod", "a:latest # jobgen: ignore[moving-tag] -- a demo")):
         (tmp_path / f"overlays/{env}").mkdir(parents=True)
         (tmp_path / f"overlays/{env}/o.yaml").write_text(
@@ -144,7 +144,7 @@ def test_an_environment_that_was_not_looked_at_may_need_the_comment(tmp_path):
     assert "unused-suppression" not in rules
 
 
-def test_what_only_looks_like_a_comment_is_none():
+def test_text_that_looks_like_a_comment_suppresses_nothing():
     text = b'script: |\n  echo # jobgen: ignore[moving-tag] -- text\nother: "# jobgen: ignore[moving-tag] -- text"\n'
 
     assert suppressions_in(text, "a.yaml") == ([], [])

@@ -60,14 +60,14 @@ def named(matrix):
 
 
 @given(AXES)
-def test_every_value_meets_every_other_once(axes):
+def test_matrix_is_the_product_of_its_values(axes):
     assert len(expand_matrix(axes)) == prod(map(len, axes.values()))
     assert [tuple(one.values.values()) for one in expand_matrix(axes)] == list(product(*axes.values()))
 
 
 @given(AXES, st.data())
 @settings(deadline=None)
-def test_another_value_leaves_the_other_members_as_they_are(axes, draw):
+def test_added_value_keeps_other_members(axes, draw):
     key = draw.draw(st.sampled_from(sorted(axes)))
     more = {**axes, key: [*axes[key], "new-value"]}
     before, after = named(axes), named(more)
@@ -78,7 +78,7 @@ def test_another_value_leaves_the_other_members_as_they_are(axes, draw):
 
 @given(AXES, st.data())
 @settings(deadline=None)
-def test_order_is_of_no_matter_to_names(axes, draw):
+def test_member_names_do_not_depend_on_order(axes, draw):
     keys = draw.draw(st.permutations(sorted(axes)))
     other = {key: draw.draw(st.permutations(axes[key])) for key in keys}
 
@@ -87,7 +87,7 @@ def test_order_is_of_no_matter_to_names(axes, draw):
 
 @given(AXES)
 @settings(deadline=None)
-def test_names_are_names_and_leave_room_for_what_follows(axes):
+def test_member_names_are_valid_and_leave_room_for_suffixes(axes):
     for name in named(axes):
         assert len(name) <= 40
         assert name.replace("-", "").isalnum()
@@ -96,7 +96,7 @@ def test_names_are_names_and_leave_room_for_what_follows(axes):
 
 @given(AXES)
 @settings(deadline=None)
-def test_two_members_of_one_name_are_told(axes):
+def test_members_with_the_same_name_are_reported(axes):
     problems = []
     found = expand_sweep(data(axes), problems)
 
@@ -105,7 +105,7 @@ def test_two_members_of_one_name_are_told(axes):
 
 @given(AXES)
 @settings(deadline=None)
-def test_a_member_is_found_again_by_its_number(axes):
+def test_member_is_found_by_its_index(axes):
     if not any(find_matrix_errors(axes)):
         problems = []
         found = expand_sweep(data(axes), problems)
@@ -113,7 +113,7 @@ def test_a_member_is_found_again_by_its_number(axes):
             assert [expand_member(data(axes), number) for number in range(len(found))] == found
 
 
-def test_include_does_what_it_does_in_github_actions():
+def test_include_works_as_in_github_actions():
     # The example of GitHub's own documentation.
     matrix = {
         "fruit": ["apple", "pear"],
@@ -137,7 +137,7 @@ def test_include_does_what_it_does_in_github_actions():
     ]
 
 
-def test_more_variables_do_not_rename_a_member():
+def test_unrelated_variables_do_not_rename_a_member():
     axes = {"lr": [0.1, 0.01]}
 
     assert list(named({**axes, "include": [{"lr": 0.1, "warmup": 10}]})) == list(named(axes))
@@ -146,7 +146,7 @@ def test_more_variables_do_not_rename_a_member():
 @pytest.mark.parametrize(
     ("value", "text"), [(0.1, "0p1"), (1e-5, "1e-05"), (-1, "m1"), (1.0, "1"), (True, "true"), ("A/b_c", "a-b-c")]
 )
-def test_a_value_is_part_of_the_name(value, text):
+def test_values_in_member_names(value, text):
     assert list(named({"x": [value]})) == [f"bert-{text}"]
 
 
@@ -157,7 +157,7 @@ def repository(tmp_path):
     return tmp_path
 
 
-def test_both_walks_make_the_same_members(repository):
+def test_plain_and_traced_members_are_the_same(repository):
     project = config.load(repository)
     tracer = Tracer(project)
     jobs = list(read_jobs(layout.find_jobs(repository), []))
@@ -171,14 +171,14 @@ def rendered(root, *jobs):
     return [item["metadata"]["name"] for item in json.loads(done.out)["items"]] if done.out else done.err
 
 
-def test_members_are_rendered_by_their_names_and_by_that_of_the_sweep(repository):
+def test_render_of_members_and_of_the_sweep(repository):
     assert len(rendered(repository)) == len(rendered(repository, "bert")) == 4
     assert rendered(repository, "bert-0p1-1") == ["bert-0p1-1"]
     assert rendered(repository, "bert-*-2") == ["bert-0p01-2", "bert-0p1-2"]
     assert "did you mean `bert-0p1-2`?" in rendered(repository, "bert-0p1-x")
 
 
-def test_a_member_is_explained_down_to_the_matrix(repository):
+def test_member_is_explained_by_its_matrix_value(repository):
     done = explain_job(repository, "bert-0p01-2", "spec.pytorchReplicaSpecs.Worker", (), "text")
 
     assert (
@@ -188,14 +188,14 @@ def test_a_member_is_explained_down_to_the_matrix(repository):
     assert "replicas = 2\n  jobs/bert.yaml:14:30 " in done.out
 
 
-def test_a_sweep_is_not_a_job_to_explain(repository):
+def test_explain_of_a_sweep_lists_its_members(repository):
     done = explain_name(repository, "bert", "", (), "text")
 
     assert done.code == 3
     assert "`bert` is a sweep of 4 jobs; explain one: `bert-0p01-1`, " in done.err
 
 
-def test_what_all_members_have_in_common_is_told_once(repository):
+def test_findings_common_to_all_members_are_reported_once(repository):
     (repository / "jobs/bert.yaml").write_text(JOB.replace("bert:1", "bert"))
     told = json.loads(lint_paths(repository, (), (), format_="json").out)["findings"]
     said = [(entry["rule"], entry["line"], entry["message"]) for entry in told]
@@ -204,7 +204,7 @@ def test_what_all_members_have_in_common_is_told_once(repository):
     assert len(said) == len(set(said))
 
 
-def test_a_tree_of_members_is_up_to_date_once_it_is_written(repository, tmp_path_factory):
+def test_check_of_a_tree_of_members(repository, tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
 
     assert render(repository, (), (), tree, format_="yaml").code == 0
@@ -212,7 +212,7 @@ def test_a_tree_of_members_is_up_to_date_once_it_is_written(repository, tmp_path
     assert render(repository, (), (), tree, format_="yaml", check=True).code == 0
 
 
-def test_editors_know_the_matrix(tmp_path):
+def test_editor_schema_allows_the_matrix(tmp_path):
     (tmp_path / "jobgen.yaml").write_text("")
     write_editor_files(tmp_path)
 

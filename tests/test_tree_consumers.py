@@ -75,7 +75,7 @@ def test_kustomize_returns_exactly_the_rendered_objects(tmp_path: Path, env: str
     assert objects(built.stdout.decode()) == objects(stream.stdout)
 
 
-def test_texts_that_yaml_reads_in_many_ways_survive_kustomize(repo: Path) -> None:
+def test_ambiguous_yaml_texts_survive_kustomize(repo: Path) -> None:
     odd = ["no", "1e3", "0o17", "2026-01-02", "~", "", " x", "a: b", "# c", "line\nline\n", "\t", "é", "1_000", "0x1F"]
     job = JOB.format(name="odd", tag="1") + f"  args: {json.dumps(odd)}\n"
     (repo / "jobs/odd.yaml").write_text(job)
@@ -86,7 +86,7 @@ def test_texts_that_yaml_reads_in_many_ways_survive_kustomize(repo: Path) -> Non
     assert objects(built.stdout.decode()) == objects(stream.stdout)
 
 
-def test_a_tree_says_what_it_was_made_from(repo: Path) -> None:
+def test_lock_records_the_inputs_of_the_tree(repo: Path) -> None:
     lock = json.loads((repo / "rendered/prod/jobgen.lock.json").read_text())
 
     assert lock["tool"] == jobgen.__version__
@@ -95,7 +95,7 @@ def test_a_tree_says_what_it_was_made_from(repo: Path) -> None:
     assert set(lock["files"]) == {*lock["jobs"], "kustomization.yaml", ".gitattributes"}
 
 
-def test_the_edit_of_a_job_touches_its_file_and_the_lock_alone(repo: Path) -> None:
+def test_edited_job_changes_its_file_and_the_lock_only(repo: Path) -> None:
     before = contents(repo / "rendered")
     add(repo, "c", tag="1.1")
     render(repo, "-o", "rendered")
@@ -107,7 +107,7 @@ def test_the_edit_of_a_job_touches_its_file_and_the_lock_alone(repo: Path) -> No
     }
 
 
-def test_a_comment_or_another_file_changes_nothing(repo: Path) -> None:
+def test_comments_and_unrelated_files_change_nothing(repo: Path) -> None:
     before = contents(repo / "rendered")
     text = (repo / "jobs/c.yaml").read_text()
     drop(repo, "c")
@@ -120,7 +120,7 @@ def test_a_comment_or_another_file_changes_nothing(repo: Path) -> None:
     assert contents(repo / "rendered") == before
 
 
-def test_where_an_engine_applies_the_tree_a_move_changes_the_path_and_nothing_else(repo: Path) -> None:
+def test_moved_job_changes_its_path_annotation_only(repo: Path) -> None:
     overlay = repo / "overlays/prod/overlay.yaml"
     overlay.write_text(OVERLAY.replace("spec: {", "spec: {cluster: {gitops: flux}, "))
     render(repo, "-o", "rendered")
@@ -151,7 +151,7 @@ def test_where_an_engine_applies_the_tree_a_move_changes_the_path_and_nothing_el
     assert after["prod/ml/pytorchjob-c.yaml"] == moved
 
 
-def test_a_tree_of_another_version_that_is_the_same_passes_the_check_and_is_renewed(repo: Path) -> None:
+def test_equal_tree_of_another_version_passes_the_check(repo: Path) -> None:
     lock = repo / "rendered/prod/jobgen.lock.json"
     written = lock.read_text()
     lock.write_text(written.replace(f'"tool": "{jobgen.__version__}"', '"tool": "0.0.1"'))
@@ -165,7 +165,7 @@ def test_a_tree_of_another_version_that_is_the_same_passes_the_check_and_is_rene
     assert lock.read_text() == written
 
 
-def test_a_tree_of_the_first_jobgen_is_taken_over(repo: Path) -> None:
+def test_tree_of_the_first_version_is_adopted(repo: Path) -> None:
     lock = repo / "rendered/prod/jobgen.lock.json"
     files = {path: digest for path, digest in json.loads(lock.read_text())["files"].items() if "/" in path}
     expected = contents(repo / "rendered")
@@ -177,7 +177,7 @@ def test_a_tree_of_the_first_jobgen_is_taken_over(repo: Path) -> None:
     assert contents(repo / "rendered") == expected
 
 
-def test_a_strangers_kustomization_is_not_overwritten(repo: Path) -> None:
+def test_unmanaged_kustomization_is_not_overwritten(repo: Path) -> None:
     shutil.rmtree(repo / "rendered")
     (repo / "rendered/prod").mkdir(parents=True)
     (repo / "rendered/prod/kustomization.yaml").write_text("resources: []\n")
@@ -188,7 +188,7 @@ def test_a_strangers_kustomization_is_not_overwritten(repo: Path) -> None:
     assert contents(repo / "rendered") == {"prod/kustomization.yaml": b"resources: []\n"}
 
 
-def test_git_knows_that_the_tree_is_generated(repo: Path) -> None:
+def test_git_attributes_mark_the_tree_as_generated(repo: Path) -> None:
     subprocess.run(["git", "init", "--quiet"], cwd=repo, check=True)
     paths = ["rendered/prod/ml/pytorchjob-a.yaml", "rendered/prod/jobgen.lock.json", "jobs/a.yaml"]
     asked = subprocess.run(
@@ -209,7 +209,7 @@ def test_git_knows_that_the_tree_is_generated(repo: Path) -> None:
     ]
 
 
-def test_a_tree_checked_out_with_other_line_ends_elsewhere_is_still_up_to_date(repo: Path, tmp_path: Path) -> None:
+def test_line_ends_of_a_checkout_do_not_outdate_the_tree(repo: Path, tmp_path: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.autocrlf=true"]
     subprocess.run(["git", "init", "--quiet"], cwd=repo, check=True)
     subprocess.run([*git, "add", "."], cwd=repo, check=True, capture_output=True)
@@ -220,7 +220,7 @@ def test_a_tree_checked_out_with_other_line_ends_elsewhere_is_still_up_to_date(r
     assert render(tmp_path / "clone", "-o", "rendered", "--check").returncode == 0
 
 
-def test_deleting_half_is_fine_and_deleting_more_has_to_be_meant(repo: Path) -> None:
+def test_deleting_more_than_half_needs_confirmation(repo: Path) -> None:
     drop(repo, *"abcd")
     assert render(repo, "-o", "rendered").stderr == "4 objects: 0 written, 4 unchanged, 4 removed\n"
 
@@ -241,7 +241,7 @@ def test_deleting_half_is_fine_and_deleting_more_has_to_be_meant(repo: Path) -> 
     ]
 
 
-def test_renaming_everything_at_once_has_to_be_meant_too(repo: Path) -> None:
+def test_renaming_everything_needs_confirmation(repo: Path) -> None:
     for name in "abcdefgh":
         os.replace(repo / f"jobs/{name}.yaml", repo / f"jobs/{name}2.yaml")
         (repo / f"jobs/{name}2.yaml").write_text(JOB.format(name=f"{name}2", tag="1.0"))
@@ -250,7 +250,7 @@ def test_renaming_everything_at_once_has_to_be_meant_too(repo: Path) -> None:
     assert render(repo, "-o", "rendered", "--allow-mass-delete").returncode == 0
 
 
-def test_three_of_three_may_be_renamed(repo: Path) -> None:
+def test_small_trees_may_be_renamed_without_confirmation(repo: Path) -> None:
     drop(repo, *"abcde")
     render(repo, "-o", "rendered", "--allow-mass-delete")
     drop(repo, *"fgh")
@@ -259,7 +259,7 @@ def test_three_of_three_may_be_renamed(repo: Path) -> None:
     assert render(repo, "-o", "rendered").stderr == "3 objects: 3 written, 0 unchanged, 3 removed\n"
 
 
-def test_an_environment_that_ends_up_empty_has_to_be_meant(repo: Path) -> None:
+def test_emptying_an_environment_needs_confirmation(repo: Path) -> None:
     shutil.copytree(repo / "overlays/prod", repo / "overlays/qa")
     render(repo, "-o", "rendered")
     (repo / "overlays/qa/overlay.yaml").write_text(OVERLAY.replace("spec: {", "spec: {jobs: {names: [none]}, "))
@@ -275,7 +275,7 @@ def test_an_environment_that_ends_up_empty_has_to_be_meant(repo: Path) -> None:
     assert [path.name for path in (repo / "rendered").iterdir()] == ["prod"]
 
 
-def test_a_repository_without_jobs_is_nothing_to_render_unless_that_is_meant(repo: Path) -> None:
+def test_repository_without_jobs_needs_confirmation(repo: Path) -> None:
     drop(repo, *"abcdefgh")
 
     assert render(repo).returncode == 3
@@ -286,7 +286,7 @@ def test_a_repository_without_jobs_is_nothing_to_render_unless_that_is_meant(rep
     assert list((repo / "rendered").iterdir()) == []
 
 
-def test_the_check_shows_the_first_lines_of_what_is_out_of_date(repo: Path) -> None:
+def test_check_shows_the_first_lines_of_outdated_files(repo: Path) -> None:
     add(repo, "c", tag="1.1")
     checked = render(repo, "-o", "rendered", "--check")
 
@@ -300,7 +300,7 @@ def test_the_check_shows_the_first_lines_of_what_is_out_of_date(repo: Path) -> N
     ]
 
 
-def test_lint_passes_over_what_stands_beside_the_objects(repo: Path) -> None:
+def test_lint_skips_generated_files_of_a_tree(repo: Path) -> None:
     command = [sys.executable, "-m", "jobgen", "lint", "rendered"]
     done = subprocess.run(command, cwd=repo, capture_output=True, text=True, timeout=60, check=False)
 

@@ -105,11 +105,11 @@ def spans(tree):
     ],
     ids=str,
 )
-def test_a_change_touches_its_node_alone(edit, old, new):
+def test_edit_changes_its_node_only(edit, old, new):
     assert change(placed(edit)) == swapped(old, new)
 
 
-def test_several_changes_are_made_at_once():
+def test_several_edits_at_once():
     edits = [
         placed(TextEdit("set", at("nlp"), "cv")),
         placed(TextEdit("remove", at("third"))),
@@ -130,12 +130,12 @@ def test_several_changes_are_made_at_once():
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_not_done(edit):
+def test_impossible_edits_are_refused(edit):
     with pytest.raises(EditRefusedError):
         change(edit)
 
 
-def test_a_block_of_text_is_not_set():
+def test_edit_of_a_block_scalar_is_refused():
     edit = placed(TextEdit("set", Location("a.yaml", 14, 13, 14, 14), "x"))
     with pytest.raises(EditRefusedError, match="a block of text"):
         change(edit)
@@ -149,7 +149,7 @@ def test_line_ends_are_kept():
 
 
 @pytest.mark.parametrize("text", ["\ufeffa: 1\n", "a: 1\rb: 2\n", "a: 'x\u2028y'\n"])
-def test_a_text_that_readers_count_differently_is_left_alone(text):
+def test_edit_of_text_with_unusual_line_breaks_is_refused(text):
     with pytest.raises(EditRefusedError):
         change(TextEdit("set", Location("a.yaml", 1, 4, 1, 5), 2), text=text)
 
@@ -171,7 +171,7 @@ values = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, values, min_size=1, max_size=4), st.data())
-def test_any_change_of_any_text_is_that_change_or_none(data, draw):
+def test_any_edit_of_any_text_is_exact_or_refused(data, draw):
     text = to_yaml(data)
     tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
     location = draw.draw(st.sampled_from(spans(tree)))
@@ -186,7 +186,7 @@ def test_any_change_of_any_text_is_that_change_or_none(data, draw):
 
 
 @pytest.mark.parametrize("word", ["1.10", "yes", "0o7", "1_000", "2026-01-31", "~"])
-def test_a_word_is_put_in_quotes_as_it_is_written(word):
+def test_quoting_edit_keeps_the_text(word):
     text = f"a: {word}   # so\nb: {{c: {word}, d: 1}}\n"
     edits = [
         TextEdit("quote", location) for location in spans(read(text.encode(), "a.yaml", marked=True).documents[0].data)
@@ -199,7 +199,7 @@ def test_a_word_is_put_in_quotes_as_it_is_written(word):
 
 
 @pytest.mark.parametrize("text", ["a: 'x'\n", "a: !!int 5\n", "a: &x 5\n", "a: |\n  x\n", "a: x\n  y\n"])
-def test_what_is_not_a_plain_word_is_not_quoted(text):
+def test_quoting_edit_of_other_values_is_refused(text):
     tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
     try:
         assert change(TextEdit("quote", tree["a"].location), text=text) == text.replace("5", '"5"')
@@ -218,21 +218,21 @@ def test_what_is_not_a_plain_word_is_not_quoted(text):
     ],
     ids=str,
 )
-def test_another_thing_than_was_meant_is_not_changed(edit):
+def test_edit_of_an_unexpected_node_is_refused(edit):
     with pytest.raises(EditRefusedError):
         change(placed(edit))
 
 
 @pytest.mark.parametrize("text", ["a: &x {b: 1}\nc: *x\n", "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n"])
 @pytest.mark.parametrize("op", ["set", "rename", "remove", "add"])
-def test_what_an_alias_uses_elsewhere_is_not_changed(text, op):
+def test_edit_of_an_aliased_node_is_refused(text, op):
     tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
     node = tree["a"]["b"] if op == "set" else next(iter(tree["a"]))
     with pytest.raises(EditRefusedError, match="by an alias"):
         change(TextEdit(op, node.location, "new", "new" if op == "add" else ""), text=text)
 
 
-def test_a_comment_follows_what_is_moved():
+def test_comments_follow_moved_nodes():
     edits = [placed(TextEdit("remove", at("third"))), placed(TextEdit("add", at("name"), 3, "third"))]
     text = TEXT.replace("third: 3\n", "third: 3  # of them\n")
     wanted = swapped("    third: 3  # of them\n", "", text)

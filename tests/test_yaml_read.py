@@ -54,24 +54,24 @@ def spelt(data):
 
 @laws(30)
 @given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
-def test_a_value_is_read_as_kubectl_reads_it(scalars):
+def test_values_are_read_as_by_kubectl(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x: {scalar}\n".encode() for scalar in scalars])
 
 
 @laws(25)
 @given(st.lists(yamltexts.scalars(), min_size=60, max_size=100))
-def test_a_key_is_read_as_kubectl_reads_it(scalars):
+def test_keys_are_read_as_by_kubectl(scalars):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}x:\n  {scalar}: v\n".encode() for scalar in scalars])
 
 
-def test_every_word_that_some_yaml_knows_is_read_as_kubectl_reads_it():
+def test_special_words_are_read_as_by_kubectl():
     words = [*yamltexts.WORDS, *(repr(2.0**power) for power in range(-149, 129))]
     texts = [f"a: {word}\nb: [{word}]\nc: '{word}'\n" for word in words] + [f"d: {{{word}: 1}}\n" for word in words]
 
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
 
 
-def test_numbers_of_any_length_are_read_as_kubectl_reads_them():
+def test_long_numbers_are_read_as_by_kubectl():
     digits = ["1" * 50, "0" * 100 + "7", "9" * 5000, "-" + "1" * 309, "1" * 310, "0x" + "0" * 99 + "F", "0b" + "1" * 65]
     yaml = [f"{kubectl.HEADER}x: {number}\ny: {{{number}: 1}}\n" for number in digits]
     head = '{"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}'
@@ -80,7 +80,7 @@ def test_numbers_of_any_length_are_read_as_kubectl_reads_them():
     assert_read_as_kubectl_reads([f'{head}, "x": {number}}}'.encode() for number in digits])
 
 
-def test_a_key_may_be_as_long_as_kubectl_lets_it_be():
+def test_key_length_limit_is_that_of_kubectl():
     keys = ["k" * length for length in range(1019, 1028)]
     texts = [
         text.format(key) for key in keys for text in ("{}: v\n", 'x: {{"{}": v}}\n', "x: [{}: v]\n", "? {}\n: v\n")
@@ -91,7 +91,7 @@ def test_a_key_may_be_as_long_as_kubectl_lets_it_be():
 
 @laws(50)
 @given(st.lists(yamltexts.TEXTS, min_size=10, max_size=25))
-def test_a_document_is_read_as_kubectl_reads_it(texts):
+def test_documents_are_read_as_by_kubectl(texts):
     assert_read_as_kubectl_reads([f"{kubectl.HEADER}{text}".encode() for text in texts])
 
 
@@ -123,7 +123,7 @@ TAILS = ["", "", "x: 1\n", "x: |\n  a", "x: a", "x: [\n", "x: 1\n...\n", "# c\n"
         max_size=60,
     )
 )
-def test_a_file_is_cut_into_documents_as_kubectl_cuts_it(files):
+def test_files_are_split_as_by_kubectl(files):
     contents = [
         first + "".join(f"{kubectl.HEADER}{tail}\n{separator}" for tail, separator in parts) + kubectl.HEADER + last
         for first, parts, last in files
@@ -163,7 +163,7 @@ BEHIND_JSON = [
         max_size=60,
     )
 )
-def test_a_json_stream_is_read_as_kubectl_reads_it(streams):
+def test_json_streams_are_read_as_by_kubectl(streams):
     head = '{"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}, "x": '
     contents = ["".join(f"{head}{value}}}{behind}" for value, behind in stream).encode() for stream in streams]
 
@@ -172,19 +172,19 @@ def test_a_json_stream_is_read_as_kubectl_reads_it(streams):
 
 @laws(4000)
 @given(yamltexts.edited(yamltexts.REAL))
-def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_edited_manifests(text):
+def test_fast_reader_agrees_with_exact_reader_on_edited_manifests(text):
     assert_sure_is_right(text)
 
 
 @laws(3000)
 @given(yamltexts.heaps() | yamltexts.edited(yamltexts.heaps()))
-def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_heaps_of_fragments(text):
+def test_fast_reader_agrees_with_exact_reader_on_fragments(text):
     assert_sure_is_right(text)
 
 
 @laws(300)
 @given(yamltexts.documents())
-def test_where_the_fast_reader_is_sure_the_exact_one_agrees_on_whole_documents(text):
+def test_fast_reader_agrees_with_exact_reader_on_documents(text):
     assert_sure_is_right(text)
 
 
@@ -196,7 +196,7 @@ def assert_sure_is_right(text):
         assert (findings, spelt(data)) == ([], spelt(exact))
 
 
-def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
+def test_fast_reader_reads_most_manifests_of_this_repository():
     sure = [text for text in yamltexts.REAL_DOCUMENTS if read_lines(text)[0]]
 
     assert len(sure) > 0.7 * len(yamltexts.REAL_DOCUMENTS)
@@ -204,7 +204,7 @@ def test_the_fast_reader_is_sure_of_the_manifests_of_this_repository():
 
 @laws(600)
 @given(yamltexts.documents() | yamltexts.edited(yamltexts.REAL))
-def test_a_marked_read_is_the_bare_read_with_places(text):
+def test_traced_read_equals_plain_read_with_locations(text):
     bare, marked = (read(text.encode(), "case.yaml", marked=marked) for marked in (False, True))
 
     assert spelt([untraced(document.data) for document in marked.documents]) == spelt([d.data for d in bare.documents])
@@ -250,7 +250,7 @@ def cut(text, location):
     return "\n".join(lines)
 
 
-def test_marks_point_into_json_too():
+def test_locations_in_json():
     first, second = read(b'{"kind": "A",\n "a": ["b", 1]} {"b":\n"c"}', "case.json", marked=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:2:17"]
@@ -259,7 +259,7 @@ def test_marks_point_into_json_too():
     assert second.data["b"].location[1:] == (3, 1, 3, 4)
 
 
-def test_marks_point_into_yaml_behind_json():
+def test_locations_in_yaml_after_json():
     first, second = read(b'{"a": 1}\n\n---\n# c\nb: [{"c": d}]\n', "case.json", marked=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:5:1"]
@@ -267,14 +267,14 @@ def test_marks_point_into_yaml_behind_json():
     assert second.data["b"][0]["c"].location[1:] == (5, 11, 5, 12)
 
 
-def test_marks_point_into_yaml_on_the_line_of_json():
+def test_locations_in_yaml_on_the_line_of_json():
     first, second = read(b'{"a": 1} {b: c,\n d: e}\n', "case.json", marked=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:1:10"]
     assert [leaf.location[1:] for leaf in second.data.values()] == [(1, 14, 1, 15), (2, 5, 2, 6)]
 
 
-def test_leaves_keys_and_lists_carry_their_places():
+def test_scalars_keys_and_lists_have_locations():
     data = read(b"# c\na: [b]\n", "case.yaml", marked=True).documents[0].data
 
     [key] = data
@@ -302,20 +302,20 @@ def test_kubectl_reads_and_refuses_the_same_files():
     assert_read_as_kubectl_reads(list(FILES.values()))
 
 
-def test_documents_around_a_broken_one_are_read():
+def test_documents_before_and_after_a_broken_one_are_read():
     content = FILES["broken-document-between-good-ones.yaml"]
 
     assert [document.data["x"] for document in read(content, "case.yaml").documents] == [1, 3]
 
 
-def test_a_merge_beats_the_keys_above_it_and_not_those_below():
+def test_merge_key_overrides_keys_above_it_only():
     content = b"base: &base {a: 1, b: 2}\nover:\n  a: 3\n  <<: *base\n  b: 4\n"
 
     assert read(content, "case.yaml").documents[0].data["over"] == {"a": 1, "b": 4}
 
 
 @pytest.mark.parametrize("nodes", [120, 300, 1000])
-def test_aliases_are_refused_at_the_number_where_kubectl_refuses_them(nodes):
+def test_alias_limit_is_that_of_kubectl(nodes):
     def content(aliases):
         return f"{kubectl.HEADER}a: &a [{'x, ' * nodes}]\nb: [{'*a, ' * aliases}]\n".encode()
 
@@ -332,7 +332,7 @@ def test_aliases_are_refused_at_the_number_where_kubectl_refuses_them(nodes):
 
 @laws(400)
 @given(st.binary(max_size=60) | st.text('{}[]",:\\u0d8e+-. \n', max_size=30).map(str.encode))
-def test_any_bytes_are_documents_or_findings_or_nothing_but_space_and_comments(content):
+def test_any_bytes_are_documents_findings_or_blank(content):
     for marked in (False, True):
         source = read(content, "case.yaml", marked=marked)
 
@@ -343,7 +343,7 @@ def test_any_bytes_are_documents_or_findings_or_nothing_but_space_and_comments(c
         )
 
 
-def test_a_file_above_the_limit_is_not_read():
+def test_file_above_the_size_limit_is_not_read():
     content = b"a: 1\n" + b"#" * MAX_BYTES
     source = read(content, "case.yaml")
 
@@ -354,7 +354,7 @@ def test_a_file_above_the_limit_is_not_read():
     assert len(read(content[5:], "case.yaml").findings) == 0
 
 
-def test_hostile_depth_and_size_end_in_a_finding():
+def test_excessive_depth_and_size_are_findings():
     deep = ["[" * 4_000_000, "a: [" * 500_000, "- " * 500_000, '{"a":' * 100_000]
     hostile = [*deep, "{}" * 50_000, f"[{'a:, ' * 100_000}]", "a: [" + '"\\\'", ' * 2000 + "]"]
     sources = [read(text.encode(), "case.yaml") for text in hostile]
@@ -372,13 +372,13 @@ NOTHING_TO_QUOTE = re.compile("a tab indents|a (?:list|mapping) cannot be|this i
 
 @laws(300)
 @given(yamltexts.TEXTS)
-def test_a_message_quotes_what_is_wrong_and_is_one_plain_sentence(text):
+def test_messages_of_generated_texts_are_plain_sentences(text):
     for finding in read(text.encode(), "case.yaml").findings:
         assert_plain_sentence(finding.message)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_messages_of_a_case_are_plain_sentences(name):
+def test_messages_of_transcripts_are_plain_sentences(name):
     for finding in read(FILES[name], name).findings:
         assert_plain_sentence(finding.message)
 

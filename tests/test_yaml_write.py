@@ -64,7 +64,7 @@ def spelt(data):
 
 @laws(40)
 @given(st.lists(OBJECTS, min_size=10, max_size=20))
-def test_kubectl_reads_back_what_was_written(objects):
+def test_written_yaml_is_read_back_by_kubectl(objects):
     head = {"apiVersion": "v1", "kind": "Case", "metadata": {"name": "case"}}
     wrapped = [head | {"x": value} for value in objects]
     readings = kubectl.read([to_yaml(value).encode() for value in wrapped])
@@ -74,7 +74,7 @@ def test_kubectl_reads_back_what_was_written(objects):
 
 @laws(700)
 @given(OBJECTS)
-def test_yaml_1_1_and_our_own_reader_read_back_what_was_written(value):
+def test_written_yaml_is_read_back_as_yaml_1_1(value):
     text = to_yaml({"x": value})
     [document] = read(text.encode(), "case.yaml").documents
 
@@ -84,13 +84,13 @@ def test_yaml_1_1_and_our_own_reader_read_back_what_was_written(value):
 
 @laws(200)
 @given(OBJECTS)
-def test_yaml_1_2_reads_back_what_was_written(value):
+def test_written_yaml_is_read_back_as_yaml_1_2(value):
     assert spelt(YAML(typ="safe", pure=True).load(to_yaml({"x": value}))) == spelt({"x": value})
 
 
 @laws(120)
 @given(OBJECTS, st.randoms(use_true_random=False))
-def test_the_order_of_keys_in_memory_does_not_matter(value, random):
+def test_key_order_in_memory_does_not_matter(value, random):
     assert to_yaml(shuffled(value, random)) == to_yaml(value)
     assert to_json(shuffled(value, random)) == to_json(value)
 
@@ -105,7 +105,7 @@ def shuffled(value, random):
 
 @laws(120)
 @given(OBJECTS)
-def test_no_line_ends_in_space_and_every_text_in_one_newline(value):
+def test_written_yaml_has_no_trailing_space_and_one_final_newline(value):
     for text in (to_yaml({"x": value}), to_json({"x": value})):
         assert not any(line.endswith((" ", "\t", "\r")) for line in text.split("\n"))
         assert text.endswith("\n")
@@ -113,33 +113,33 @@ def test_no_line_ends_in_space_and_every_text_in_one_newline(value):
 
 @laws(120)
 @given(OBJECTS)
-def test_json_is_the_same_object(value):
+def test_written_json_is_the_same_object(value):
     assert spelt(json.loads(to_json(value))) == spelt(value)
 
 
 @laws(100)
 @given(st.lists(OBJECTS.map(lambda value: {"x": value}), max_size=3))
-def test_a_stream_is_read_back_document_by_document(objects):
+def test_written_stream_is_read_back(objects):
     text = "".join(to_yaml_stream(objects))
     documents = read(text.encode(), "case.yaml").documents
 
     assert spelt([document.data for document in documents]) == spelt(whole_as_integers(objects))
 
 
-def test_what_was_written_before_does_not_matter():
+def test_writer_keeps_no_state():
     before = to_yaml({"x": "memory\nof lines"})
     to_yaml({"memory\nof lines": 1})
 
     assert to_yaml({"x": "memory\nof lines"}) == before
 
 
-def test_keys_stand_in_kubernetes_order_and_lists_at_the_depth_of_their_key():
+def test_key_order_and_list_indentation():
     written = to_yaml(json.loads((FOLDER / "job.json").read_text("utf-8")))
 
     assert written == (FOLDER / "job.yaml").read_text("utf-8")
 
 
-def test_a_key_too_long_for_its_line_stands_behind_a_question_mark():
+def test_long_keys_are_written_as_complex_keys():
     key = "\u2028" * 200
     value = {"x": [{key: {"a": "b"}}, {"a": 1, key: ["b", {"c": "d\ne"}]}, {key: "d\ne\n"}], key: {}}
     text = to_yaml(value)
@@ -152,7 +152,7 @@ def test_a_key_too_long_for_its_line_stands_behind_a_question_mark():
     assert reading.objects[0]["x"] == value["x"]
 
 
-def test_a_root_that_is_no_mapping_is_written_too():
+def test_root_that_is_not_a_mapping_is_written():
     assert [to_yaml(value) for value in ([1, [2]], {}, [], "a\nb", None)] == [
         "- 1\n- - 2\n",
         "{}\n",
@@ -162,7 +162,7 @@ def test_a_root_that_is_no_mapping_is_written_too():
     ]
 
 
-def test_floats_are_spelt_so_that_nobody_takes_them_for_text():
+def test_floats_are_written_as_floats():
     numbers = [1.0, -0.5, 1e16, 1.5e16, 1e100, 5e-324, math.pi]
 
     assert [to_yaml(number) for number in numbers] == [
