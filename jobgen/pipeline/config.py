@@ -1,4 +1,4 @@
-"""What a repository knows before its first job: settings, kinds, overlays; each checked against its own schema."""
+"""Load kinds, overlays and settings of a repository, each checked against its schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from jobgen.yamlio.read import Source, YamlDocument, read
 
 
 class ProjectConfig(NamedTuple):
-    """Kinds, overlays and settings of a repository, bare or traced."""
+    """Kinds, overlays and settings of a repository, with or without locations."""
 
     root: Path
     kinds: tuple[Kind, ...]
@@ -34,24 +34,24 @@ class ProjectConfig(NamedTuple):
     settings: dict[str, Data]
     findings: tuple[Finding, ...]
     today: str = ""
-    """The day that was given; else that of the commit counts."""
+    """The date given by the user; empty for the date of the commit."""
 
     def day(self) -> str:
-        """The day by which jobs expire, never that of the clock; empty where there is no commit."""
+        """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
         return self.today or git.read_commit_date(self.root)
 
     @property
     def severities(self) -> Severities:
-        """How bad findings are here."""
+        """The severities that the settings change."""
         return parse_severities(self.settings)
 
     @property
     def mandatory(self) -> frozenset[str]:
-        """Rules that no comment can silence."""
+        """Rules that no comment can suppress."""
         return frozenset(canonical_rule_name(str(value_of(name))) for name in self.settings.get("mandatory", ()))
 
     def environments(self) -> list[str]:
-        """The environments to work on where none is named."""
+        """The environments used if the user names none."""
         if "environments" in self.settings:
             return [str(value_of(name)) for name in self.settings["environments"]]
         extended = {
@@ -64,7 +64,7 @@ class ProjectConfig(NamedTuple):
         return [name for name in sorted(self.overlays) if name not in extended] or sorted(self.overlays) or [""]
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
-        """The environment of that name; the nameless one has no overlays."""
+        """Compose an environment. The one without a name has no overlays."""
         return compose_environment(name, self.overlays, problems) if name else Environment("")
 
 
@@ -73,18 +73,18 @@ _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_
 
 @functools.cache
 def compile_format(name: str) -> Check:
-    """The check for one of our own formats: `trainingjob`, `overlay`, `kind` or `settings`."""
+    """Compile the schema of one of jobgen's formats: `trainingjob`, `overlay`, `kind` or `settings`."""
     home = layout.find_shipped("schemas") / "jobgen.dev"
     schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
     return compile_schema(f"{name}_v1.json", schemas)
 
 
 def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
-    """Read the catalogue of a repository; faults are findings, and what has one is left out."""
+    """Load the configuration of a repository. Errors become findings, and what has one is left out."""
     findings: list[Finding] = []
-    kinds = _kinds(root, findings, marked=marked)
-    overlays = _overlays(root, findings, marked=marked)
-    settings = _settings(root, findings, marked=marked)
+    kinds = _load_kinds(root, findings, marked=marked)
+    overlays = _load_overlays(root, findings, marked=marked)
+    settings = _load_settings(root, findings, marked=marked)
     for name in settings.get("environments", ()):
         if value_of(name) not in overlays:
             hint = did_you_mean(value_of(name), list(overlays))
@@ -93,14 +93,14 @@ def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
                     Problem("unknown-overlay", f"there is no overlay `{value_of(name)}`{hint}", name), layout.SETTINGS
                 )
             )
-    findings += _unknown_rules(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
+    findings += _check_rule_names(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
     return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
 def read_valid_documents(
     file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False
 ) -> list[Data]:
-    """The documents of a file that fit their format; the others become findings on their lines."""
+    """Read the documents of a file that match their format; errors of the others become findings."""
     source = read_cached(file, findings, marked=marked)
     good: list[Data] = []
     for index, document in enumerate(source.documents):
@@ -112,13 +112,13 @@ def read_valid_documents(
 
 
 def read_cached(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
-    """A file that every run reads and that hardly ever changes: what it says is remembered."""
+    """Read a file that every run reads and that rarely changes, through the cache."""
     if marked or file.finding or not cache.is_enabled():
         return read_documents(file, findings, marked=marked)
     key = cache.make_key("layer", file.path, file.content)
     known = cache.get(key)
     if known is not None:
-        documents = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        documents = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
         return Source(file.path, tuple(YamlDocument(data, Location(*location)) for data, location in documents))
     source = read_documents(file, findings)
     if not source.findings:
@@ -138,71 +138,75 @@ def read_documents(file: layout.File, findings: list[Finding], *, marked: bool =
     findings += source.findings
     if marked or shared:
         return source
-    # Equal texts may have become one mapping; in layers, whoever asks for a deletion is known by where it stands.
-    return source._replace(documents=tuple(each._replace(data=_unshared(each.data)) for each in source.documents))
+    # Equal parts may be one object; in overlays, a deletion marker is identified by the `id` of its mapping.
+    return source._replace(
+        documents=tuple(each._replace(data=_copy_containers(each.data)) for each in source.documents)
+    )
 
 
-def _unshared(tree: Data) -> Data:
+def _copy_containers(tree: Data) -> Data:
     if isinstance(tree, dict):
-        return {key: _unshared(child) for key, child in tree.items()}
-    return [_unshared(child) for child in tree] if isinstance(tree, list) else tree
+        return {key: _copy_containers(child) for key, child in tree.items()}
+    return [_copy_containers(child) for child in tree] if isinstance(tree, list) else tree
 
 
 def find_errors(data: Data, format_name: str) -> list[Problem]:
-    """What is wrong with a document of one of our formats."""
+    """Report the errors of a document in one of jobgen's formats."""
     kind = value_of(data.get("kind"))
     if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
-        message = f"`{kind}` is not an overlay; overlays/ takes `kind: Overlay` of `{API_VERSION}`"
+        message = f"`{kind}` is not an overlay; write `kind: Overlay` of `{API_VERSION}`, or move the file"
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
     compile_format(format_name)(data, format_name, data, problems)
     if len(problems) >= MAX_FINDINGS:
         problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FINDINGS))
-    if not problems and format_name in _SENSE:
-        problems += _SENSE[format_name](data)
+    if not problems and format_name in _SEMANTIC_CHECKS:
+        problems += _SEMANTIC_CHECKS[format_name](data)
     return problems
 
 
-# What a format's schema cannot say about it.
-_SENSE: dict[str, Callable[[Data], Iterable[Problem]]] = {"kind": find_kind_errors, "overlay": find_overlay_errors}
+# Checks that the schema of a format cannot express.
+_SEMANTIC_CHECKS: dict[str, Callable[[Data], Iterable[Problem]]] = {
+    "kind": find_kind_errors,
+    "overlay": find_overlay_errors,
+}
 
 
 def locate_errors(file: layout.File, index: int, format_name: str) -> list[Finding]:
-    """The faults of one document, read again with places."""
+    """The errors of one document, with locations."""
     document = read(file.content, file.path, marked=True).documents[index]
     return [locate(problem, file.path, document.location) for problem in find_errors(document.data, format_name)]
 
 
 def read_traced_document(file: layout.File, index: int) -> Data:
-    """One document, read again with places."""
+    """Read one document again, with locations."""
     return read(file.content, file.path, marked=True).documents[index].data
 
 
-def _kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
-    """Kinds by apiVersion and kind; a later file replaces an earlier one."""
-    kinds, found = _kinds_of(tuple(layout.read_kinds(root)), marked=marked)
+def _load_kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
+    """The kinds of a repository. A later file replaces an earlier one with the same apiVersion and kind."""
+    kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), marked=marked)
     findings += found
     return list(kinds)
 
 
-# Whoever looks at a repository twice, or at two, finds the same kinds there.
 @lru_cache(maxsize=16)
-def _kinds_of(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+def _parse_kinds(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     known: dict[tuple[str, str], Kind] = {}
     findings: list[Finding] = []
-    for data in _kind_documents(files, findings, marked=marked):
+    for data in _read_kinds(files, findings, marked=marked):
         kind = parse_kind(data)
         known[str(value_of(kind.api_version)), kind.name] = kind
-    # Where two kinds would serve, the repository's own, which were read last, come first.
+    # The repository's own kinds were read last and take precedence.
     return tuple(reversed(known.values())), tuple(findings)
 
 
-def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
-    """The descriptions of kinds; that all of them fit their format is remembered."""
+def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
+    """Read the kind descriptions, through the cache if all of them are valid."""
     key = cache.make_key("kinds", *(part for file in files for part in (file.path, file.content)))
     known = cache.get(key) if not marked else None
     if known is not None:
-        documents: list[Data] = marshal.loads(known)  # noqa: S302 -- only our own words come back
+        documents: list[Data] = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
         return documents
     found = [data for file in files for data in read_valid_documents(file, "kind", findings, marked=marked)]
     if not marked and not findings:
@@ -210,42 +214,42 @@ def _kind_documents(files: tuple[layout.File, ...], findings: list[Finding], *, 
     return found
 
 
-def _overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
+def _load_overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
     found: dict[str, list[Data]] = {}
     for name, file in layout.read_overlays(root):
         if not name:
-            message = "an overlay stands in a folder of its own: overlays/<environment>/"
+            message = "an overlay needs its own folder; move the file to overlays/<environment>/"
             findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
             continue
         documents = read_valid_documents(file, "overlay", findings, marked=marked)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
         for document in documents:
-            findings += _name_mismatch(document, name, file.path)
+            findings += _check_name(document, name, file.path)
     return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
 
 
-def _name_mismatch(document: Data, folder: str, path: str) -> Iterable[Finding]:
+def _check_name(document: Data, folder: str, path: str) -> Iterable[Finding]:
     named = document.get("metadata", {}).get("name")
     if named is not None and value_of(named) != folder:
-        message = f"the overlay calls itself `{value_of(named)}`, but its folder makes it `{folder}`"
+        message = f"the overlay is named `{value_of(named)}`, but its folder is `{folder}`; use the folder's name"
         fix_steps = (FixStep("set", named, folder),)
         yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
-def _settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
+def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
     file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
-        message = "the settings are one document, and this is another"
+        message = "the settings are a single document; remove this one"
         findings.append(locate(Problem("second-document", message, documents[1]), layout.SETTINGS))
     return dict(documents[0]) if documents else {}
 
 
-def _unknown_rules(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
-    """Names in the settings that no rule has: whoever misspells one would believe that it is switched off."""
+def _check_rule_names(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
+    """Report names of rules in the settings that do not exist."""
     if not named:
         return
-    # Few repositories change severities, and all others need not wait for the rules to be imported.
+    # Imported late: most repositories name no rule.
     from jobgen.check.policy_docs import all_docs
 
     known = list(all_docs(root))

@@ -1,18 +1,19 @@
-"""Rules about all the objects of an environment: facts kept of each object, judged together, placed on their lines."""
+"""Findings about several jobs of one environment: rules over facts of all objects, and duplicate objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
-from jobgen.model.data import Data, location_of
-from jobgen.model.finding import Finding, Problem, Related
+from jobgen.model.data import Data, Location, location_of
+from jobgen.model.finding import Finding, Identity, Problem, Related
 from jobgen.model.path import format_pointer
-from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer
 from jobgen.render.build import identity_of
+from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 
 
@@ -22,20 +23,20 @@ def cross_job_findings(
     entries: Sequence[layout.FileEntry],
     tracer: Tracer,
 ) -> Iterator[Finding]:
-    """What is wrong with the objects of each environment, taken together."""
+    """Run the rules over the facts of all objects of each environment."""
     kept: dict[tuple[str, str], list[Fact]] = {}
     for name, row in rows:
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     clusters = {runner.name: runner.expander.environment.cluster for runner in runners}
-    finder = _Finder({entry.path: entry for entry in entries}, tracer)
+    locator = _Locator({entry.path: entry for entry in entries}, tracer)
     for (env, name), found in kept.items():
         for fault in rules[name].check(found, clusters[env]):
-            yield finder.locate(rules[name], fault)
+            yield locator.locate(rules[name], fault)
 
 
-class _Finder:
-    """Walks jobs again for the lines that a fault speaks of; each job once."""
+class _Locator:
+    """Finds the locations of violations. Each job is processed once with locations."""
 
     def __init__(self, entries: dict[str, layout.FileEntry], tracer: Tracer) -> None:
         self._entries = entries
@@ -47,8 +48,8 @@ class _Finder:
         related = []
         for row, text in fault.related:
             other, object_ = self._walk(row.job)
-            related.append(Related(location_of(_node(object_.object, row.path)) or other.location, text))
-        node = _node(traced.object, fault.node.path)
+            related.append(Related(location_of(_node_at(object_.object, row.path)) or other.location, text))
+        node = _node_at(traced.object, fault.node.path)
         problem = Problem(
             rule.name,
             fault.message,
@@ -72,8 +73,8 @@ class _Finder:
         return self._traced[where]
 
 
-def _node(tree: Data, path: tuple[str | int, ...]) -> Data:
-    """The node at a path; the key that leads to it if it is no leaf; the last there is if the path ends early."""
+def _node_at(tree: Data, path: tuple[str | int, ...]) -> Data:
+    """The leaf at a path; the key of a mapping or list; the last existing node if the path does not exist."""
     key: Data = None
     for step in path:
         if isinstance(tree, dict):
@@ -87,3 +88,29 @@ def _node(tree: Data, path: tuple[str | int, ...]) -> Data:
         else:
             break
     return key if isinstance(tree, (dict, list)) and key is not None else tree
+
+
+def note_duplicate(
+    made: Rendered,
+    seen: dict[tuple[str, Identity], Rendered],
+    entries: Sequence[layout.FileEntry],
+    findings: list[Finding],
+) -> bool:
+    """Report an object that an earlier job of the environment renders too. Return whether it is the first."""
+    group = made.identity.api_version.rpartition("/")[0]
+    first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
+    if first is made:
+        return True
+    problem = Problem(
+        "duplicate-identity", f"`{made.identity}` is rendered by two jobs; rename one of them", category="fleet"
+    )
+    found = locate(problem, made.location.file, _job_location(made, entries))
+    related = (Related(_job_location(first, entries), "first rendered here"),)
+    findings.append(found._replace(related=related, object=made.identity, env=made.env))
+    return False
+
+
+def _job_location(made: Rendered, entries: Sequence[layout.FileEntry]) -> Location:
+    """The location of an object's job. Its file is read again, because an item of a List has its own line."""
+    file = next(layout.read_file(entry) for entry in entries if entry.path == made.location.file)
+    return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).start()

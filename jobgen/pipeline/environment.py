@@ -1,19 +1,19 @@
-"""One environment at work: it takes jobs, makes their objects, and remembers what its overlays did."""
+"""Render the jobs of one environment, and record which parts of its overlays took effect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from jobgen.model.data import Data, Location, value_of
-from jobgen.model.finding import Finding, Identity, Problem
+from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_object, identity_of, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import Patch
+from jobgen.spec.overlay import Overlay, Patch, list_ancestors
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -27,7 +27,7 @@ Marker = tuple[int, str]
 
 
 class Rendered(NamedTuple):
-    """An object of one environment, or what was made of it, and where its job stands."""
+    """An object of one environment, and the location of its job."""
 
     env: str
     object: Data
@@ -40,27 +40,27 @@ class Rendered(NamedTuple):
 _NO_IDENTITY = Identity("", "", "", "")
 
 PatchName = tuple[str, int]
-"""A patch, by its overlay and its place there."""
+"""A patch: its overlay and its index there."""
 
 
 class OverlayUse(NamedTuple):
-    """What the overlays did while jobs went by, in words that any process with the same overlays understands."""
+    """Which patches and deletion markers took effect, in a form that processes can exchange."""
 
     patches: set[PatchName]
     hits: dict[Marker, JobRef]
     misses: list[tuple[Marker, JobRef]]
     own_misses: list[JobRef]
     days: list[str]
-    """The days that somebody asked for: what comes of a job that expires depends on them."""
+    """The dates that the results depend on, because a job expires."""
 
 
 def new_overlay_use() -> OverlayUse:
-    """Overlays of which nothing is known yet."""
+    """A record with nothing in it."""
     return OverlayUse(set(), {}, [], [], [])
 
 
 class EnvironmentRunner:
-    """One environment, ready to take jobs."""
+    """Renders and checks the jobs of one environment."""
 
     def __init__(
         self,
@@ -75,25 +75,25 @@ class EnvironmentRunner:
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
         self._days: list[str] = []
         environment = self.expander.environment
-        self._shelf = project
-        self._judge: Checker | None = None
-        # Environments share overlays, and so their numbers; the same overlays always get the same ones.
+        self._project = project
+        self._checker: Checker | None = None
+        # Environments share overlays, so they share the numbers of their mappings.
         self._numbers: dict[int, int] = {} if numbers is None else numbers
-        for found in _containers([environment.defaults, environment.patches, project.kinds]):
+        for found in _mapping_ids([environment.defaults, environment.patches, project.kinds]):
             self._numbers.setdefault(found, len(self._numbers))
 
     @property
     def checker(self) -> Checker:
-        """Says what the cluster of this environment will say of an object."""
-        if self._judge is None:
-            # Whoever only renders need not wait for the rules to be imported.
+        """The checks of this environment's cluster."""
+        if self._checker is None:
+            # Imported late: a render does not need the rules.
             from jobgen.check.checker import Checker
             from jobgen.check.rules import all_rules
 
-            project, cluster = self._shelf, self.expander.environment.cluster
+            project, cluster = self._project, self.expander.environment.cluster
             rules = [rule for rule in all_rules() if rule.name not in project.severities.off]
-            self._judge = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator())
-        return self._judge
+            self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator())
+        return self._checker
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:
@@ -101,40 +101,39 @@ class EnvironmentRunner:
         from jobgen.check.policy import Facts, PolicyEvaluator
 
         plurals = {
-            (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._shelf.kinds
+            (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._project.kinds
         }
         facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
-        policies, off = self._policies(), self._shelf.severities.off
+        policies, off = self._policies(), self._project.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         return PolicyEvaluator(policies._replace(policies=kept), facts)
 
     def _day(self) -> str:
-        self._days.append(self._shelf.day())
+        self._days.append(self._project.day())
         return self._days[-1]
 
     def overlay_findings(self, tracer: Tracer) -> list[Finding]:
-        """What is wrong with the overlays that make this environment."""
+        """Errors in the overlays of this environment."""
         problems: list[Problem] = []
         if self.problems:
             tracer.traced_project().environment(self.name, problems)
         return [locate(problem, "overlays") for problem in problems]
 
     def patches_for(self, job: Job) -> list[Patch] | None:
-        """The patches that mean a job; None if the job belongs elsewhere."""
+        """The patches that match a job; None if the job does not belong to this environment."""
         environment = self.expander.environment
         if not environment.jobs and not environment.patches:
-            # Nobody asks anything about the job.
             return []
-        facets = job_attributes(job.document, self.expander)
-        return environment.patches_for(facets) if environment.matches(facets) else None
+        attributes = job_attributes(job.document, self.expander)
+        return environment.patches_for(attributes) if environment.matches(attributes) else None
 
     def build_object(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
-        """The job's object, or None if it has problems or is at rest."""
+        """Render a job; None if it has problems or is inactive."""
         made = self.render_job(job, patches, used)
         return made if made and made.object is not None else None
 
     def render_job(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
-        """The job's object, or None if it has problems; of a job at rest there is no object, and nothing wrong."""
+        """Render a job; None if it has problems. An inactive job gives a result without an object."""
         problems: list[Problem] = []
         deletions: list[Deletion] = []
         made = build_object(job.document, self.expander, patches, problems, deletions)
@@ -142,13 +141,13 @@ class EnvironmentRunner:
             used.days.extend(self._days)
             self._days.clear()
         if deletions:
-            self._remember(job, deletions, used)
+            self._record_deletions(job, deletions, used)
         if problems:
             return None
         identity = identity_of(made) if made is not None else _NO_IDENTITY
         return Rendered(self.name, made, identity, job.location, job.position, job.item)
 
-    def _remember(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
+    def _record_deletions(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
         where = JobRef(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
             number = self._numbers.get(id(deletion.asked_by))
@@ -160,12 +159,39 @@ class EnvironmentRunner:
                 used.misses.append(((number, str(deletion.key)), where))
 
 
-def _containers(tree: Data) -> Iterator[int]:
-    """The identities of all mappings below a tree of the catalogue."""
+def _mapping_ids(tree: Data) -> Iterator[int]:
+    """The `id` of all mappings below a node."""
     if isinstance(tree, dict):
         yield id(tree)
         for child in tree.values():
-            yield from _containers(child)
+            yield from _mapping_ids(child)
     elif isinstance(tree, (list, tuple)):
         for child in tree:
-            yield from _containers(child)
+            yield from _mapping_ids(child)
+
+
+def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequence[str] | None) -> Iterator[Finding]:
+    """Errors in kinds, overlays and settings; with `environments`, only those that affect one of them."""
+    own = {overlay for name in environments or () for overlay in list_ancestors(name, project.overlays)}
+    for finding in tracer.traced_project().findings if project.findings else ():
+        overlay = _overlay_of(finding)
+        if environments is None or not overlay or overlay in own:
+            yield finding
+
+
+def valid_environments(
+    findings: Sequence[Finding], runners: Sequence[EnvironmentRunner], overlays: Mapping[str, Overlay]
+) -> list[EnvironmentRunner]:
+    """The environments whose overlays have no errors. Findings about jobs of the others would be misleading."""
+    wrong = {_overlay_of(finding) for finding in findings if finding.severity is Severity.ERROR}
+    if "" in wrong:
+        return []
+    return [
+        runner for runner in runners if not runner.problems and wrong.isdisjoint(list_ancestors(runner.name, overlays))
+    ]
+
+
+def _overlay_of(finding: Finding) -> str:
+    """The overlay of a finding; empty if it concerns all environments."""
+    top, *folders = finding.location.file.split("/")
+    return folders[0] if top == "overlays" and len(folders) > 1 else ""

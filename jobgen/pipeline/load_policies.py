@@ -1,4 +1,4 @@
-"""The policies of a repository: read, compiled, and what is wrong with them on its line."""
+"""Load the policies of a repository: read, compile, and report their errors with locations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobgen.repo import layout
 
 
 class PolicyFiles(NamedTuple):
-    """Compiled policies, the faults of their files, and the file that each policy stands in."""
+    """Compiled policies, the errors in their files, and the file of each policy."""
 
     policies: Policies
     findings: tuple[Finding, ...]
@@ -25,30 +25,29 @@ class PolicyFiles(NamedTuple):
 
 
 def load_policies(root: Path) -> PolicyFiles:
-    """All policies of a repository; a policy with a fault is left out, and its fault is a finding."""
+    """Load all policies of a repository. A policy with an error is left out."""
     return compile_policy_files(tuple(layout.read_shipped_policies(root)), tuple(layout.read_own_policies(root)))
 
 
-# The same policies are compiled once, however many repositories have them.
 @lru_cache(maxsize=16)
 def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
-    """The same, from files that have been read: those that travel with jobgen, and those of a repository."""
+    """Compile the policies of files: those shipped with jobgen, and those of a repository."""
     findings: list[Finding] = []
-    proven, documents = _documents(shipped, findings), _documents(own, findings)
-    policies, problems = compile_policies((data for _, data in documents), (data for _, data in proven))
+    shipped_documents, documents = _read_files(shipped, findings), _read_files(own, findings)
+    policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
     if problems:
-        marked = _documents(own, [], marked=True)
-        _, problems = compile_policies((data for _, data in marked), (data for _, data in proven))
+        marked = _read_files(own, [], marked=True)
+        _, problems = compile_policies((data for _, data in marked), (data for _, data in shipped_documents))
         findings += [locate(problem, "policies") for problem in problems]
     named = {
         str(value_of(data["metadata"].get("name"))): path
-        for path, data in (*proven, *documents)
+        for path, data in (*shipped_documents, *documents)
         if is_policy(data) and value_of(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
     }
     return PolicyFiles(policies, tuple(findings), named)
 
 
-def _documents(
+def _read_files(
     files: Iterable[layout.File], findings: list[Finding], *, marked: bool = False
 ) -> list[tuple[str, Data]]:
     return [

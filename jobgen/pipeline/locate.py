@@ -1,4 +1,4 @@
-"""Problems on their lines: where a node was written, what it replaced there, and what would mend it."""
+"""Turn problems into findings: the location of the node, the values it overrides, and the fix."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from jobgen.spec.sweeps import MATRIX
 
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
-    """A problem of a traced walk, on the line of the node that is to blame."""
+    """The finding of a problem, at the location of its node."""
     related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
-    related += _replaced(problem.node)
+    related += _list_overridden(problem.node)
     location = location_of(problem.node) or fallback or Location(file)
     return Finding(
         problem.rule,
@@ -22,38 +22,38 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         location,
         related=tuple(related),
         evidence=problem.evidence,
-        fix=_fix(problem),
+        fix=_build_fix(problem),
     )
 
 
-def _fix(problem: Problem) -> Fix | None:
-    """What would mend a problem, if all of it was written so, in one file that can be changed."""
+def _build_fix(problem: Problem) -> Fix | None:
+    """The fix of a problem, if its nodes are written literally in one file that can be changed."""
     if not all(_is_written(change) for change in problem.fix_steps):
         return None
     edits = tuple(
-        TextEdit(op, node.location, _bare(untraced(value)), str(key), _bare(value_of(node)))
+        TextEdit(op, node.location, _to_plain(untraced(value)), str(key), _to_plain(value_of(node)))
         for op, node, value, key in problem.fix_steps
         if isinstance(node, (TracedScalar, TracedKey))
     )
-    # Of a change in two files one half could be done without the other.
+    # A fix in two files could be applied by half.
     return Fix(edits, problem.safe) if len({edit.location.file for edit in edits}) == 1 else None
 
 
-def _bare(value: Data) -> Data:
-    """A key as the string that it is."""
+def _to_plain(value: Data) -> Data:
+    """A key without its location."""
     return str(value) if isinstance(value, TracedKey) else value
 
 
 def _is_written(change: FixStep) -> bool:
-    """Whether the node of a change stands in its file as it stands in the object."""
+    """Whether the node of a fix step is written in its file as it is in the object."""
     node = change.node
     if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith("schemas/"):
         return False
     if change.op == "remove" and isinstance(node, TracedScalar) and not change.key:
-        # By its value alone an entry is not known: that of a JSON patch is called `value`.
+        # The value alone does not identify an entry: in a JSON patch the key is `value`.
         return False
     if change.op == "add" and node.layer not in ("", "manifest"):
-        # What stands beside a field of a rendered object may stand elsewhere in its spec.
+        # Fields next to each other in a rendered object may be elsewhere in the spec.
         return False
     text, width = value_of(node), node.location.end_column - node.location.column
     return node.location.end_line == node.location.line and (
@@ -61,13 +61,13 @@ def _is_written(change: FixStep) -> bool:
     )
 
 
-def _replaced(node: Data) -> Iterator[Related]:
-    """The layers beneath a value: what it replaced, the last word first."""
+def _list_overridden(node: Data) -> Iterator[Related]:
+    """The values that a value overrides, from the last layer to the first."""
     while isinstance(node, (TracedScalar, TracedList)):
         over, node = node, node.overridden
         if isinstance(node, TracedScalar) and node.layer == MATRIX:
             yield Related(node.location, f"`{node.value}` is the value in the matrix")
-        # What a kind says where nobody else does is not news.
+        # Defaults of a kind are not worth reporting.
         elif isinstance(node, (TracedScalar, TracedList)) and not node.layer.startswith("kind "):
             value = f"`{node.value}`" if isinstance(node, TracedScalar) else "a list"
-            yield Related(node.location, f"{over.layer} replaced {value} of {node.layer}")
+            yield Related(node.location, f"{over.layer} overrides {value} of {node.layer}")

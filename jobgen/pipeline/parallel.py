@@ -1,4 +1,4 @@
-"""Work spread over processes where that pays: children are forked, so they begin with all that has been read."""
+"""Run work in several processes. Children are forked, so they start with everything that has been loaded."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import BinaryIO, TypeVar
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
-_WORTH_A_PROCESS = 200
-"""Fewer items than this are done before a child could help."""
+_MIN_ITEMS = 200
+"""The number of items below which another process costs more than it saves."""
 
 
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
-    """`work` done on consecutive parts of the items; what it finds is in the order of the parts."""
-    parts = _parts(items)
-    children = [_start(part, work) for part in parts[:-1]]
+    """Apply `work` to consecutive parts of the items in parallel; results keep the order of the items."""
+    parts = _split_items(items)
+    children = [_start_child(part, work) for part in parts[:-1]]
     own = work(parts[-1])
-    found = [_result(child, part, work) for child, part in zip(children, parts, strict=False)]
+    found = [_read_result(child, part, work) for child, part in zip(children, parts, strict=False)]
     return [each for part in (*found, own) for each in part]
 
 
-def _parts(items: Sequence[Item]) -> list[Sequence[Item]]:
-    processes = min(_cores(), len(items) // _WORTH_A_PROCESS)
+def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
+    processes = min(_count_cores(), len(items) // _MIN_ITEMS)
     if processes < 2 or not hasattr(os, "fork"):
         return [items]
     size = -(-len(items) // processes)
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
-    """A child that works on a part, and the pipe that will bring what it finds."""
+def _start_child(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> tuple[int, BinaryIO]:
+    """Start a child that works on a part and writes its results to a pipe."""
     for stream in (sys.stdout, sys.stderr):
-        # A stream that was closed before we started is None.
+        # A stream that was closed at startup is None.
         if stream:
             stream.flush()
     reading, writing = os.pipe()
@@ -61,10 +61,10 @@ def _start(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) 
         os._exit(status)
 
 
-def _result(
+def _read_result(
     child: tuple[int, BinaryIO], part: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]
 ) -> list[Found]:
-    """What a child found; if it died, its part is done here, where a fault can be seen."""
+    """The results of a child. If it died, do its part here, so that the exception is visible."""
     pid, pipe = child
     with pipe:
         written = pipe.read()
@@ -73,5 +73,5 @@ def _result(
         return work(part)
     import pickle
 
-    found: list[Found] = pickle.loads(written)  # noqa: S301 -- our own child wrote it
+    found: list[Found] = pickle.loads(written)  # noqa: S301 -- written by the child
     return found

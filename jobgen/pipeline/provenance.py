@@ -1,4 +1,4 @@
-"""Who set this value: the chain of those who wrote it, from the last word down to the kind's default."""
+"""Explain a value: the assignments of all layers, from the last one down to the default of the kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobgen.yamlio.write import sort_key
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One layer's say about a value; without a place, the renderer's own."""
+    """The value that one layer assigns; without a location, the renderer assigns it."""
 
     value: Data
     layer: str
@@ -22,14 +22,14 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedValue:
-    """A leaf of the rendered object and everybody who wrote it, the last first."""
+    """A leaf of the rendered object and its assignments, the last first."""
 
     path: tuple[Step, ...]
-    words: tuple[Assignment, ...]
+    assignments: tuple[Assignment, ...]
 
 
 class NoSuchFieldError(LookupError):
-    """The object has no such field; carries the fields that it has at the last step that fits."""
+    """The object has no such field; `known` lists the fields at the last existing step."""
 
     def __init__(self, step: str, known: list[str]) -> None:
         super().__init__(step)
@@ -38,7 +38,7 @@ class NoSuchFieldError(LookupError):
 
 
 def explain_path(traced: Data, path: tuple[Step, ...]) -> Iterator[ExplainedValue]:
-    """Every leaf at or below a path of a traced object."""
+    """Explain every leaf at or below a path of a traced object."""
     node, steps = traced, list[Step]()
     replaced: Data = None
     key: Data = None
@@ -47,11 +47,11 @@ def explain_path(traced: Data, path: tuple[Step, ...]) -> Iterator[ExplainedValu
         found, name, node = _follow(node, step)
         key = name if type(name) is TracedKey else key
         steps.append(found)
-    yield from _leaves(node, tuple(steps), key, replaced)
+    yield from _explain_leaves(node, tuple(steps), key, replaced)
 
 
 def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
-    """The step as it is spelt there, the key that was followed, and where it leads."""
+    """Follow one step: its canonical form, its key, and the node."""
     if isinstance(node, dict):
         for key, child in node.items():
             if key == str(step):
@@ -72,23 +72,23 @@ def _is_named(item: Data, step: NamedItem) -> bool:
     return (value if isinstance(value, str) else json.dumps(value)) == step.value
 
 
-def _leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[ExplainedValue]:
-    """Leaves below a node; a list that replaced another is part of the story of each of its items."""
+def _explain_leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[ExplainedValue]:
+    """Explain the leaves below a node. A list that overrides another counts for each of its items."""
     if isinstance(node, dict) and node:
         for name, child in sorted(node.items(), key=lambda pair: sort_key(pair[0])):
-            yield from _leaves(child, (*path, str(name)), name if type(name) is TracedKey else key, None)
+            yield from _explain_leaves(child, (*path, str(name)), name if type(name) is TracedKey else key, None)
     elif isinstance(node, list) and node:
-        under = node.overridden if type(node) is TracedList else None
+        overridden = node.overridden if type(node) is TracedList else None
         for index, child in enumerate(node):
-            yield from _leaves(child, (*path, index), key, under)
+            yield from _explain_leaves(child, (*path, index), key, overridden)
     elif type(key) is TracedKey and not isinstance(node, (TracedScalar, TracedList)):
-        # What is empty has no place of its own; who wrote the nearest key wrote it.
+        # An empty mapping or list has no location; that of the nearest key is used.
         yield ExplainedValue(path, (Assignment(untraced(node), key.layer, key.location),))
     else:
-        yield ExplainedValue(path, tuple(_words(node, replaced)))
+        yield ExplainedValue(path, tuple(_list_assignments(node, replaced)))
 
 
-def _words(node: Data, replaced: Data) -> Iterator[Assignment]:
+def _list_assignments(node: Data, replaced: Data) -> Iterator[Assignment]:
     while isinstance(node, (TracedScalar, TracedList)):
         yield Assignment(untraced(node), node.layer, node.location)
         node, replaced = (node.overridden, replaced) if node.overridden is not None else (replaced, None)
@@ -97,7 +97,7 @@ def _words(node: Data, replaced: Data) -> Iterator[Assignment]:
 
 
 def _layer_of(node: Data) -> str:
-    """The layer of the first thing in a node that has one."""
+    """The first layer found in a node."""
     if isinstance(node, (TracedScalar, TracedKey, TracedList)):
         return node.layer
     children = [part for pair in node.items() for part in pair] if isinstance(node, dict) else ()

@@ -1,4 +1,4 @@
-"""Files of jobs/ to jobs: the documents that are well formed, each with what is needed to find it again."""
+"""Read jobs from files: the valid documents, and the errors of the others."""
 
 from __future__ import annotations
 
@@ -16,61 +16,63 @@ from jobgen.report.suppress import MARKER, Suppression, suppressions_in
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, is_sweep, keep_matrix
 
-# How an expression begins; a file without it need not be looked through.
-_BRACES = b"${{"
+# The start of an expression. A file without it has none.
+_EXPRESSION_START = b"${{"
 
 
 def read_jobs(
     paths: Iterable[layout.FileEntry], findings: list[Finding], comments: list[Suppression] | None = None
 ) -> Iterator[Job]:
-    """The jobs of some files; what is wrong with others goes to `findings`, what silences findings to `comments`."""
+    """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`."""
     for path in paths:
         file = layout.read_file(path)
         if comments is not None:
             collect_suppressions(file, comments, findings)
         for position, document in enumerate(config.read_documents(file, findings, shared=True).documents):
             if is_spec(document.data):
-                yield from _spec(document.data, file, position, document.location, findings)
+                yield from _read_spec(document.data, file, position, document.location, findings)
             else:
-                yield from _manifests(document.data, file, position, document.location, findings)
+                yield from _read_manifests(document.data, file, position, document.location, findings)
 
 
 def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
-    """Keep the comments of a file that silence findings."""
+    """Collect the suppression comments of a file."""
     if MARKER in file.content:
         found, faults = suppressions_in(file.content, file.path)
         comments += found
         findings += faults
 
 
-def _spec(data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]) -> Iterator[Job]:
+def _read_spec(
+    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
-        problem = Problem("misplaced-overlay", "an overlay stands under overlays/, not under jobs/")
+        problem = Problem("misplaced-overlay", "an overlay belongs in overlays/, not in jobs/; move the file")
         findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
-        yield from _members(data, file, position, location, findings)
+        yield from _expand_sweep(data, file, position, location, findings)
     elif config.find_errors(data, "trainingjob"):
         findings += config.locate_errors(file, position, "trainingjob")
-    elif _BRACES in file.content and any(find_stray_variables(data)):
-        findings += _placed(file, position, location, find_stray_variables)
+    elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
+        findings += _locate_errors(file, position, location, find_stray_variables)
     else:
         yield Job(JobDocument(data, file.path), file, position, WHOLE, location)
 
 
-def _members(
+def _expand_sweep(
     data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
-    """The jobs that a sweep stands for; where one of them is not well formed, none."""
-    if any(_sweep_faults(data)):
-        findings += _placed(file, position, location, _sweep_faults)
+    """The jobs of a sweep; none if one of them has errors."""
+    if any(_check_sweep(data)):
+        findings += _locate_errors(file, position, location, _check_sweep)
         return
     sweep = str(value_of(data["metadata"]["name"]))
     for index, member in enumerate(expand_sweep(data, [])):
         yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
-def _sweep_faults(data: Data) -> list[Problem]:
-    """What is wrong with a sweep: first with its matrix, then with what is filled in, then with its members."""
+def _check_sweep(data: Data) -> list[Problem]:
+    """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
     problems = (
         list(find_misspelled_keys(matrix))
@@ -83,15 +85,15 @@ def _sweep_faults(data: Data) -> list[Problem]:
     return problems
 
 
-def _placed(
+def _locate_errors(
     file: layout.File, position: int, location: Location, faults: Callable[[Data], Iterable[Problem]]
 ) -> Iterator[Finding]:
-    """The faults of one document on their lines, each once, however many members have it."""
+    """The errors of one document with locations, each once, however many members have it."""
     data = config.read_traced_document(file, position)
     return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
 
 
-def _manifests(
+def _read_manifests(
     data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
     for item, manifest in enumerate(split_list(data)):

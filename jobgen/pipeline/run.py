@@ -1,6 +1,7 @@
-"""The whole road: a repository and its environments to rendered objects and findings.
+"""Run all jobs of a repository in all environments: render, check, and report findings.
 
-Jobs are walked bare, in several processes if there are many. A job with a problem is walked again with places.
+Jobs are processed without locations, in several processes if there are many. A job with a problem is processed again
+with locations.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from jobgen import cache
 from jobgen.model.data import Data
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.duplicates import note_duplicate
+from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import (
     EnvironmentRunner,
     OverlayUse,
@@ -20,13 +21,13 @@ from jobgen.pipeline.environment import (
     PolicySource,
     Rendered,
     new_overlay_use,
+    overlay_errors,
+    valid_environments,
 )
-from jobgen.pipeline.file_stat import digest_files
 from jobgen.pipeline.locate import locate
-from jobgen.pipeline.overlay_errors import overlay_errors, valid_environments
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result
+from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result, digest_files
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.report.suppress import Suppression
@@ -34,27 +35,27 @@ from jobgen.report.suppress import Suppression
 if TYPE_CHECKING:
     from jobgen.pipeline.load_policies import PolicyFiles
 
-# What a step needs stays at hand while it is taken for all jobs of a batch.
+# Jobs per batch. Each step runs for a whole batch, which keeps its code and data in the CPU caches.
 _BATCH = 50
 
 
-def _as_it_is(made: Data) -> Data:
+def _keep_object(made: Data) -> Data:
     return made
 
 
 def discard_object(_: Data) -> Data:
-    """Of an object that has been judged nothing needs to be kept."""
+    """Drop an object that has been checked, to save memory."""
 
 
 class Run:
-    """One walk over a repository, or over some files: what to look at, and what was found."""
+    """One run over a repository or over some files: its options, and its findings once it is iterated."""
 
     def __init__(
         self,
         project: ProjectConfig,
         environments: Sequence[str],
         wanted: Callable[[str], bool] = lambda _: True,
-        finish: Callable[[Data], Data] = _as_it_is,
+        finish: Callable[[Data], Data] = _keep_object,
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
         checked: bool = False,
@@ -69,7 +70,7 @@ class Run:
         self.progress = progress
         self.checked = checked
         self.layers = layers
-        """What the layers were before anybody read them, if something is to be remembered."""
+        """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
         self.jobs = jobs
         self.entries = entries
         self.findings: list[Finding] = []
@@ -78,10 +79,10 @@ class Run:
         self.policies: tuple[str, ...] = ()
         self.files = 0
         self.lasting = False
-        """Whether all that was found depends on files alone, and not on the day."""
+        """Whether the findings depend on files alone, and not on the date."""
 
     def __iter__(self) -> Iterator[Rendered]:
-        return _walk(self)
+        return _process(self)
 
     @property
     def failed(self) -> bool:
@@ -89,10 +90,10 @@ class Run:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
-def _walk(run: Run) -> Iterator[Rendered]:
+def _process(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.project)
     run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
-    policies = _policies(run) if run.checked else None
+    policies = _load_policies(run) if run.checked else None
     numbers: dict[int, int] = {}
     runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
     run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
@@ -103,20 +104,20 @@ def _walk(run: Run) -> Iterator[Rendered]:
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
     run.files = len(entries)
-    parts = _remembered(run, runners, tracer, entries) if _can_remember(run, runners) else None
+    parts = _process_changed(run, runners, tracer, entries) if _can_cache(run, runners) else None
     if parts is None:
-        parts = parallel_map(entries, lambda share: _work(run, runners, tracer, share, len(entries)))
+        parts = parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
     for part in parts:
         run.findings += part.findings
         run.names |= part.names
         run.comments += part.comments
         for made in part.made:
-            # Files that stand for themselves may well be meant for different clusters.
+            # Standalone files may be meant for different clusters, so they may repeat an object.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    run.findings += _dead_deletions([part.used for part in parts], entries, tracer)
-    run.findings += _idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
+    run.findings += _find_dead_deletions([part.used for part in parts], entries, tracer)
+    run.findings += _find_idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
     if run.checked:
         if run.entries is None:
             from jobgen.pipeline.cross_job import cross_job_findings
@@ -129,16 +130,16 @@ def _walk(run: Run) -> Iterator[Rendered]:
     )
 
 
-def _policies(run: Run) -> PolicySource:
-    """The policies that judge this repository; what is wrong with them is a finding like any other."""
+def _load_policies(run: Run) -> PolicySource:
+    """The policies of the repository; their errors are added to the findings."""
     files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
     key = cache.make_key("policies", *map(digest_files, files))
     known = cache.get(key)
     if known is not None:
         # They are valid, so they are compiled only if an object has to be checked.
         run.policies = tuple(known.decode().split("\n"))
-        return lambda: _compiled(*files).policies
-    found = _compiled(*files)
+        return lambda: _compile_policies(*files).policies
+    found = _compile_policies(*files)
     run.findings += found.findings
     run.policies = tuple(found.files)
     if not found.findings:
@@ -146,56 +147,56 @@ def _policies(run: Run) -> PolicySource:
     return lambda: found.policies
 
 
-def _compiled(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
-    # Whoever only renders need not wait for CEL, nor whoever lints what has passed before.
+def _compile_policies(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
+    # Imported late: a render, and a lint of cached results, do not need CEL.
     from jobgen.pipeline.load_policies import compile_policy_files
 
     return compile_policy_files(shipped, own)
 
 
-def _can_remember(run: Run, runners: list[EnvironmentRunner]) -> bool:
-    """Whether what is said of a file can be kept for the next lint: of a render, the objects themselves are wanted."""
+def _can_cache(run: Run, runners: list[EnvironmentRunner]) -> bool:
+    """Whether results of this run can be cached: a render needs the objects, and a date changes results."""
     keeps = run.checked and bool(runners) and run.finish is discard_object and bool(run.layers) and cache.is_enabled()
     return keeps and not any(runner.expander.environment.is_dated for runner in runners)
 
 
-def _remembered(
+def _process_changed(
     run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[layout.FileEntry]
 ) -> list[FileResult]:
-    """The same for all files, of which only those are looked at that have changed since the last lint."""
+    """Process the files that changed since the last lint; take the results of the others from the cache."""
     scope = "repository" if run.entries is None else "files"
-    ledger = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
-    parts = [ledger.part(entry) for entry in entries]
+    results = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
+    parts = [results.part(entry) for entry in entries]
     numbers = [number for number, part in enumerate(parts) if part is None]
 
     changed = [entries[number] for number in numbers]
-    found = parallel_map(changed, lambda share: _records(run, runners, tracer, share))
-    for number, told in zip(numbers, found, strict=True):
-        if isinstance(told, FileResult):
-            parts[number] = told
+    found = parallel_map(changed, lambda share: _process_to_records(run, runners, tracer, share))
+    for number, record in zip(numbers, found, strict=True):
+        if isinstance(record, FileResult):
+            parts[number] = record
         else:
-            parts[number] = decode_result(told[-1], entries[number].path)
-            ledger.note(entries[number], told)
-    # What was said of layers that somebody changed meanwhile is said of nothing that can be named.
+            parts[number] = decode_result(record[-1], entries[number].path)
+            results.note(entries[number], record)
+    # If an input changed during the run, no key describes these results.
     if digest_files(layout.read_inputs(run.project.root)) == run.layers:
-        ledger.save()
-        run.lasting = not any(isinstance(told, FileResult) for told in found)
+        results.save()
+        run.lasting = not any(isinstance(record, FileResult) for record in found)
     return [part for part in parts if part is not None]
 
 
-def _records(
+def _process_to_records(
     run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry]
 ) -> list[Record | FileResult]:
-    """What is said of each file, as a record if it can be kept."""
+    """Process files; return a record for each whose result can be cached."""
     files = [FileSnapshot(entry) for entry in share]
-    parts = _work(run, runners, tracer, [file.entry for file in files], len(share))
+    parts = _process_files(run, runners, tracer, [file.entry for file in files], len(share))
     return [file.record(part) for file, part in zip(files, parts, strict=True)]
 
 
-def _work(
+def _process_files(
     run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry], total: int
 ) -> list[FileResult]:
-    """Everything that can be said of each of some files without looking at the others."""
+    """Process files one by one, without looking at the others."""
     parts: list[FileResult] = []
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
@@ -208,27 +209,27 @@ def _work(
         ]
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
-        outcomes = [_outcomes(run, runner, tracer, jobs) for runner in runners]
-        # Job by job, whatever the number of environments: that is the order of what is rendered.
+        outcomes = [_render_jobs(run, runner, tracer, jobs) for runner in runners]
+        # The order of the output is job by job, then environment by environment.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
             part.made.append(made)
         parts += fresh
     return parts
 
 
-def _outcomes(
+def _render_jobs(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, jobs: Sequence[tuple[Job, FileResult]]
 ) -> list[tuple[FileResult, Rendered] | None]:
-    """The objects of some jobs in one environment, judged if that is asked for; None where there is none."""
+    """Render jobs in one environment and check their objects if the run does; None where there is no object."""
     found: list[tuple[FileResult, Rendered] | None] = []
     for job, part in jobs:
-        found.append(_made(run, runner, tracer, job, part))
+        found.append(_render_job(run, runner, tracer, job, part))
     if run.checked:
-        _judge(run, runner, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
+        _check_objects(run, runner, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
     return [each and (each[0], each[1]._replace(object=run.finish(each[1].object))) for each in found]
 
 
-def _made(
+def _render_job(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult
 ) -> tuple[FileResult, Rendered] | None:
     patches = runner.patches_for(job)
@@ -239,11 +240,11 @@ def _made(
         return None
     made = runner.render_job(job, patches, part.used)
     if made is None:
-        part.findings.extend(_new(job, part, tracer.findings(job, runner.name)))
+        part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name)))
     return (part, made) if made and made.object is not None else None
 
 
-def _judge(
+def _check_objects(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, tuple[FileResult, Rendered]]]
 ) -> None:
     """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
@@ -251,37 +252,41 @@ def _judge(
     manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True):
         if checker.has_problems(manifest):
-            part.findings.extend(_new(job, part, tracer.findings(job, runner.name, checker)))
-    # Files that stand for themselves are no fleet.
+            part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, checker)))
+    # Standalone files are not one environment, so rules over all its objects do not apply.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
         where = JobRef(runner.name, job.file.path, job.position, job.item)
         part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.rows(manifest))
 
 
-def _new(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:
-    """The findings of a job; of a member of a sweep, those that no other member had before."""
+def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:
+    """The findings of a job, without those that another member of its sweep has already."""
     if not job.document.sweep:
         return findings
-    said = {(found.location, found.rule, found.message, found.env) for found in part.findings}
-    return [found for found in findings if (found.location, found.rule, found.message, found.env) not in said]
+    known = {(found.location, found.rule, found.message, found.env) for found in part.findings}
+    return [found for found in findings if (found.location, found.rule, found.message, found.env) not in known]
 
 
-def _dead_deletions(used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer) -> list[Finding]:
-    """Deletion markers that hit nothing; judged with places, but only where one missed and never hit."""
+def _find_dead_deletions(
+    used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer
+) -> list[Finding]:
+    """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations."""
     hits = {marker: where for part in used for marker, where in part.hits.items()}
     with_problems = [where for part in used for marker, where in part.misses if marker not in hits]
     with_problems += [where for part in used for where in part.own_misses]
     if not with_problems:
         return []
-    # Whoever shows that a marker does hit something is heard too.
-    heard = {where[1:] for where in (*with_problems, *hits.values())}
-    files = {path for path, *_ in heard}
+    # Jobs in which a marker deletes something count too.
+    relevant = {where[1:] for where in (*with_problems, *hits.values())}
+    files = {path for path, *_ in relevant}
     jobs = read_jobs([entry for entry in entries if entry.path in files], [])
-    return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in heard])
+    return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
 
 
-def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchName], tracer: Tracer) -> list[Finding]:
-    """Patches that mean no job in any environment that has them."""
+def _find_idle_patches(
+    run: Run, runners: list[EnvironmentRunner], used: set[PatchName], tracer: Tracer
+) -> list[Finding]:
+    """Report patches that match no job in any environment that has them."""
     patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
     if patches - used:
         others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
@@ -293,5 +298,10 @@ def _idle_patches(run: Run, runners: list[EnvironmentRunner], used: set[PatchNam
         for overlay, _ in dead
         for patch in tracer.traced_project().environment(overlay, []).patches
     }
-    message = "the patch matches no job"
-    return [locate(Problem("patch-matches-nothing", message, marked[key]), "overlays") for key in sorted(dead)]
+    message = "the patch matches no job; change its `match` or remove it"
+    return [
+        locate(
+            Problem("patch-matches-nothing", message, marked[key], evidence=("the patch matches no job",)), "overlays"
+        )
+        for key in sorted(dead)
+    ]

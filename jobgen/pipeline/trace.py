@@ -1,4 +1,4 @@
-"""Single jobs walked again with places: the same functions on the same data, whose leaves know their lines."""
+"""Process single jobs again with locations: the same functions on data whose leaves carry their locations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobgen.yamlio.read import YamlDocument, read
 
 
 class Job(NamedTuple):
-    """A document of jobs/, or a part of one, with what is needed to find it again in its file."""
+    """A document of jobs/, or a part of one, and its position in its file."""
 
     document: JobDocument
     file: layout.File
@@ -30,34 +30,34 @@ class Job(NamedTuple):
     location: Location
 
     def marked(self) -> JobDocument:
-        """The same document with places."""
+        """The same document with locations."""
         data = _marked(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
 
     def start(self) -> Location:
-        """Where it begins; an item of a List begins on a line of its own, which only a marked read can tell."""
+        """The location of its first line. For an item of a List the file is read again with locations."""
         if self.item < 0:
             return self.location
         data = _marked(self.file)[self.position].data
         return self.location if split_list(data)[self.item] is data else data["items"].item_locations[self.item]
 
     def framework(self) -> Location | None:
-        """Where a spec says its framework, which is what chooses the kind."""
+        """The location of `framework` in a spec, which selects the kind."""
         spec = self.marked().data.get("spec")
         return location_of(spec.get("framework")) if isinstance(spec, dict) else None
 
 
 WHOLE = -1
-"""The number of a job that is a whole document; the items of a List count up from 0, the members of a sweep down."""
+"""The item number of a whole document. Items of a List count up from 0, members of a sweep count down from -2."""
 
 
 def member_index(index: int) -> int:
-    """The number of a member of a sweep, from its place among the others."""
+    """The item number of a member of a sweep."""
     return WHOLE - 1 - index
 
 
 def select_item(data: Data, item: int) -> Data:
-    """The job of that number in a document."""
+    """The job with an item number in a document."""
     if item == WHOLE:
         return data
     return split_list(data)[item] if item > WHOLE else expand_member(data, WHOLE - 1 - item)
@@ -65,12 +65,12 @@ def select_item(data: Data, item: int) -> Data:
 
 @lru_cache(maxsize=1)
 def _marked(file: layout.File) -> tuple[YamlDocument, ...]:
-    """The documents of a file with places; kept, for the jobs of one file are asked for one after the other."""
+    """The documents of a file with locations. The last file is kept, because its jobs come one after the other."""
     return read(file.content, file.path, marked=True).documents
 
 
 class JobRef(NamedTuple):
-    """A job and its environment, by what is needed to find it again."""
+    """A reference to a job in an environment."""
 
     env: str
     path: str
@@ -79,78 +79,78 @@ class JobRef(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """A job's object with a place on every leaf, and what came up on the way."""
+    """A job's object with locations, and the problems and deletions of building it."""
 
     object: Data
     problems: list[Problem]
     deletions: list[Deletion]
 
 
-def _path_to(node: Data, tree: Data) -> tuple[Step, ...]:
-    """The way to a node of an object, found by identity; nothing if it is not there."""
+def _find_path(node: Data, tree: Data) -> tuple[Step, ...]:
+    """The path to a node of an object, found by identity; empty if it is not part of the object."""
     if isinstance(tree, (dict, list)):
         for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
             if child is node or key is node:
                 return (key,)
-            below = _path_to(node, child)
+            below = _find_path(node, child)
             if below:
                 return (key, *below)
     return ()
 
 
-def _by_kind(finding: Finding) -> bool:
-    """Whether a finding stands in the description of a kind, which nobody who has a job to mend has written."""
+def _is_in_kind(finding: Finding) -> bool:
+    """Whether a finding is located in a kind description, which the author of a job cannot change."""
     return finding.location.file.startswith("schemas/")
 
 
 class Tracer:
-    """The catalogue and its environments with places, read when first needed."""
+    """Processes jobs with locations. Configuration and environments are loaded on first use."""
 
     def __init__(self, project: ProjectConfig) -> None:
         self.project = project
         self._marked: ProjectConfig | None = None
         self._expanders: dict[str, Expander] = {}
-        self._bare: dict[str, Expander] = {}
+        self._untraced: dict[str, Expander] = {}
 
     def traced_project(self) -> ProjectConfig:
-        """The catalogue, with places."""
+        """The configuration, with locations."""
         if self._marked is None:
             self._marked = config.load(self.project.root, marked=True, today=self.project.today)
         return self._marked
 
     def expander(self, env: str) -> Expander:
-        """An environment, with places."""
+        """The expander of an environment, with locations."""
         if env not in self._expanders:
             marked = self.traced_project()
             self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds), marked.day)
         return self._expanders[env]
 
-    def _layers_of(self, job: Job, env: str) -> Expander:
-        """The layers of a job: with places, unless nothing of them reaches it, as with most manifests."""
-        if env not in self._bare:
+    def _select_expander(self, job: Job, env: str) -> Expander:
+        """The expander of a job: with locations, unless no overlay touches the job, as with most raw manifests."""
+        if env not in self._untraced:
             project = self.project
-            self._bare[env] = Expander(project.environment(env, []), list(project.kinds), project.day)
-        expander = self._bare[env]
+            self._untraced[env] = Expander(project.environment(env, []), list(project.kinds), project.day)
+        expander = self._untraced[env]
         environment = expander.environment
-        untouched = not is_spec(job.document.data) and environment.namespace is None
-        if untouched and not environment.patches_for(job_attributes(job.document, expander)):
+        is_unchanged = not is_spec(job.document.data) and environment.namespace is None
+        if is_unchanged and not environment.patches_for(job_attributes(job.document, expander)):
             return expander
         return self.expander(env)
 
-    def _takes(self, job: Job, env: str) -> bool:
+    def _includes(self, job: Job, env: str) -> bool:
         expander = self.expander(env)
         return expander.environment.matches(job_attributes(job.document, expander))
 
     def trace(self, job: Job, env: str) -> Traced:
-        """The job walked again in an environment."""
-        expander, document = self._layers_of(job, env), job.marked()
+        """Build the object of a job again, with locations."""
+        expander, document = self._select_expander(job, env), job.marked()
         traced = Traced(None, [], [])
         patches = expander.environment.patches_for(job_attributes(document, expander))
         made = build_object(document, expander, patches, traced.problems, traced.deletions)
         return traced._replace(object=made)
 
     def findings(self, job: Job, env: str, checker: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
-        """What is wrong with a job in an environment, or with its object, each on its line."""
+        """The findings of a job in an environment, or those of a checker for its object."""
         traced = self.trace(job, env)
         problems = checker(traced.object) if checker else traced.problems
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
@@ -158,17 +158,17 @@ class Tracer:
         found = (locate(problem, job.file.path, begins) for problem in problems)
         return [
             finding._replace(
-                location=(job.framework() or begins) if _by_kind(finding) else finding.location,
+                location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,
                 object=identity,
                 env=env,
-                pointer=format_pointer(_path_to(problem.node, traced.object)),
+                pointer=format_pointer(_find_path(problem.node, traced.object)),
             )
             for finding, problem in zip(found, problems, strict=True)
         ]
 
     def find_dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
-        """Markers that found nothing to delete in any of these jobs, whatever the environment."""
+        """Deletion markers that delete nothing in any of these jobs in any environment."""
         environments = list(self.project.overlays) or [""]
-        walks = (self.trace(job, env) for job in jobs for env in environments if self._takes(job, env))
+        walks = (self.trace(job, env) for job in jobs for env in environments if self._includes(job, env))
         deletions = [deletion for walk in walks for deletion in walk.deletions]
         return [locate(problem, "overlays") for problem in find_dead_deletions(deletions)]

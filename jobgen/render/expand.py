@@ -301,4 +301,6 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
         if deletion.location not in seen:
             seen.add(deletion.location)
             message = deletion.fault or f"`{deletion.key}: null` deletes nothing; remove it"
-            yield Problem("invalid-patch" if deletion.fault else "deletes-nothing", message, deletion.asked_by)
+            evidence = None if deletion.fault else (str(deletion.key),)
+            rule = "invalid-patch" if deletion.fault else "deletes-nothing"
+            yield Problem(rule, message, deletion.asked_by, evidence=evidence)

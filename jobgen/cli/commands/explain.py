@@ -159,7 +159,7 @@ def _as_text(answers: list[tuple[str, list[ExplainedValue]]], *, several: bool) 
     blocks = []
     for env, explained in answers:
         heading = f"# {env}\n" if several else ""
-        blocks.append(heading + "".join(_story(entry.path, entry.words) for entry in explained))
+        blocks.append(heading + "".join(_story(entry.path, entry.assignments) for entry in explained))
     return "\n".join(blocks)
 
 
@@ -190,6 +190,6 @@ def _entry(env: str, entry: ExplainedValue) -> dict[str, Any]:
                 else {}
             ),
         }
-        for word in entry.words
+        for word in entry.assignments
     ]
-    return {"env": env, "field": format_dotted(entry.path), "value": entry.words[0].value, "chain": chain}
+    return {"env": env, "field": format_dotted(entry.path), "value": entry.assignments[0].value, "chain": chain}

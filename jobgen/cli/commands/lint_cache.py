@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.cli.commands.scope import LintRequest, LintResult, Scope, resolve_files
-from jobgen.pipeline.file_stat import digest_files, is_racy, stat_file
-from jobgen.pipeline.finding_codec import decode_finding, encode_finding
+from jobgen.pipeline.result_cache import decode_finding, digest_files, encode_finding, is_racy, stat_file
 from jobgen.repo import layout
 
 
