@@ -321,7 +321,7 @@ def told(root):
     project = config.load(root)
     tracer = Tracer(project)
     return {
-        (env, job.file.path, job.position, job.item, entry.path): entry.words
+        (env, job.file.path, job.position, job.item, entry.path): entry.assignments
         for env, job, expander in walks(root, project, tracer.expander)
         for entry in explain_path(tracer.trace(job, env).object or {}, ())
     }
