@@ -146,8 +146,8 @@ TREES = st.recursive(
 @given(TREES, SCALARS)
 @settings(max_examples=150, deadline=None)
 def test_any_tree_yields_problems_without_crashing(tree, policy):
-    list(validate_pod_template(tree, policy, POD))
-    list(validate_pod_template({"metadata": tree, "spec": tree}, policy, POD))
+    for template in (tree, {"metadata": tree, "spec": tree}):
+        assert_documented(validate_pod_template(template, policy, POD))
 
 
 @given(st.data())
@@ -157,7 +157,14 @@ def test_wrong_types_yield_problems_without_crashing(data):
     template = untraced(data.draw(st.sampled_from(templates(case))))
     spoil(template, data)
 
-    list(validate_pod_template(template, data.draw(SCALARS), POD))
+    assert_documented(validate_pod_template(template, data.draw(SCALARS), POD))
+
+
+def assert_documented(problems):
+    """Check that each problem has the name of an admission rule and a message."""
+    for problem in problems:
+        assert problem.rule in RULES
+        assert problem.message
 
 
 def spoil(tree, data):

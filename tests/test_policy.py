@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from jobgen.check.policy import Facts, Policies, PolicyEvaluator, compile_policies
 from jobgen.check.policy.minimize import culprit, culprits, node_at, without
+from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import location_of, untraced, value_of
 from jobgen.model.finding import Severity
@@ -355,14 +356,18 @@ def evaluator():
     return PolicyEvaluator(load_policies(ROOT).policies, Facts(operators={"training-operator": "1.9.0"}))
 
 
+BUILT_IN = {policy.name for policy, _ in load_policies(ROOT).policies.policies}
+
+
 @given(st.sampled_from(KINDS), TREES, TREES)
 @settings(max_examples=100, deadline=None)
 def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
     api_version, name, field = kind
     made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
 
-    list(evaluator.problems(made))
-    list(evaluator.problems({**made, "spec": inner}))
+    for problem in (*evaluator.problems(made), *evaluator.problems({**made, "spec": inner})):
+        assert problem.rule in BUILT_IN
+        assert problem.message
 
 
 POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), marked=False)]
@@ -379,8 +384,12 @@ def test_mutated_policies_compile_or_are_reported(data):
             break
         tree = tree[key]
     tree[key] = data.draw(TREES)
+    policies, problems = compile_policies([document])
 
-    compile_policies([document])
+    # A policy without its binding, or a binding without its policy, is a problem in any case.
+    assert policies.policies == ()
+    assert bool(problems) == is_policy(document)
+    assert all(problem.message for problem in problems)
 
 
 def test_null_fields_of_a_policy_are_ignored():
