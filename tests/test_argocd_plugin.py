@@ -102,9 +102,9 @@ def test_single_environment_needs_no_parameters(server: Server, repository: Path
     [
         ([{"name": "evn", "string": "prod"}], "there is no parameter `evn`; did you mean `env`? (known: env, jobs)"),
         ([{"string": "prod"}], "there is no parameter `` (known: env, jobs)"),
-        ([{"name": "env", "array": [SECRET]}], "the parameter `env` has to be given as `string`"),
-        ([{"name": "jobs", "string": SECRET}], "the parameter `jobs` has to be given as `array`"),
-        ([{"name": "jobs", "array": [1]}], "the parameter `jobs` has to be given as `array`"),
+        ([{"name": "env", "array": [SECRET]}], "the parameter `env` must be given as `string`"),
+        ([{"name": "jobs", "string": SECRET}], "the parameter `jobs` must be given as `array`"),
+        ([{"name": "jobs", "array": [1]}], "the parameter `jobs` must be given as `array`"),
         ({"env": SECRET}, "ARGOCD_APP_PARAMETERS is not a list of parameters"),
         ([SECRET], "ARGOCD_APP_PARAMETERS is not a list of parameters"),
         ([{"name": "env", "string": "qa"}], "there is no environment `qa` (known: dev, prod)"),

@@ -264,8 +264,8 @@ def test_ignored_paths_are_valid_jq():
     for kind in group_kinds(config.load(ROOT).kinds):
         made = [job({}), job(QUEUED)]
 
-        assert bool(ignored(kind.key)) == kind.queued
-        assert not kind.queued or [compared(each, kind.key) for each in made] == made
+        assert bool(ignored(kind.key)) == kind.is_queued
+        assert not kind.is_queued or [compared(each, kind.key) for each in made] == made
 
 
 def test_pod_fields_have_known_kubernetes_types():

@@ -260,14 +260,15 @@ def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None
 @pytest.mark.parametrize(
     ("given", "words", "message"),
     [
-        ("", (), "standard input is not a ResourceList; kustomize and kpt make one"),
+        ("", (), "standard input is not a ResourceList; run the function with kustomize or kpt"),
         ("a: [\n", (), "<stdin>:2:1: "),
-        ("kind: ResourceList\napiVersion: v9\nitems: []\n", (), "a ResourceList of `v9` is not known"),
-        (resources([1]), (), "`items` of the ResourceList is not a list of objects"),
-        (resources([], "x"), (), "`functionConfig` of the ResourceList is not an object"),
-        (resources([]), (), "nothing says what to do"),
+        ("kind: ResourceList\napiVersion: v9\nitems: []\n", (), "`v9` is not a known apiVersion of ResourceList"),
+        (resources([1]), (), "`items` of the ResourceList must be a list of objects"),
+        (resources([], "x"), (), "`functionConfig` of the ResourceList must be an object"),
+        (resources([]), (), "the mode is missing"),
         (resources([], {"kind": "Deployment"}), (), "`Deployment` is not a functionConfig of jobgen"),
-        (resources([], config("generate", env="prod")), ("validate",), "`JobGenerator` does not go with"),
+        (resources([], {"kind": ["x"]}), (), "`['x']` is not a functionConfig of jobgen"),
+        (resources([], config("generate", env="prod")), ("validate",), "`JobGenerator` cannot be used with"),
         (
             resources([], config("generate", evn="prod")),
             (),
@@ -275,8 +276,8 @@ def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None
         ),
         (resources([], config("generate", env="qa")), (), "there is no environment `qa` (known: dev, prod)"),
         (resources([], config("generate")), (), "`env` has to name one environment (known: dev, prod)"),
-        (resources([], config("generate", env=1)), (), "`env` has to be the name of an environment"),
-        (resources([], config("generate", env="prod", jobs=1)), (), "`jobs` has to be a list of names or patterns"),
+        (resources([], config("generate", env=1)), (), "`env` must be the name of an environment"),
+        (resources([], config("generate", env="prod", jobs=1)), (), "`jobs` must be a list of names or patterns"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line(

@@ -1,1 +1,1 @@
-"""What Argo CD and Flux must be told about training jobs: how they are doing, and which fields are not Git's."""
+"""GitOps integrations: settings for Argo CD and Flux, the Argo CD plugin protocol, and KRM functions."""

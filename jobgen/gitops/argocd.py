@@ -5,71 +5,77 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from jobgen.gitops.health import build_lua_check
-from jobgen.gitops.inputs import INJECTED, QUEUE_LABEL, QUEUE_MANAGER, EngineKind, GitSource, resource_name
-from jobgen.model.data import Data
+from jobgen.gitops.inputs import INJECTED_FIELDS, QUEUE_MANAGER, EngineKind, GitSource, resource_name
+from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.model.data import Plain
 from jobgen.yamlio.write import to_yaml
 
 GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 CONFIG_PARTS = ("health", "differences", "types")
-_SPELLINGS = {"health": "health", "differences": "ignoreDifferences", "types": "knownTypeFields"}
-_CORE = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequirements"}
-_HERE = "https://kubernetes.default.svc"
+_CUSTOMIZATIONS = {"health": "health", "differences": "ignoreDifferences", "types": "knownTypeFields"}
+_CORE_TYPES = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequirements"}
+_IN_CLUSTER = "https://kubernetes.default.svc"
 
 
-def build_config_map(kinds: Sequence[EngineKind], parts: Collection[str]) -> Data:
+def build_config_map(kinds: Sequence[EngineKind], parts: Collection[str]) -> dict[str, Plain]:
     """The part of the ConfigMap `argocd-cm` that is about training jobs."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argocd-cm", "namespace": "argocd", "labels": {"app.kubernetes.io/part-of": "argocd"}},
         "data": {
-            f"resource.customizations.{_SPELLINGS[part]}.{kind.key}": text
+            f"resource.customizations.{_CUSTOMIZATIONS[part]}.{kind.key}": text
             for part in parts
             for kind in kinds
-            if (text := _setting(part, kind))
+            if (text := _build_setting(part, kind))
         },
     }
 
 
-def _setting(part: str, kind: EngineKind) -> str:
+def _build_setting(part: str, kind: EngineKind) -> str:
     if part == "health":
-        return build_lua_check(kind) if kind.trains else ""
-    settings = differences(kind) if part == "differences" else known_types(kind)
+        return build_lua_check(kind) if kind.is_job else ""
+    settings = _ignored_differences(kind) if part == "differences" else _known_types(kind)
     return to_yaml(settings) if settings else ""
 
 
-def differences(kind: EngineKind) -> dict[str, list[str]]:
-    """What is written into a job after Git: by Kueue into those that it holds, and by a webhook into all."""
-    if not kind.queued:
+def _ignored_differences(kind: EngineKind) -> dict[str, list[str]]:
+    """Fields that are written in the cluster: by Kueue to queued jobs, and by a webhook to all jobs."""
+    if not kind.is_queued:
         return {}
-    # What no queue holds is Git's alone: its `suspend` and its tolerations are still compared.
-    held = [f'select(.metadata.labels["{QUEUE_LABEL}"]) | {path}' for path in _queue_writes(kind)]
-    dated = [f".{place}[]?.time" for place, managed in kind.patches if managed]
-    return {"jqPathExpressions": held + dated}
+    # Jobs without a queue are compared in full, including `suspend` and tolerations.
+    queued = [f'select(.metadata.labels["{QUEUE_LABEL}"]) | {path}' for path in _kueue_fields(kind)]
+    timestamps = [f".{path}[]?.time" for path, has_manager in kind.patch_paths if has_manager]
+    return {"jqPathExpressions": queued + timestamps}
 
 
-def _queue_writes(kind: EngineKind) -> list[str]:
-    suspend = ["." + ".".join(kind.suspend)] if kind.suspend else []
-    replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pods})
-    inside = [f".{place}[]?.template.spec.{field}" for place in replicas for field in INJECTED]
-    return suspend + inside + [_patch_writes(place, managed=managed) for place, managed in kind.patches]
+def _kueue_fields(kind: EngineKind) -> list[str]:
+    suspend = ["." + ".".join(kind.suspend_path)] if kind.suspend_path else []
+    replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pod_paths})
+    templates = [f".{path}[]?.template.spec.{field}" for path in replicas for field in INJECTED_FIELDS]
+    return suspend + templates + [_kueue_patch(path, has_manager) for path, has_manager in kind.patch_paths]
 
 
-def _patch_writes(place: str, *, managed: bool) -> str:
-    """Kueue adds a patch of its own; where nobody signs patches, all of them are let be."""
-    return f'.{place}[]? | select(.manager == "{QUEUE_MANAGER}")' if managed else f".{place}"
+def _kueue_patch(path: str, has_manager: bool) -> str:
+    """Kueue adds its own patch; if patches have no `manager`, all of them are ignored."""
+    return f'.{path}[]? | select(.manager == "{QUEUE_MANAGER}")' if has_manager else f".{path}"
 
 
-def known_types(kind: EngineKind) -> list[Data]:
-    """Where the types of Kubernetes are inside a kind, so that `1000m` and `1` are no difference."""
-    # Lists on the way are walked without being named.
-    pods = [{"field": ".".join(step for step in path if step != "*"), "type": "core/v1/PodSpec"} for path in kind.pods]
-    return pods + [{"field": at, "type": _CORE[field]} for field in _CORE if (at := kind.container(field))]
+def _known_types(kind: EngineKind) -> list[dict[str, str]]:
+    """Where a kind contains types of Kubernetes, so that `1000m` and `1` are not a difference."""
+    # Argo CD traverses lists without naming them.
+    pods = [
+        {"field": ".".join(step for step in path if step != "*"), "type": "core/v1/PodSpec"} for path in kind.pod_paths
+    ]
+    return pods + [
+        {"field": path, "type": _CORE_TYPES[name]} for name in _CORE_TYPES if (path := kind.container_path(name))
+    ]
 
 
-def build_application_set(place: GitSource, envs: Sequence[str]) -> Data:
-    """An Application for every namespace of every environment."""
-    env = f"{{{{ index .path.segments {len(place.tree)} }}}}" if any(envs) else ""
+def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, Plain]:
+    """An ApplicationSet with an Application for every namespace of every environment."""
+    env = f"{{{{ index .path.segments {len(source.tree)} }}}}" if any(envs) else ""
+    folders = [{"path": f"{source.environment_path(env)}/*"} for env in envs]
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ApplicationSet",
@@ -77,40 +83,31 @@ def build_application_set(place: GitSource, envs: Sequence[str]) -> Data:
         "spec": {
             "goTemplate": True,
             "goTemplateOptions": ["missingkey=error"],
-            "generators": [{"git": _directories(place, envs)}],
+            "generators": [{"git": {"repoURL": source.url, "revision": source.revision, "directories": folders}}],
             "syncPolicy": {"preserveResourcesOnDeletion": True},
             "template": {
                 "metadata": {"name": f"{resource_name(env)}-{{{{ .path.basenameNormalized }}}}"},
                 "spec": {
                     "project": "default",
                     "source": {
-                        "repoURL": place.repo,
-                        "targetRevision": place.revision,
+                        "repoURL": source.url,
+                        "targetRevision": source.revision,
                         "path": "{{ .path.path }}",
                     },
                     "destination": {
-                        **({"name": env} if env else {"server": _HERE}),
+                        **({"name": env} if env else {"server": _IN_CLUSTER}),
                         "namespace": "{{ .path.basename }}",
                     },
-                    "syncPolicy": _sync_policy(),
+                    "syncPolicy": {
+                        "automated": {"prune": True, "selfHeal": False, "allowEmpty": False},
+                        "syncOptions": ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"],
+                    },
                 },
             },
         },
     }
 
 
-def _directories(place: GitSource, envs: Sequence[str]) -> Data:
-    folders = [{"path": f"{place.rendered(env)}/*"} for env in envs]
-    return {"repoURL": place.repo, "revision": place.revision, "directories": folders}
-
-
-def _sync_policy() -> Data:
-    return {
-        "automated": {"prune": True, "selfHeal": False, "allowEmpty": False},
-        "syncOptions": ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"],
-    }
-
-
-def build_path_annotation(place: GitSource, lineage: tuple[str, ...]) -> Data:
-    """The annotation of an Application that runs jobgen as a plugin for an environment."""
-    return {"metadata": {"annotations": {GENERATE_PATHS: ";".join(place.sources(lineage))}}}
+def build_path_annotation(source: GitSource, overlays: tuple[str, ...]) -> dict[str, str]:
+    """The annotation for an Application that runs jobgen as a plugin for an environment with these overlays."""
+    return {GENERATE_PATHS: ";".join(source.input_paths(overlays))}

@@ -1,4 +1,4 @@
-"""What argocd-cmp-server says to a plugin: parameters, the folder it works in, and the kinds that a cluster has."""
+"""The config management plugin protocol of Argo CD: parameters, the folder to work in, and the kinds of the cluster."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 DEADLINE = 50.0
-"""Seconds; Argo CD gives up after 60, and says less about it than we can."""
-_WORK = "_cmp_server"
+"""Seconds; Argo CD gives up after 60, with a less helpful message."""
+_WORK_FOLDER = "_cmp_server"
 _TYPES = {"env": "string", "jobs": "array"}
 
 
 class ParametersError(ValueError):
-    """Parameters that cannot be understood; the text is for people, and holds no values."""
+    """Invalid parameters; the message is shown to users and contains no values."""
 
 
 class PluginParameters(NamedTuple):
@@ -27,12 +27,12 @@ class PluginParameters(NamedTuple):
 
 
 def parse_parameters(environ: Mapping[str, str]) -> PluginParameters:
-    """The parameters, which may be missing or null; names that we do not know are mistakes."""
-    given = _listed(environ.get("ARGOCD_APP_PARAMETERS") or "null")
+    """Parse the parameters, which may be missing or null; an unknown name is an error."""
+    given = _parse_list(environ.get("ARGOCD_APP_PARAMETERS") or "null")
     found: dict[str, Any] = {}
     for parameter in given:
-        named = parameter.get("name")
-        name = named if isinstance(named, str) else ""
+        name = parameter.get("name")
+        name = name if isinstance(name, str) else ""
         if name not in _TYPES:
             known = list(_TYPES)
             raise ParametersError(
@@ -40,13 +40,13 @@ def parse_parameters(environ: Mapping[str, str]) -> PluginParameters:
             )
         value = parameter.get(_TYPES[name])
         others = {"string", "array", "map"} & {key for key, given in parameter.items() if given} - {_TYPES[name]}
-        if others or not _fits(value, _TYPES[name]):
-            raise ParametersError(f"the parameter `{name}` has to be given as `{_TYPES[name]}`")
+        if others or not _has_type(value, _TYPES[name]):
+            raise ParametersError(f"the parameter `{name}` must be given as `{_TYPES[name]}`")
         found[name] = value
     return PluginParameters(found.get("env") or "", tuple(found.get("jobs") or ()))
 
 
-def _listed(text: str) -> list[dict[str, Any]]:
+def _parse_list(text: str) -> list[dict[str, Any]]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
@@ -58,14 +58,14 @@ def _listed(text: str) -> list[dict[str, Any]]:
     return given
 
 
-def _fits(value: object, type_: str) -> bool:
+def _has_type(value: object, type_: str) -> bool:
     if type_ == "string":
         return value is None or isinstance(value, str)
     return value is None or (isinstance(value, list) and all(isinstance(item, str) for item in value))
 
 
 def describe_parameters(environments: Sequence[str]) -> list[dict[str, Any]]:
-    """The parameters as Argo CD's user interface asks for them."""
+    """Describe the parameters for Argo CD's user interface."""
     choice = f"One of: {', '.join(environments)}" if environments else "This repository has no overlays"
     return [
         {
@@ -80,7 +80,7 @@ def describe_parameters(environments: Sequence[str]) -> list[dict[str, Any]]:
         {
             "name": "jobs",
             "title": "Jobs",
-            "tooltip": "Names or shell patterns; all jobs where there is none",
+            "tooltip": "Names or shell patterns; if empty, all jobs",
             "required": False,
             "itemType": "string",
             "collectionType": "array",
@@ -90,27 +90,27 @@ def describe_parameters(environments: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def root_candidates(folder: Path, environ: Mapping[str, str]) -> list[Path]:
-    """The folders in which the root of the repository may be: the Application's own, and those above it in Git."""
+    """The folders that may be the root of the repository: the Application's folder and its parents in Git."""
     source = environ.get("ARGOCD_APP_SOURCE_PATH")
-    above = [folder, *folder.parents]
+    parents = [folder, *folder.parents]
     if source is None:
-        return above
-    inside = above[: len([part for part in PurePosixPath(source).parts if part not in (".", "/")]) + 1]
+        return parents
+    inside = parents[: len([part for part in PurePosixPath(source).parts if part not in (".", "/")]) + 1]
     work = environ.get("ARGOCD_CMP_WORKDIR")
-    ends = (place for place, one in enumerate(inside) if one.name == _WORK or (work and one == Path(work)))
-    # Where only a part of the repository was sent, the way up is shorter than its path says.
+    ends = (index for index, one in enumerate(inside) if one.name == _WORK_FOLDER or (work and one == Path(work)))
+    # If only a part of the repository was sent, there are fewer parents than the source path has parts.
     return inside[: next(ends, len(inside))]
 
 
 def lacks_kind(served: str, api_version: str, kind: str) -> bool:
-    """Whether a cluster that serves these `group/version/Kind`s lacks one; a list without kinds proves nothing."""
+    """Whether a kind is missing in the `group/version/Kind` list of a cluster; a list without kinds proves nothing."""
     known = {entry.strip() for entry in served.split(",")} - {""}
     named = {entry for entry in known if entry.rpartition("/")[2][:1].isupper()}
     return bool(named) and f"{api_version}/{kind}" not in named
 
 
 def read_deadline(environ: Mapping[str, str]) -> float:
-    """The seconds after which we give up; the sidecar may say otherwise."""
+    """The seconds after which the plugin gives up; the sidecar can override them."""
     try:
         seconds = float(environ.get("JOBGEN_CMP_TIMEOUT", ""))
     except ValueError:

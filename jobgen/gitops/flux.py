@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobgen.gitops.health import build_cel_checks
-from jobgen.gitops.inputs import INJECTED, QUEUE_LABEL, EngineKind, GitSource, resource_name
-from jobgen.model.data import Data
+from jobgen.gitops.inputs import INJECTED_FIELDS, EngineKind, GitSource, resource_name
+from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.model.data import Plain
 
 
-def build_kustomization(kinds: Sequence[EngineKind], place: GitSource, env: str, source: str, wait: str) -> Data:
-    """The Kustomization of an environment; with `wait`, it is ready when all jobs have ended well."""
-    jobs = [kind for kind in kinds if kind.trains]
+def build_kustomization(
+    kinds: Sequence[EngineKind], source: GitSource, env: str, source_name: str, wait: str
+) -> dict[str, Plain]:
+    """The Kustomization of an environment; with `wait`, it is ready when all jobs have succeeded."""
+    jobs = [kind for kind in kinds if kind.is_job]
     return {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
         "kind": "Kustomization",
         "metadata": {"name": resource_name(env), "namespace": "flux-system"},
         "spec": {
-            "sourceRef": {"kind": "GitRepository", "name": source},
-            "path": f"./{place.rendered(env)}",
+            "sourceRef": {"kind": "GitRepository", "name": source_name},
+            "path": f"./{source.environment_path(env)}",
             "interval": "1h",
             "retryInterval": "5m",
             "timeout": wait or "5m",
@@ -26,7 +29,7 @@ def build_kustomization(kinds: Sequence[EngineKind], place: GitSource, env: str,
             "prune": True,
             "force": False,
             "deletionPolicy": "Orphan",
-            "ignore": [rule for kind in jobs if (rule := ignore_rules(kind))],
+            "ignore": [_build_ignore_rule(kind) for kind in jobs if kind.is_queued],
             "healthCheckExprs": [
                 {"apiVersion": kind.api_version, "kind": kind.name, **build_cel_checks(kind)} for kind in jobs
             ],
@@ -34,14 +37,14 @@ def build_kustomization(kinds: Sequence[EngineKind], place: GitSource, env: str,
     }
 
 
-def ignore_rules(kind: EngineKind) -> Data:
-    """The fields of a kind that Kueue writes into the jobs it holds."""
-    if not kind.queued:
-        return None
-    suspend = ["/" + "/".join(kind.suspend)] if kind.suspend else []
-    # A pointer cannot mean all items of a list, but pods are found by their role.
-    inside = ["/" + "/".join((*pod, field)) for pod in kind.pods if "*" not in pod for field in INJECTED]
-    # Patches that somebody signs are told apart by the API server, so that Flux owns its own alone.
-    unsigned = ["/" + place.replace(".", "/") for place, managed in kind.patches if not managed]
+def _build_ignore_rule(kind: EngineKind) -> dict[str, Plain]:
+    """Ignore the fields that Kueue writes to queued jobs."""
+    suspend = ["/" + "/".join(kind.suspend_path)] if kind.suspend_path else []
+    # A JSON pointer cannot match all items of a list, so only kinds with a map of roles are covered.
+    templates = [
+        "/" + "/".join((*path, field)) for path in kind.pod_paths if "*" not in path for field in INJECTED_FIELDS
+    ]
+    # The API server merges patches by `manager`, so Flux already owns only its own.
+    patches = ["/" + path.replace(".", "/") for path, has_manager in kind.patch_paths if not has_manager]
     target = {"group": kind.group, "kind": kind.name, "labelSelector": QUEUE_LABEL}
-    return {"target": target, "paths": suspend + inside + unsigned}
+    return {"target": target, "paths": suspend + templates + patches}

@@ -1,4 +1,4 @@
-"""How a job is doing, by what its operator writes into its status: the words of each group, and their order."""
+"""Health checks of jobs: the status conditions of each operator, as Lua for Argo CD and as CEL for Flux."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ HEALTHY, DEGRADED, SUSPENDED, PROGRESSING = "Healthy", "Degraded", "Suspended", 
 
 
 class HealthConditions(NamedTuple):
-    """The conditions that an operator sets, and the phases that decide where it has them."""
+    """The conditions that an operator sets, and the phases that take precedence over them."""
 
     failed: str
     finished: str
     suspended: str
-    moving: tuple[str, ...] = ()
+    in_progress: tuple[str, ...] = ()
     phases: Mapping[str, str] = MappingProxyType({})
 
     @property
     def order(self) -> tuple[str, ...]:
-        """All conditions; of two that turned in the same second, the later one here tells."""
-        return (*self.moving, self.suspended, self.finished, self.failed)
+        """All conditions; of two transitions in the same second, the later one in this order decides."""
+        return (*self.in_progress, self.suspended, self.finished, self.failed)
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """What each condition means where it tells."""
-        moving = dict.fromkeys(self.moving, PROGRESSING)
-        return moving | {self.suspended: SUSPENDED, self.finished: HEALTHY, self.failed: DEGRADED}
+    def health(self) -> dict[str, str]:
+        """The health that each condition stands for."""
+        in_progress = dict.fromkeys(self.in_progress, PROGRESSING)
+        return in_progress | {self.suspended: SUSPENDED, self.finished: HEALTHY, self.failed: DEGRADED}
 
 
 _KUBEFLOW = HealthConditions("Failed", "Succeeded", "Suspended", ("Created", "Running", "Restarting"))
-_WORDS = {
+_CONDITIONS = {
     "kubeflow.org": _KUBEFLOW,
     "trainer.kubeflow.org": HealthConditions("Failed", "Complete", "Suspended"),
     "batch.tensorstack.dev": HealthConditions(
         "Failed",
         "Completed",
         "Paused",
-        # A replica that fails may be started again, so that alone is no failure of the job.
+        # A failed replica may be restarted, so it is not a failure of the job.
         ("Initialized", "ReplicaFailure", "Running"),
         MappingProxyType({"Failed": DEGRADED, "Paused": SUSPENDED, "Succeeded": HEALTHY}),
     ),
 }
 
 
-def conditions_of(group: str) -> HealthConditions:
-    """The words of a group; a group that nobody has told us about speaks as Kubeflow does, as most do."""
-    return _WORDS.get(group, _KUBEFLOW)
+def _conditions_of(kind: EngineKind) -> HealthConditions:
+    """The conditions of a kind; most operators use those of Kubeflow, so they are the default."""
+    return _CONDITIONS.get(kind.group, _KUBEFLOW)
 
 
-# Argo CD runs Lua 5.1 without the string library, and a check that fails makes the health unknown:
-# so nothing is taken for a table or a text before its type has been looked at.
-_CHECK = """\
+# Argo CD runs Lua 5.1 without the string library. If a check raises an error, the health is unknown, so the check
+# tests the type of every value before it uses it.
+_LUA_CHECK = """\
 local ranks, verdicts = {}, {}
 for rank, state in ipairs(states) do
   ranks[state[1]], verdicts[state[1]] = rank, state[2]
@@ -74,7 +74,7 @@ local function text(value)
   return ""
 end
 
--- Several conditions may be true: the one that turned last tells; in the same second, the later one of the list.
+-- Several conditions may be true: the last transition decides; in the same second, the later one of the list.
 local last, when = nil, ""
 local conditions = at(obj, {"status", "conditions"})
 if type(conditions) == "table" then
@@ -108,19 +108,19 @@ return health
 
 
 def build_lua_check(kind: EngineKind) -> str:
-    """The check of a kind."""
-    words = conditions_of(kind.group)
-    states = ",\n".join(f"  {_lua_table((word, words.verdicts[word]))}" for word in words.order)
-    phases = ", ".join(f'{phase} = "{verdict}"' for phase, verdict in words.phases.items())
+    """The Lua health check of a kind, for Argo CD."""
+    conditions = _conditions_of(kind)
+    states = ",\n".join(f"  {_lua_table((name, conditions.health[name]))}" for name in conditions.order)
+    phases = ", ".join(f'{phase} = "{health}"' for phase, health in conditions.phases.items())
     return f"""\
 -- Health of {kind.name}, printed by jobgen.
 local states = {{
 {states}
 }}
 local phases = {{{phases}}}
-local suspend = {_lua_table(kind.suspend)}
+local suspend = {_lua_table(kind.suspend_path)}
 
-{_CHECK}"""
+{_LUA_CHECK}"""
 
 
 def _lua_table(texts: Iterable[str]) -> str:
@@ -128,41 +128,44 @@ def _lua_table(texts: Iterable[str]) -> str:
 
 
 def build_cel_checks(kind: EngineKind) -> dict[str, str]:
-    """The expressions of a kind; Flux takes a job for which none is true to be in progress."""
-    words = conditions_of(kind.group)
-    ended = (words.finished, words.failed)
-    going = tuple(word for word in words.order if word not in ended)
-    # `failed` is asked before `current`, so a tie of the two is a failure in both engines.
-    return {
-        "inProgress": _by_phase(
-            (PROGRESSING, SUSPENDED), f"!has(status.conditions) || {_last(going, ended, '<')}", words
+    """The CEL health checks of a kind, for Flux: same results as in Lua; if none is true, the job is in progress.
+
+    Flux evaluates `failed` before `current`, so a tie of the two is a failure, as in Lua.
+    """
+    conditions = _conditions_of(kind)
+    ended = (conditions.finished, conditions.failed)
+    in_progress = tuple(name for name in conditions.order if name not in ended)
+    checks = {
+        "inProgress": ((PROGRESSING, SUSPENDED), f"!has(status.conditions) || {_last_is(in_progress, ended, '<')}"),
+        "failed": (
+            (DEGRADED,),
+            f"has(status.conditions) && {_last_is([conditions.failed], conditions.order, '<=')}",
         ),
-        "failed": _by_phase(
-            (DEGRADED,), f"has(status.conditions) && {_last([words.failed], words.order, '<=')}", words
-        ),
-        "current": _by_phase(
-            (HEALTHY,), f"has(status.conditions) && {_last([words.finished], words.order, '<=')}", words
+        "current": (
+            (HEALTHY,),
+            f"has(status.conditions) && {_last_is([conditions.finished], conditions.order, '<=')}",
         ),
     }
+    return {name: _check_phase(health, text, conditions.phases) for name, (health, text) in checks.items()}
 
 
-def _last(told: Collection[str], others: Collection[str], before: str) -> str:
-    """One of these conditions is true, and none of the others turned true after it."""
+def _last_is(names: Collection[str], others: Collection[str], before: str) -> str:
+    """One of these conditions is true, and none of the others became true after it."""
     return f"""status.conditions.exists(c,
-  c.status == 'True' && c.type {_among(told)} && status.conditions.all(d,
+  c.status == 'True' && c.type {_is_one_of(names)} && status.conditions.all(d,
     d.status != 'True' || !(d.type in {_cel_list(others)}) ||
     d.?lastTransitionTime.orValue('') {before} c.?lastTransitionTime.orValue('')))"""
 
 
-def _by_phase(verdicts: Collection[str], text: str, words: HealthConditions) -> str:
-    """Whether the verdict is one of these: by the phase where it decides, else by the conditions."""
-    if not words.phases:
+def _check_phase(health: Collection[str], text: str, phases: Mapping[str, str]) -> str:
+    """Whether the health is one of these: by the phase if it is a known one, else by the conditions."""
+    if not phases:
         return text
-    meant = [phase for phase, verdict in words.phases.items() if verdict in verdicts]
-    return f"has(status.phase) && status.phase in {_cel_list(words.phases)} ? status.phase {_among(meant)} :\n({text})"
+    names = [phase for phase, meaning in phases.items() if meaning in health]
+    return f"has(status.phase) && status.phase in {_cel_list(phases)} ? status.phase {_is_one_of(names)} :\n({text})"
 
 
-def _among(texts: Collection[str]) -> str:
+def _is_one_of(texts: Collection[str]) -> str:
     """`== 'a'`, or `in ['a', 'b']`."""
     return f"in {_cel_list(texts)}" if len(texts) > 1 else f"== '{next(iter(texts))}'"
 

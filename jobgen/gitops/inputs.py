@@ -1,4 +1,4 @@
-"""The kinds as GitOps engines know them: by group and name, whatever the version; and where their fields are."""
+"""What the documents for Argo CD and Flux are built from: the kinds, and the Git repository of the rendered tree."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
+from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import value_of
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_MANAGER = "kueue.x-k8s.io/manager"
-# What Kueue writes into the pod templates of a job when it lets it in.
-INJECTED = ("nodeSelector", "schedulingGates", "tolerations")
+# Fields that Kueue writes to the pod templates of a job when it admits it.
+INJECTED_FIELDS = ("nodeSelector", "schedulingGates", "tolerations")
 
 
 class EngineKind(NamedTuple):
-    """A kind in all its versions; the operators that serve them take turns in a cluster."""
+    """A kind with all its versions, because GitOps engines identify kinds by group and name."""
 
     group: str
     name: str
@@ -25,96 +25,98 @@ class EngineKind(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How Argo CD spells it in the names of its settings."""
+        """The name of the kind in the settings of Argo CD."""
         return f"{self.group}_{self.name}"
 
     @property
     def api_version(self) -> str:
-        """One of its versions; engines look at the group alone."""
+        """The first version; engines read only its group."""
         return str(value_of(self.versions[0].api_version))
 
     @property
-    def trains(self) -> bool:
-        """Whether it is a job, rather than what jobs are made from."""
+    def is_job(self) -> bool:
+        """Whether it is a job; runtimes are not."""
         return any(kind.roles for kind in self.versions)
 
     @property
-    def suspend(self) -> tuple[str, ...]:
-        """The field that holds a job back; none if it has no such field."""
-        return _plain(next((kind.fields["suspend"].at for kind in self.versions if "suspend" in kind.fields), ()))
-
-    @property
-    def queued(self) -> bool:
-        """Whether Kueue may hold its jobs."""
+    def is_queued(self) -> bool:
+        """Whether Kueue can manage its jobs."""
         return any(QUEUE_LABEL in kind.fields["queue"].at for kind in self.versions if "queue" in kind.fields)
 
     @property
-    def pods(self) -> tuple[tuple[str, ...], ...]:
-        """The specs of its pods, each list on the way a `*`; none for a kind that has parts of them only."""
-        return tuple(sorted({path for kind in self.versions for path in _pods(kind)}))
+    def suspend_path(self) -> tuple[str, ...]:
+        """The path of the field that suspends a job; empty if there is none."""
+        paths = (kind.fields["suspend"].at for kind in self.versions if "suspend" in kind.fields)
+        return _to_keys(next(paths, ()))
 
     @property
-    def patches(self) -> tuple[tuple[str, bool], ...]:
-        """Where a kind without pod templates keeps patches for them, and whether each says who manages it."""
-        shapes = [shape for kind in self.versions if kind.template for shape in kind.template.shapes]
-        return tuple(sorted({(".".join(_plain(shape.at)), "manager" in shape.item) for shape in shapes}))
+    def pod_paths(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of its pod specs, with `*` for any list item; empty for a kind without pod templates."""
+        return tuple(sorted({path for kind in self.versions for path in _pod_paths(kind)}))
 
-    def container(self, field: str) -> str:
-        """Where a kind without pod templates keeps a field of its main container, or nothing."""
+    @property
+    def patch_paths(self) -> tuple[tuple[str, bool], ...]:
+        """The paths of pod template patches in a kind without templates, and whether each patch has a `manager`."""
+        shapes = [shape for kind in self.versions if kind.template for shape in kind.template.shapes]
+        return tuple(sorted({(".".join(_to_keys(shape.at)), "manager" in shape.item) for shape in shapes}))
+
+    def container_path(self, field: str) -> str:
+        """The path of a field of the main container in a kind without pod templates; empty if there is none."""
         templates = [kind.template for kind in self.versions if kind.template]
-        return next((".".join(_plain(each.container[field])) for each in templates if field in each.container), "")
+        paths = (".".join(_to_keys(each.container[field])) for each in templates if field in each.container)
+        return next(paths, "")
 
 
 def group_kinds(kinds: Iterable[Kind]) -> tuple[EngineKind, ...]:
-    """All kinds, by group and name."""
-    ordered = sorted(kinds, key=lambda kind: (*_identity(kind), str(value_of(kind.api_version))))
-    return tuple(EngineKind(*identity, tuple(versions)) for identity, versions in groupby(ordered, _identity))
+    """Group the versions of each kind, sorted by API group and name."""
+    ordered = sorted(kinds, key=lambda kind: (*_group_and_name(kind), str(value_of(kind.api_version))))
+    return tuple(EngineKind(*identity, tuple(versions)) for identity, versions in groupby(ordered, _group_and_name))
 
 
-def _identity(kind: Kind) -> tuple[str, str]:
+def _group_and_name(kind: Kind) -> tuple[str, str]:
     return str(value_of(kind.api_version)).partition("/")[0], kind.name
 
 
-def _pods(kind: Kind) -> list[tuple[str, ...]]:
+def _pod_paths(kind: Kind) -> list[tuple[str, ...]]:
     match kind.shape:
         case "map":
             return [
-                (*_plain(kind.replicas_at), str(value_of(role.spelling)), "template", "spec")
+                (*_to_keys(kind.replicas_at), str(value_of(role.spelling)), "template", "spec")
                 for role in kind.roles.values()
             ]
         case "list":
-            return [(*_plain(kind.replicas_at), "*", "template", "spec")]
+            return [(*_to_keys(kind.replicas_at), "*", "template", "spec")]
         case _:
-            return [(*_plain(kind.pods), "spec")] if kind.pods else []
+            return [(*_to_keys(kind.pods), "spec")] if kind.pods else []
 
 
-def _plain(path: tuple[Step, ...]) -> tuple[str, ...]:
+def _to_keys(path: tuple[Step, ...]) -> tuple[str, ...]:
     return tuple(map(str, path))
 
 
 class GitSource(NamedTuple):
-    """A Git repository with a tree that `jobgen render -o rendered` wrote."""
+    """A Git repository with the tree that `jobgen render -o rendered` writes."""
 
-    repo: str
+    url: str
     revision: str
     prefix: tuple[str, ...] = ()
-    """The folders between the top of the Git repository and the jobs repository."""
+    """The folders between the root of the Git repository and the jobs repository."""
 
     @property
     def tree(self) -> tuple[str, ...]:
-        """The folder of all environments, from the top."""
+        """The folder of all environments, relative to the root."""
         return (*self.prefix, "rendered")
 
-    def rendered(self, env: str) -> str:
-        """The folder of an environment; the nameless one is the tree itself."""
+    def environment_path(self, env: str) -> str:
+        """The folder of an environment; for the unnamed environment, the tree itself."""
         return "/".join((*self.tree, env) if env else self.tree)
 
-    def sources(self, lineage: tuple[str, ...]) -> tuple[str, ...]:
-        """All that decides what an environment's jobs look like, as absolute paths in the Git repository."""
-        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in lineage), "policies", "schemas"]
+    def input_paths(self, overlays: tuple[str, ...]) -> tuple[str, ...]:
+        """All files and folders that an environment is rendered from, as absolute paths in the Git repository."""
+        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in overlays), "policies", "schemas"]
         return tuple("/".join(("", *self.prefix, name)) for name in names)
 
 
 def resource_name(env: str) -> str:
-    """The name of what an engine keeps about an environment."""
+    """The name of an environment's Application or Kustomization."""
     return f"jobs-{env}" if env else "jobs"

@@ -1,11 +1,11 @@
-"""KRM functions: the ResourceList that comes in, what its functionConfig asks for, and the one that goes out."""
+"""The KRM function protocol: read a ResourceList and its functionConfig, and write the result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.model.data import API_VERSION, Data
+from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Finding
 from jobgen.model.path import Step, format_dotted, parse_pointer
 from jobgen.model.suggest import did_you_mean
@@ -13,12 +13,12 @@ from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 MODES = {"generate": "JobGenerator", "transform": "JobTransformer", "validate": "JobValidator"}
-"""What a function can be, and the kind of functionConfig that says so."""
+"""The modes of the function, and the kind of functionConfig for each."""
 _VERSIONS = ("config.kubernetes.io/v1", "config.kubernetes.io/v1beta1", "config.kubernetes.io/v1alpha1")
 _FIELDS = {"generate": ("env", "jobs"), "transform": ("env",), "validate": ("env",)}
-_LOCAL = "config.kubernetes.io/local-config"
-# Annotations of those who run functions: they say where an item comes from, and are no part of it.
-_ORCHESTRATION = (
+_LOCAL_CONFIG = "config.kubernetes.io/local-config"
+# Annotations of kustomize and kpt: they track where an item comes from, and are not part of it.
+_TRACKING = (
     "internal.config.kubernetes.io/",
     "kustomize.config.k8s.io/",
     "config.k8s.io/",
@@ -28,11 +28,11 @@ _ORCHESTRATION = (
 
 
 class FunctionError(ValueError):
-    """Input that is not what a function gets; the text is for people."""
+    """Invalid input; the message is shown to users."""
 
 
 class FunctionTask(NamedTuple):
-    """What is asked of us."""
+    """What the function has to do."""
 
     mode: str
     env: str = ""
@@ -40,116 +40,124 @@ class FunctionTask(NamedTuple):
 
 
 class ResourceList(NamedTuple):
-    """Objects on their way through functions."""
+    """The input and output of a function: objects and a functionConfig."""
 
     api_version: str
-    items: list[Data]
-    config: Data
+    items: list[dict[str, Plain]]
+    config: Mapping[str, Plain] | None
 
-    def text(self, items: Sequence[Data], results: Sequence[Data]) -> str:
-        """The list as it goes out; other than items and results it is as it came."""
-        told = {"results": list(results)} if results else {}
-        config = {} if self.config is None else {"functionConfig": self.config}
-        return to_yaml({"apiVersion": self.api_version, "kind": "ResourceList", "items": list(items), **config, **told})
+    def to_yaml(self, items: Sequence[Plain], results: Sequence[Plain]) -> str:
+        """The list with new items and results, as YAML."""
+        document: dict[str, Plain] = {"apiVersion": self.api_version, "kind": "ResourceList", "items": list(items)}
+        if self.config is not None:
+            document["functionConfig"] = self.config
+        if results:
+            document["results"] = list(results)
+        return to_yaml(document)
 
 
 def parse_resource_list(content: bytes) -> ResourceList:
-    """The ResourceList on standard input, in YAML or JSON."""
+    """Parse the ResourceList on standard input, in YAML or JSON."""
     source = read(content, "<stdin>")
     if source.findings:
         found = source.findings[0]
         raise FunctionError(f"{found.location}: {found.message}")
     if len(source.documents) != 1 or source.documents[0].data.get("kind") != "ResourceList":
-        raise FunctionError("standard input is not a ResourceList; kustomize and kpt make one")
+        raise FunctionError("standard input is not a ResourceList; run the function with kustomize or kpt")
     data = source.documents[0].data
     if data.get("apiVersion") not in _VERSIONS:
         raise FunctionError(
-            f"a ResourceList of `{data.get('apiVersion')}` is not known (known: {', '.join(_VERSIONS)})"
+            f"`{data.get('apiVersion')}` is not a known apiVersion of ResourceList (known: {', '.join(_VERSIONS)})"
         )
     items = data.get("items")
     if items is None:
         items = []
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise FunctionError("`items` of the ResourceList is not a list of objects")
+        raise FunctionError("`items` of the ResourceList must be a list of objects")
     config = data.get("functionConfig")
     if config is not None and not isinstance(config, dict):
-        raise FunctionError("`functionConfig` of the ResourceList is not an object")
+        raise FunctionError("`functionConfig` of the ResourceList must be an object")
     return ResourceList(data["apiVersion"], items, config)
 
 
-def parse_task(config: Data, mode: str) -> FunctionTask:
-    """What a functionConfig asks for: one of our kinds, or a ConfigMap; `mode` is the word on the command line."""
+def parse_task(config: Mapping[str, Plain] | None, mode: str) -> FunctionTask:
+    """Parse a functionConfig, one of our kinds or a ConfigMap; `mode` is the argument of the command."""
     kind = (config or {}).get("kind")
     ours = {name: word for word, name in MODES.items()}
-    said = _settings(config)
-    if kind in ours:
+    settings = _read_settings(config)
+    if isinstance(kind, str) and kind in ours:
         if mode and mode != ours[kind]:
-            raise FunctionError(f"`{kind}` does not go with `jobgen fn {mode}`")
+            raise FunctionError(
+                f"`{kind}` cannot be used with `jobgen fn {mode}`; remove the argument or use a {MODES[mode]}"
+            )
         chosen = ours[kind]
     elif kind in (None, "ConfigMap"):
-        chosen = mode or str(said.pop("mode", ""))
-        said.pop("mode", None)
+        chosen = mode or str(settings.get("mode", ""))
+        settings.pop("mode", None)
     else:
         raise FunctionError(f"`{kind}` is not a functionConfig of jobgen (known: {', '.join(ours)}, ConfigMap)")
     if chosen not in MODES:
-        raise FunctionError(f"nothing says what to do: give a {', '.join(ours)}, or `jobgen fn {'|'.join(MODES)}`")
-    return _task(chosen, said)
+        raise FunctionError(f"the mode is missing: use a {', '.join(ours)}, or run `jobgen fn {'|'.join(MODES)}`")
+    return _build_task(chosen, settings)
 
 
-def _settings(config: Data) -> dict[str, Data]:
+def _read_settings(config: Mapping[str, Plain] | None) -> dict[str, Plain]:
     if config is None:
         return {}
     field = "data" if config.get("kind") == "ConfigMap" else "spec"
     if field == "spec" and config.get("kind") in MODES.values() and config.get("apiVersion") != API_VERSION:
-        raise FunctionError(f"`{config['kind']}` is of `{API_VERSION}`, not of `{config.get('apiVersion')}`")
-    said = config.get(field)
-    if said is not None and not isinstance(said, dict):
-        raise FunctionError(f"`{field}` of the functionConfig is not a mapping")
-    return dict(said or {})
+        raise FunctionError(
+            f"the apiVersion of `{config['kind']}` must be `{API_VERSION}`, not `{config.get('apiVersion')}`"
+        )
+    settings = config.get(field)
+    if settings is not None and not isinstance(settings, dict):
+        raise FunctionError(f"`{field}` of the functionConfig must be a mapping")
+    return dict(settings or {})
 
 
-def _task(mode: str, said: dict[str, Data]) -> FunctionTask:
+def _build_task(mode: str, settings: dict[str, Plain]) -> FunctionTask:
     known = _FIELDS[mode]
-    for name in said:
+    for name in settings:
         if name not in known:
             raise FunctionError(f"`{name}` is not a field of a {MODES[mode]}{did_you_mean(name, list(known))}")
-    env, jobs = said.get("env", ""), said.get("jobs", [])
-    # A ConfigMap holds texts only.
+    env, jobs = settings.get("env", ""), settings.get("jobs", [])
+    # A ConfigMap holds only strings.
     patterns = jobs.split() if isinstance(jobs, str) else jobs
     if not isinstance(env, str):
-        raise FunctionError("`env` has to be the name of an environment")
-    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-        raise FunctionError("`jobs` has to be a list of names or patterns")
-    return FunctionTask(mode, env, tuple(patterns))
+        raise FunctionError("`env` must be the name of an environment")
+    names = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list) else None
+    if names is None or names != patterns:
+        raise FunctionError("`jobs` must be a list of names or patterns")
+    return FunctionTask(mode, env, tuple(names))
 
 
-def is_local(item: Data) -> bool:
-    """Whether an item is there for functions only, and never reaches a cluster."""
+def is_local(item: Mapping[str, Plain]) -> bool:
+    """Whether an item is only for functions, and is never applied to a cluster."""
     if item.get("apiVersion") == API_VERSION and item.get("kind") in MODES.values():
         return True
-    return str(annotations_of(item).get(_LOCAL, "")).lower() == "true"
+    return str(get_annotations(item).get(_LOCAL_CONFIG, "")).lower() == "true"
 
 
-def annotations_of(item: Data) -> dict[str, Data]:
+def get_annotations(item: Mapping[str, Plain]) -> dict[str, Plain]:
     """The annotations of an item."""
     metadata = item.get("metadata")
     found = metadata.get("annotations") if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def source_file(item: Data) -> tuple[str, int]:
-    """The file that an item was read from and its number there, if whoever runs us says so."""
-    known = annotations_of(item)
+def source_file(item: Mapping[str, Plain]) -> tuple[str, int]:
+    """The file that an item was read from and its index there, if the annotations have them."""
+    annotations = get_annotations(item)
     for prefix in ("internal.config.kubernetes.io/", "config.kubernetes.io/"):
-        path, index = known.get(f"{prefix}path"), str(known.get(f"{prefix}index", "0"))
+        path, index = annotations.get(f"{prefix}path"), str(annotations.get(f"{prefix}index", "0"))
         if isinstance(path, str) and path and index.isdigit():
             return path, int(index)
     return "", 0
 
 
-def without_orchestration(item: Data) -> Data:
-    """The item as it was written, without what functions note on it."""
-    kept = {key: value for key, value in annotations_of(item).items() if not key.startswith(_ORCHESTRATION)}
+def without_tracking(item: dict[str, Plain]) -> dict[str, Plain]:
+    """The item without the annotations of kustomize and kpt."""
+    kept = {key: value for key, value in get_annotations(item).items() if not key.startswith(_TRACKING)}
     metadata = item.get("metadata")
     if not isinstance(metadata, dict) or "annotations" not in metadata or kept == metadata["annotations"]:
         return item
@@ -157,12 +165,12 @@ def without_orchestration(item: Data) -> Data:
     return {**item, "metadata": {**rest, **({"annotations": kept} if kept else {})}}
 
 
-def to_results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Data]:
-    """Findings as functions tell them; those who know no lines find them in the tags."""
-    return [_result(finding, files) for finding in findings]
+def to_results(findings: Iterable[Finding], files: Mapping[str, int]) -> list[Plain]:
+    """Findings as results of a KRM function; lines and columns are tags, because results have no such fields."""
+    return [_to_result(finding, files) for finding in findings]
 
 
-def _result(finding: Finding, files: Mapping[str, int]) -> Data:
+def _to_result(finding: Finding, files: Mapping[str, int]) -> Plain:
     identity, location = finding.object, finding.location
     tags = {
         "rule": finding.rule,
@@ -170,14 +178,14 @@ def _result(finding: Finding, files: Mapping[str, int]) -> Data:
         "line": str(location.line),
         "column": str(location.column),
     }
-    result: dict[str, Data] = {"message": finding.message, "severity": finding.severity.value}
+    result: dict[str, Plain] = {"message": finding.message, "severity": finding.severity.value}
     if identity:
-        where = {"namespace": identity.namespace} if identity.namespace else {}
+        namespace = {"namespace": identity.namespace} if identity.namespace else {}
         result["resourceRef"] = {
             "apiVersion": identity.api_version,
             "kind": identity.kind,
             "name": identity.name,
-            **where,
+            **namespace,
         }
     if finding.pointer:
         steps: list[Step] = [

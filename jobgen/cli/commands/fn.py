@@ -14,12 +14,13 @@ from jobgen.gitops.krm import (
     FunctionError,
     FunctionTask,
     ResourceList,
+    get_annotations,
     is_local,
     parse_resource_list,
     parse_task,
     source_file,
     to_results,
-    without_orchestration,
+    without_tracking,
 )
 from jobgen.model.data import Data, Location
 from jobgen.model.finding import Finding, Identity, Severity
@@ -65,7 +66,7 @@ def run(folder: Path, mode: str, stdin: bytes) -> Result:
         done = _done(given, task, folder.resolve())
     except FunctionError as wrong:
         return error_result(ExitCode.USAGE, str(wrong))
-    out = given.text(done.items, to_results(done.findings, done.files))
+    out = given.to_yaml(done.items, to_results(done.findings, done.files))
     failed = any(finding.severity is Severity.ERROR for finding in done.findings)
     if done.nothing:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
@@ -116,12 +117,8 @@ def _renewed(item: Data, made: Data) -> Data:
     """An item with new content, and the notes of whoever runs functions."""
     if made is None:
         return item
-    plain = without_orchestration(item)
-    notes = {
-        key: value
-        for key, value in item["metadata"].get("annotations", {}).items()
-        if key not in plain["metadata"].get("annotations", {})
-    }
+    plain = without_tracking(item)
+    notes = {key: value for key, value in get_annotations(item).items() if key not in get_annotations(plain)}
     if not notes:
         return made
     metadata = made["metadata"]
@@ -211,7 +208,7 @@ def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
         return b""
     file = layout.read_file(layout.FileEntry(path, full))
     documents = read(file.content, path).documents
-    if index >= len(documents) or documents[index].data != without_orchestration(item):
+    if index >= len(documents) or documents[index].data != without_tracking(item):
         return b""
     starts = [_line(document.location) for document in documents]
     end = starts[index + 1] if index + 1 < len(starts) else len(file.content)

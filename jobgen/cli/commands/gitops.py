@@ -106,7 +106,7 @@ def _prefix(root: Path) -> tuple[str, ...]:
 
 
 def _paths(project: ProjectConfig, place: GitSource, env: str) -> Data:
-    return build_path_annotation(place, _lineage(project, env, ()))
+    return {"metadata": {"annotations": build_path_annotation(place, _lineage(project, env, ()))}}
 
 
 def _told(project: ProjectConfig, place: GitSource, env: str) -> str:
