@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay"}
+FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
 
 
 def blocks(language: str) -> list[tuple[Path, str]]:
@@ -65,7 +66,7 @@ def test_documented_examples_match_their_format(page, text):
     assert source.findings == ()
     for document in source.documents:
         if document.data.get("apiVersion") == "jobgen.dev/v1":
-            assert config.find_errors(document.data, FORMATS[document.data["kind"]]) == []
+            assert config.find_errors(document.data, FORMATS[document.data["kind"]], FRAMEWORKS) == []
         elif "apiVersion" in document.data:
             assert config.find_errors(document.data, "kind") == []
 

@@ -347,7 +347,7 @@ def rendered(root):
 
 
 def walks(root, project, expander_of):
-    for job in read_jobs(layout.find_jobs(root), []):
+    for job in read_jobs(layout.find_jobs(root), project.frameworks, []):
         for env in project.overlays or [""]:
             expander = expander_of(env)
             if expander.environment.matches(job_attributes(job.document, expander)):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from gitrepository import Repository
 
-from jobgen.cli.app_entry_points import _FRAMEWORKS
+from jobgen.repo.layout import list_starter_frameworks
 
 REFUSED = "jobgen: nothing was written; move them, or overwrite them with --force\n"
 
@@ -27,10 +27,11 @@ def asked(*frameworks: str) -> list[str]:
     return [word for name in frameworks for word in ("--framework", name)]
 
 
-TOGETHER = [name for name in _FRAMEWORKS if name != "mxnet"]
+FRAMEWORKS = list_starter_frameworks()
+TOGETHER = [name for name in FRAMEWORKS if name != "mxnet"]
 
 
-@pytest.mark.parametrize("frameworks", [*([name] for name in _FRAMEWORKS), TOGETHER], ids="+".join)
+@pytest.mark.parametrize("frameworks", [*([name] for name in FRAMEWORKS), TOGETHER], ids="+".join)
 def test_new_repository_has_no_findings(tmp_path: Path, frameworks: list[str]) -> None:
     assert jobgen(tmp_path, "init", "new", *asked(*frameworks)).returncode == 0
     linted = jobgen(tmp_path / "new", "lint", "--format", "concise")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "schemas").glob("*/*.yaml"))
 ALL = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
 DESCRIBED = {name: kind for name, kind in ALL.items() if "frameworks" in kind}
-FRAMEWORKS = ["mxnet", "mpi", "paddle", "tensorflow", "pytorch", "xgboost", "jax"]
+FRAMEWORKS = sorted({name for kind in DESCRIBED.values() for name in kind["frameworks"]})
 PLATFORMS = ["kubeflow", "mpi-operator", "trainer", "tensorstack"]
 
 # As the operators' sources have it: group and kind, where replicas are, roles, container, port, restart policy.

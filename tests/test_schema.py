@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from pathlib import Path
 
@@ -14,13 +13,14 @@ from referencing import Registry, Resource
 
 from jobgen.check.schema.own_formats import compile_schema
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.config import compile_format, place
+from jobgen.pipeline.config import compile_format, complete_schemas, load_frameworks, place
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(__file__).parent / "schema"
-SCHEMAS = {path.name: json.loads(path.read_text("utf-8")) for path in (ROOT / "schemas/jobgen.dev").glob("*_v1.json")}
+FRAMEWORKS = load_frameworks(ROOT)
+SCHEMAS = complete_schemas(FRAMEWORKS)
 REGISTRY = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
 FORMATS = ["kind", "overlay", "settings", "trainingjob"]
 VALIDATORS = {name: Draft202012Validator(SCHEMAS[f"{name}_v1.json"], registry=REGISTRY) for name in FORMATS}
@@ -47,7 +47,7 @@ KEYWORDS = set(
 def faults(document, name):
     """What the compiled schema alone has to say."""
     problems = []
-    compile_format(name)(document, name, document, problems)
+    compile_format(name, FRAMEWORKS)(document, name, document, problems)
     return problems
 
 

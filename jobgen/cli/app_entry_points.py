@@ -12,9 +12,7 @@ from types import FrameType
 import click
 
 from jobgen.cli.commands import ExitCode, Result, error_result
-
-_FRAMEWORKS = ["pytorch", "tensorflow", "mpi", "paddle", "xgboost", "jax", "mxnet"]
-
+from jobgen.repo.layout import list_starter_frameworks
 
 env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
 
@@ -115,7 +113,13 @@ def fn_command(directory: Path, mode: str | None) -> Result:
 
 @click.command("init")
 @click.argument("folder", default=".", metavar="[DIR]")
-@click.option("--framework", "frameworks", multiple=True, type=click.Choice(_FRAMEWORKS), help="A job of it, to copy.")
+@click.option(
+    "--framework",
+    "frameworks",
+    multiple=True,
+    type=click.Choice(list_starter_frameworks()),
+    help="A job of it, to copy.",
+)
 @click.option(
     "--ci",
     type=click.Choice(["github", "gitlab", "none"]),

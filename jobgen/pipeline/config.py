@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import marshal
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen import cache
 from jobgen.check.rule_names import canonical_rule_name
@@ -20,6 +20,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
 from jobgen.repo import git, layout
 from jobgen.report.severities import Severities, parse_severities
+from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
 from jobgen.yamlio.read import Source, YamlDocument, read
@@ -39,6 +40,11 @@ class ProjectConfig(NamedTuple):
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
         return self.today or git.read_commit_date(self.root)
+
+    @property
+    def frameworks(self) -> Frameworks:
+        """The frameworks that jobs can name."""
+        return collect_frameworks(self.kinds)
 
     @property
     def severities(self) -> Severities:
@@ -71,19 +77,28 @@ class ProjectConfig(NamedTuple):
 _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
 
 
-@functools.cache
-def compile_format(name: str) -> Check:
+@lru_cache(maxsize=64)
+def compile_format(name: str, frameworks: Frameworks = ()) -> Check:
     """Compile the schema of one of jobgen's formats: `trainingjob`, `overlay`, `kind` or `settings`."""
+    return compile_schema(f"{name}_v1.json", complete_schemas(frameworks))
+
+
+def complete_schemas(frameworks: Frameworks) -> dict[str, Any]:
+    """The JSON Schemas of jobgen's formats, by file, with the frameworks of a catalog."""
+    return add_frameworks(_read_schemas(), frameworks)
+
+
+@functools.cache
+def _read_schemas() -> dict[str, Any]:
     home = layout.find_shipped("schemas") / "jobgen.dev"
-    schemas = {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
-    return compile_schema(f"{name}_v1.json", schemas)
+    return {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
 
 
 def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out."""
     findings: list[Finding] = []
     kinds = _load_kinds(root, findings, marked=marked)
-    overlays = _load_overlays(root, findings, marked=marked)
+    overlays = _load_overlays(root, collect_frameworks(kinds), findings, marked=marked)
     settings = _load_settings(root, findings, marked=marked)
     for name in settings.get("environments", ()):
         if value_of(name) not in overlays:
@@ -97,15 +112,25 @@ def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
     return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
+def load_frameworks(root: Path) -> Frameworks:
+    """Load the frameworks that the kinds of a repository declare."""
+    return collect_frameworks(_load_kinds(root, [], marked=False))
+
+
 def read_valid_documents(
-    file: layout.File, format_name: str, findings: list[Finding], *, marked: bool = False
+    file: layout.File,
+    format_name: str,
+    findings: list[Finding],
+    *,
+    marked: bool = False,
+    frameworks: Frameworks = (),
 ) -> list[Data]:
     """Read the documents of a file that match their format; errors of the others become findings."""
     source = read_cached(file, findings, marked=marked)
     good: list[Data] = []
     for index, document in enumerate(source.documents):
-        if find_errors(document.data, format_name):
-            findings += locate_errors(file, index, format_name)
+        if find_errors(document.data, format_name, frameworks):
+            findings += locate_errors(file, index, format_name, frameworks)
         else:
             good.append(document.data)
     return good
@@ -150,32 +175,31 @@ def _copy_containers(tree: Data) -> Data:
     return [_copy_containers(child) for child in tree] if isinstance(tree, list) else tree
 
 
-def find_errors(data: Data, format_name: str) -> list[Problem]:
+def find_errors(data: Data, format_name: str, frameworks: Frameworks = ()) -> list[Problem]:
     """Report the errors of a document in one of jobgen's formats."""
     kind = value_of(data.get("kind"))
     if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
         message = f"`{kind}` is not an overlay; write `kind: Overlay` of `{API_VERSION}`, or move the file"
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
-    compile_format(format_name)(data, format_name, data, problems)
+    # A kind description declares its own frameworks.
+    frameworks = declared_frameworks(data) if format_name == "kind" else frameworks
+    compile_format(format_name, frameworks)(data, format_name, data, problems)
     if len(problems) >= MAX_FINDINGS:
         problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FINDINGS))
-    if not problems and format_name in _SEMANTIC_CHECKS:
-        problems += _SEMANTIC_CHECKS[format_name](data)
+    # Errors that a schema cannot express.
+    if not problems and format_name == "kind":
+        problems += find_kind_errors(data)
+    if not problems and format_name == "overlay":
+        problems += find_overlay_errors(data, frameworks)
     return problems
 
 
-# Checks that the schema of a format cannot express.
-_SEMANTIC_CHECKS: dict[str, Callable[[Data], Iterable[Problem]]] = {
-    "kind": find_kind_errors,
-    "overlay": find_overlay_errors,
-}
-
-
-def locate_errors(file: layout.File, index: int, format_name: str) -> list[Finding]:
+def locate_errors(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
     """The errors of one document, with locations."""
     document = read(file.content, file.path, marked=True).documents[index]
-    return [locate(problem, file.path, document.location) for problem in find_errors(document.data, format_name)]
+    problems = find_errors(document.data, format_name, frameworks)
+    return [locate(problem, file.path, document.location) for problem in problems]
 
 
 def read_traced_document(file: layout.File, index: int) -> Data:
@@ -214,14 +238,14 @@ def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, mark
     return found
 
 
-def _load_overlays(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
+def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
     found: dict[str, list[Data]] = {}
     for name, file in layout.read_overlays(root):
         if not name:
             message = "an overlay needs its own folder; move the file to overlays/<environment>/"
             findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
             continue
-        documents = read_valid_documents(file, "overlay", findings, marked=marked)
+        documents = read_valid_documents(file, "overlay", findings, marked=marked, frameworks=frameworks)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
         for document in documents:
             findings += _check_name(document, name, file.path)

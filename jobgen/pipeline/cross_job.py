@@ -67,7 +67,7 @@ class _Locator:
 
     def _walk(self, where: JobRef) -> tuple[Job, Traced]:
         if where not in self._traced:
-            jobs = read_jobs([self._entries[where.path]], [])
+            jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
             self._traced[where] = job, self._tracer.trace(job, where.env)
         return self._traced[where]

@@ -13,6 +13,7 @@ from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.report.suppress import MARKER, Suppression, suppressions_in
+from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, is_sweep, keep_matrix
 
@@ -21,7 +22,10 @@ _EXPRESSION_START = b"${{"
 
 
 def read_jobs(
-    paths: Iterable[layout.FileEntry], findings: list[Finding], comments: list[Suppression] | None = None
+    paths: Iterable[layout.FileEntry],
+    frameworks: Frameworks,
+    findings: list[Finding],
+    comments: list[Suppression] | None = None,
 ) -> Iterator[Job]:
     """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`."""
     for path in paths:
@@ -30,7 +34,7 @@ def read_jobs(
             collect_suppressions(file, comments, findings)
         for position, document in enumerate(config.read_documents(file, findings, shared=True).documents):
             if is_spec(document.data):
-                yield from _read_spec(document.data, file, position, document.location, findings)
+                yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
             else:
                 yield from _read_manifests(document.data, file, position, document.location, findings)
 
@@ -44,15 +48,20 @@ def collect_suppressions(file: layout.File, comments: list[Suppression], finding
 
 
 def _read_spec(
-    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+    data: Data,
+    file: layout.File,
+    position: int,
+    location: Location,
+    frameworks: Frameworks,
+    findings: list[Finding],
 ) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
         problem = Problem("misplaced-overlay", "an overlay belongs in overlays/, not in jobs/; move the file")
         findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
-        yield from _expand_sweep(data, file, position, location, findings)
-    elif config.find_errors(data, "trainingjob"):
-        findings += config.locate_errors(file, position, "trainingjob")
+        yield from _expand_sweep(data, file, position, location, frameworks, findings)
+    elif config.find_errors(data, "trainingjob", frameworks):
+        findings += config.locate_errors(file, position, "trainingjob", frameworks)
     elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
         findings += _locate_errors(file, position, location, find_stray_variables)
     else:
@@ -60,28 +69,35 @@ def _read_spec(
 
 
 def _expand_sweep(
-    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+    data: Data,
+    file: layout.File,
+    position: int,
+    location: Location,
+    frameworks: Frameworks,
+    findings: list[Finding],
 ) -> Iterator[Job]:
     """The jobs of a sweep; none if one of them has errors."""
-    if any(_check_sweep(data)):
-        findings += _locate_errors(file, position, location, _check_sweep)
+    if any(_check_sweep(data, frameworks)):
+        findings += _locate_errors(file, position, location, lambda traced: _check_sweep(traced, frameworks))
         return
     sweep = str(value_of(data["metadata"]["name"]))
     for index, member in enumerate(expand_sweep(data, [])):
         yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
-def _check_sweep(data: Data) -> list[Problem]:
+def _check_sweep(data: Data, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
     problems = (
         list(find_misspelled_keys(matrix))
-        or config.find_errors(keep_matrix(data), "trainingjob")
+        or config.find_errors(keep_matrix(data), "trainingjob", frameworks)
         or list(find_matrix_errors(matrix))
     )
     if not problems:
         made = expand_sweep(data, problems)
-        problems = problems or [problem for one in made for problem in config.find_errors(one, "trainingjob")]
+        problems = problems or [
+            problem for one in made for problem in config.find_errors(one, "trainingjob", frameworks)
+        ]
     return problems
 
 

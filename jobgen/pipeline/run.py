@@ -198,6 +198,7 @@ def _process_files(
 ) -> list[FileResult]:
     """Process files one by one, without looking at the others."""
     parts: list[FileResult] = []
+    frameworks = run.project.frameworks
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
@@ -205,7 +206,7 @@ def _process_files(
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
-            for job in read_jobs([entry], part.findings, part.comments if run.checked else None)
+            for job in read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None)
         ]
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
@@ -279,7 +280,7 @@ def _find_dead_deletions(
     # Jobs in which a marker deletes something count too.
     relevant = {where[1:] for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in relevant}
-    jobs = read_jobs([entry for entry in entries if entry.path in files], [])
+    jobs = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
     return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
 
 
@@ -290,7 +291,7 @@ def _find_idle_patches(
     patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
     if patches - used:
         others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
-        for job in read_jobs(layout.find_jobs(run.project.root), []):
+        for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []):
             used |= {(patch.overlay, patch.place) for runner in others for patch in runner.patches_for(job) or ()}
     dead = patches - used
     marked = {

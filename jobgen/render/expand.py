@@ -15,7 +15,7 @@ from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
 from jobgen.spec.kinds import Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge
-from jobgen.spec.normalize import JOB_FIELDS, Layer, RoleFields, normalize
+from jobgen.spec.normalize import Layer, RoleFields, is_job_field, normalize
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
 
 
@@ -274,7 +274,7 @@ def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[St
     """The mappings in which a job can set a field: its spec and each role, or its metadata for the namespace."""
     spec = job["spec"]
     yield (job["metadata"] if path == ("namespace",) else spec), path
-    if path and path[0] not in JOB_FIELDS and path[0] != "roles":
+    if path and not is_job_field(str(path[0])) and path[0] != "roles":
         for role in (spec.get("roles") or {}).values():
             yield role, path
 

@@ -63,6 +63,11 @@ def find_jobs(root: Path) -> Iterator[FileEntry]:
     return _walk(root, "jobs", _ENDINGS)
 
 
+def list_starter_frameworks() -> list[str]:
+    """The frameworks that `jobgen init` has an example job for."""
+    return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
+
+
 def find_manifests(folder: Path, path: str) -> Iterator[FileEntry]:
     """The manifests at a path that need not belong to a jobs repository: a file, or all files below a folder."""
     full = os.path.join(folder, path)

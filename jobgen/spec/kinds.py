@@ -10,6 +10,7 @@ from jobgen.model.data import Data, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
+from jobgen.spec.normalize import FIELDS
 from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
 
 Version = tuple[int, ...]
@@ -51,6 +52,8 @@ class FieldMapping(NamedTuple):
     as_type: str = ""
     values: Mapping[str, str] | None = None
     versions: VersionRange = VersionRange()
+    types: tuple[str, ...] = ()
+    description: str = ""
 
 
 class RoleDescription(NamedTuple):
@@ -149,6 +152,9 @@ def find_kind_errors(described: dict[str, Data]) -> Iterator[Problem]:
 
 
 def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
+    for name in described["frameworks"]:
+        if name in FIELDS:
+            yield Problem("invalid-value", f"`{name}` is a field of jobs; give the framework another name", name)
     roles = [str(role) for role in described["roles"]]
     named = [described["single"]]
     for framework in described["frameworks"].values():
@@ -249,8 +255,15 @@ def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> RoleDescri
 def _field(value: Any) -> FieldMapping:
     if isinstance(value, str):
         return FieldMapping(parse_dotted(value))
-    span = VersionRange(value.get("since", ""), value.get("until", ""))
-    return FieldMapping(parse_dotted(value["at"]), value.get("as", ""), value.get("values"), span)
+    types = value.get("type", ())
+    return FieldMapping(
+        parse_dotted(value["at"]),
+        value.get("as", ""),
+        value.get("values"),
+        VersionRange(value.get("since", ""), value.get("until", "")),
+        (types,) if isinstance(types, str) else tuple(types),
+        value.get("description", ""),
+    )
 
 
 def _template(raw: dict[str, Any], traced: dict[str, Data]) -> TemplateDescription:

@@ -8,26 +8,28 @@ from typing import NamedTuple
 from jobgen.model.data import Data, TracedKey, TracedList, to_key, to_scalar, with_value
 from jobgen.model.finding import Problem
 
-JOB_FIELDS = frozenset(
-    """framework replicas runPolicy queue priority suspend description tensorboard run
-    mxnet mpi paddle tensorflow pytorch xgboost jax""".split()
+ROLE_FIELDS = frozenset(
+    """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env
+    envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount securityContext labels
+    annotations""".split()
 )
-"""Fields that belong to the job alone; every other field of a spec is also a role's."""
+"""Fields that a job and each of its roles can set."""
 
-
-FIELDS = JOB_FIELDS | frozenset(
-    """roles matrix manifest podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir
-    containerName env envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount
-    securityContext labels annotations""".split()
+FIELDS = ROLE_FIELDS | frozenset(
+    """framework replicas runPolicy queue priority suspend description tensorboard run roles matrix manifest""".split()
 )
-"""All that a spec can say; a test holds it against the schema."""
+"""All fields of a job but the blocks of its frameworks; a test compares them with the schema."""
 
 REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
 """Fields that say how many pods a role has and what becomes of them; all others say what the pods are."""
 
-
-# `matrix` has been followed before: it says which jobs there are, and nothing about any of them.
+# Fields of a spec that no layer merges as job or role fields; `matrix` has been expanded before.
 _APART = frozenset(("roles", "manifest", "matrix"))
+
+
+def is_job_field(name: str) -> bool:
+    """Whether a field belongs to the job alone: one of the job's own fields, or the block of a framework."""
+    return name not in ROLE_FIELDS and name not in _APART
 
 
 class RoleFields(NamedTuple):
@@ -52,10 +54,10 @@ def normalize(spec: dict[str, Data], gpu_resource: str, problems: list[Problem])
     job: dict[str, Data] = {}
     common: dict[str, Data] = {}
     for key, value in spec.items():
-        if key in JOB_FIELDS:
-            job[key] = value
-        elif key not in _APART:
+        if key in ROLE_FIELDS:
             common[key] = value
+        elif key not in _APART:
+            job[key] = value
     roles = {
         name: _words(role, gpu_resource, problems) if isinstance(role, dict) else None
         for name, role in spec.get("roles", {}).items()

@@ -11,6 +11,7 @@ from jobgen.model.data import Data, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
+from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import FIELDS, Layer, normalize
 
@@ -215,9 +216,9 @@ def _locks(paths: Iterable[Data], overlay: str) -> Iterator[FieldLock]:
     return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
-def find_overlay_errors(document: dict[str, Data]) -> Iterator[Problem]:
+def find_overlay_errors(document: dict[str, Data], frameworks: Frameworks) -> Iterator[Problem]:
     """What an overlay of the right form says that cannot be."""
-    yield from _unknown_locks(document)
+    yield from _unknown_locks(document, FIELDS | {framework.name for framework in frameworks})
     spec = document["spec"]
     for block in (spec.get("defaults"), *(patch.get("merge") for patch in spec.get("patches", ()))):
         if isinstance(block, dict) and "matrix" in block:
@@ -225,7 +226,7 @@ def find_overlay_errors(document: dict[str, Data]) -> Iterator[Problem]:
             yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
 
 
-def _unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
+def _unknown_locks(document: dict[str, Data], fields: frozenset[str]) -> Iterator[Problem]:
     """Locked paths that lead to no field of a job."""
     for path in document["spec"].get("locked", ()):
         try:
@@ -233,6 +234,6 @@ def _unknown_locks(document: dict[str, Data]) -> Iterator[Problem]:
         except InvalidPathError as bad:
             yield Problem("invalid-value", str(bad), path)
             continue
-        if not field or field[0] not in FIELDS | {"namespace"}:
-            hint = did_you_mean(str(field[0]), sorted(FIELDS)) if field else ""
+        if not field or field[0] not in fields | {"namespace"}:
+            hint = did_you_mean(str(field[0]), sorted(fields)) if field else ""
             yield Problem("unknown-field", f"`{value_of(path)}` is not a field of a job{hint}", path)

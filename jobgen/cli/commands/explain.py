@@ -45,7 +45,8 @@ def explain_name(
 
 
 def _is_job(root: Path, name: str) -> bool:
-    return any(name in (job.document.name, job.document.sweep) for job in read_jobs(layout.find_jobs(root), []))
+    jobs = read_jobs(layout.find_jobs(root), config.load_frameworks(root), [])
+    return any(name in (job.document.name, job.document.sweep) for job in jobs)
 
 
 def explain_job(root: Path, name: str, field: str, envs: Sequence[str], format_: str, today: str = "") -> Result:
@@ -96,7 +97,7 @@ def _overlay_findings(project: ProjectConfig, envs: Sequence[str], tracer: Trace
 
 def _walks(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
     """The job in each environment that takes it, with places; its problems go to the run's findings."""
-    every = list(read_jobs(layout.find_jobs(run.project.root), run.findings))
+    every = list(read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, run.findings))
     run.names.update(job.document.name for job in every)
     jobs = [job for job in every if job.document.name == name] or _jobs_of_run(every, run.environments, tracer, name)
     if jobs:
@@ -126,7 +127,7 @@ def _is_called(made: Data, name: str) -> bool:
 
 def _absent(run: Run, name: str, said: str) -> Result:
     """Why there is nothing to explain: the job belongs elsewhere, cannot be read, or does not exist."""
-    every = read_jobs(layout.find_jobs(run.project.root), [])
+    every = read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         told = ", ".join(f"`{member}`" for member in members[:_TOLD]) + (" …" if len(members) > _TOLD else "")

@@ -132,7 +132,7 @@ def _transform(work: _Work) -> _Done:
     items: list[Data] = []
     for item, entry in _entries(work, {}):
         made = item
-        for job in read_jobs([entry] if entry else [], findings):
+        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings):
             patches = runner.patches_for(job)
             if patches is not None:
                 rendered = runner.build_object(job, patches, new_overlay_use())
@@ -166,7 +166,7 @@ def _validate(work: _Work) -> _Done:
     comments: list[Suppression] = []
     files: dict[str, int] = {}
     for _, entry in _entries(work, files):
-        for job in read_jobs([entry] if entry else [], findings, comments):
+        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
             findings += _judged(job, runner, tracer)
     told = filter(None, map(work.project.severities.of, findings))
     # Deployments and the like are in every kustomization, and none of our business.

@@ -129,7 +129,7 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
 
 def _names(project: ProjectConfig) -> list[str]:
     """The jobs that a repository has already."""
-    return [job.document.name for job in read_jobs(layout.find_jobs(project.root), [])]
+    return [job.document.name for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])]
 
 
 def _platforms(project: ProjectConfig) -> set[str]:

@@ -37,7 +37,7 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
     chosen = list(dict.fromkeys(frameworks or ["pytorch"]))
     if {"jax", "mxnet"} <= set(chosen):
         return error_result(ExitCode.USAGE, "no training-operator has both `jax` and `mxnet`; choose one of them")
-    wanted = _files(chosen, ci)
+    wanted = _files(folder, chosen, ci)
     try:
         in_the_way = list(_in_the_way(folder, wanted, force=force))
         if in_the_way:
@@ -52,13 +52,13 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
     )
 
 
-def _files(frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
+def _files(folder: Path, frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
     copies = {**_ALWAYS, **{f"jobs/{name}.yaml": f"jobs/{name}.yaml" for name in frameworks}, **_CI[ci]}
     operator = _LAST_WITH_MXNET if "mxnet" in frameworks else _NEWEST
     home = find_shipped("starter")
     texts = {path: (home / copy).read_text("utf-8") for path, copy in sorted(copies.items())}
     filled = {path: body.replace("OPERATOR", operator).replace("VERSION", __version__) for path, body in texts.items()}
-    return {**{path: body.encode() for path, body in filled.items()}, **editor_files()}
+    return {**{path: body.encode() for path, body in filled.items()}, **editor_files(folder)}
 
 
 def _in_the_way(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:

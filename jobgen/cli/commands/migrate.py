@@ -68,7 +68,7 @@ def migrate_jobs(
             ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
         )
     findings: list[Finding] = []
-    jobs = list(_jobs(directory, root, wanted, findings))
+    jobs = list(_jobs(directory, project, wanted, findings))
     faults = format_findings(findings)
     if not jobs:
         return error_result(
@@ -86,14 +86,14 @@ def migrate_jobs(
     return Result(code, err=f"{said}{pluralize(len(done), 'job')} written\n")
 
 
-def _jobs(directory: Path, root: Path | None, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
+def _jobs(directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
     """The jobs that are meant: those of files, and those of the repository by their names."""
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
     for path in paths:
-        yield from read_jobs(layout.find_manifests(directory, path), findings)
-    if root is not None and patterns:
-        for job in read_jobs(layout.find_jobs(root), []):
+        yield from read_jobs(layout.find_manifests(directory, path), project.frameworks, findings)
+    if patterns:
+        for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []):
             if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
                 yield job
 

@@ -98,7 +98,7 @@ def _found(
     jobs: list[Job] = []
     names = {policy.name for policy, _ in policies.policies}
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
-    for job in read_jobs([entry], findings):
+    for job in read_jobs([entry], project.frameworks, findings):
         traced = tracer.trace(job, "")
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
             # Rendering holds a spec against some policies itself.

@@ -135,17 +135,21 @@ _FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "s
 _SETTINGS = ".vscode/settings.json"
 
 
-def editor_files() -> dict[str, bytes]:
+def editor_files(root: Path) -> dict[str, bytes]:
     """The schemas of our own formats, and what tells editors which files they are for."""
     names = [f"jobgen.dev/{name}_v1.json" for name in _FORMATS]
-    schemas = {f"schemas/{name}": (layout.find_shipped("schemas") / name).read_bytes() for name in names}
+    completed = config.complete_schemas(config.load_frameworks(root))
+    schemas = {
+        f"schemas/{name}": (json.dumps(completed[Path(name).name], indent=2, ensure_ascii=False) + "\n").encode()
+        for name in names
+    }
     wanted = {f"./schemas/{name}": files for name, files in zip(names, _FORMATS.values(), strict=True)}
     return {**schemas, _SETTINGS: (json.dumps({"yaml.schemas": wanted}, indent=2) + "\n").encode()}
 
 
 def write_editor_files(root: Path) -> Result:
     """Put the schemas of our own formats into the repository, and tell editors which files they are for."""
-    files = editor_files()
+    files = editor_files(root)
     shown = files[_SETTINGS]
     has_settings = (root / _SETTINGS).exists()
     if has_settings:

@@ -21,9 +21,10 @@ _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
 _ORDER = """
     framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
     resources volumes shm restartPolicy nodeSelector tolerations affinity serviceAccount imagePullSecrets
-    securityContext labels annotations queue priority suspend runPolicy mxnet mpi paddle tensorflow pytorch xgboost jax
-    tensorboard roles podTemplate manifest
+    securityContext labels annotations queue priority suspend runPolicy
+    FRAMEWORK tensorboard roles podTemplate manifest
 """.split()
+# `FRAMEWORK` stands for the block of the job's framework, whatever its name.
 _RANK = {field: place for place, field in enumerate(_ORDER)}
 
 Difference = tuple[tuple[Step, ...], Data, Data]
@@ -76,7 +77,7 @@ def _document(manifest: dict[str, Data], kind: Kind, gpu: str, *, inverted: bool
 
 def sort_fields(fields: Fields) -> Fields:
     """Fields in the order in which people look for them."""
-    return dict(sorted(fields.items(), key=lambda pair: _RANK.get(pair[0], len(_RANK))))
+    return dict(sorted(fields.items(), key=lambda pair: _RANK.get(pair[0], _RANK["FRAMEWORK"])))
 
 
 def _metadata(metadata: dict[str, Data]) -> dict[str, Data]:

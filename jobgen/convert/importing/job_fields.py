@@ -9,10 +9,10 @@ from jobgen.convert.importing.pod_fields import fits
 from jobgen.model.data import Data, untraced
 from jobgen.model.path import Step
 from jobgen.render.set_path import set_path
+from jobgen.spec.frameworks import Frameworks, collect_frameworks
 from jobgen.spec.kinds import FieldMapping, Kind
 
 _MISSING = object()
-_FRAMEWORKS = ("mxnet", "mpi", "paddle", "tensorflow", "pytorch", "xgboost", "jax")
 
 
 def framework_of(manifest: dict[str, Data], kind: Kind) -> str:
@@ -30,24 +30,25 @@ def field_words(manifest: dict[str, Data], kind: Kind, framework: str) -> tuple[
     """What the custom resource says in fields of ours, and the manifest without it."""
     left = copy.deepcopy(manifest)
     spec: dict[str, Data] = {}
+    frameworks = collect_frameworks([kind])
     for path, field in _fields(kind, framework):
         value = _at(left, field.at)
         if value is _MISSING or field.at[0] == "template":
             continue
         if path in kind.branches and isinstance(value, dict) and value:
             for key in list(value):
-                if _say(spec, (*path.split("."), key), value[key]):
+                if _say(spec, (*path.split("."), key), value[key], frameworks):
                     _remove(left, (*field.at, key))
             continue
         said = _said(value, field)
-        if said is not _MISSING and _say(spec, tuple(path.split(".")), said):
+        if said is not _MISSING and _say(spec, tuple(path.split(".")), said, frameworks):
             _remove(left, field.at)
     return spec, left
 
 
 def _fields(kind: Kind, framework: str) -> Iterator[tuple[str, FieldMapping]]:
     """The fields that this framework has: the deepest places first, and of two names for one place the shorter."""
-    others = set(_FRAMEWORKS) - {framework}
+    others = set(kind.frameworks) - {framework}
     mine = [(path, field) for path, field in kind.fields.items() if path.split(".")[0] not in others]
     return iter(sorted(mine, key=lambda pair: (-len(pair[1].at), len(pair[0]))))
 
@@ -63,11 +64,11 @@ def _said(value: Data, field: FieldMapping) -> Data:
     return value
 
 
-def _say(spec: dict[str, Data], path: tuple[str, ...], value: Data) -> bool:
+def _say(spec: dict[str, Data], path: tuple[str, ...], value: Data, frameworks: Frameworks) -> bool:
     nested = value
     for step in reversed(path[1:]):
         nested = {step: nested}
-    if not fits(path[0], nested):
+    if not fits(path[0], nested, frameworks):
         return False
     set_path(spec, path, value)
     return True

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jobgen.model.data import API_VERSION, Data
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
+from jobgen.spec.frameworks import Frameworks
 
 _SAME_IN_CONTAINER = ("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom")
 _SAME_IN_POD = {
@@ -36,10 +37,10 @@ class Words(NamedTuple):
     rest: dict[str, Data]
 
 
-def fits(field: str, value: Data) -> bool:
+def fits(field: str, value: Data, frameworks: Frameworks = ()) -> bool:
     """Whether the job spec takes a value in a field of its own."""
     document = {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": {"name": "x"}, "spec": {field: value}}
-    return not config.find_errors(document, "trainingjob")
+    return not config.find_errors(document, "trainingjob", frameworks)
 
 
 def words_of(template: Data, container_name: str) -> Words | None:

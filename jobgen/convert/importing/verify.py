@@ -12,6 +12,7 @@ from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.render.build import build_object
 from jobgen.render.expand import Expander, JobDocument
+from jobgen.spec.frameworks import collect_frameworks
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Cluster, Environment
@@ -90,7 +91,7 @@ def renderer_for(platform: str, kinds: Sequence[Kind]) -> SpecRenderer:
 
 def render_spec(document: dict[str, Data], bench: SpecRenderer, *, alone: bool = True) -> tuple[Data, list[str]]:
     """The object that a spec makes, and what is wrong; unless it is `alone`, nulls may be meant for overlays."""
-    faults = config.find_errors(document, "trainingjob")
+    faults = config.find_errors(document, "trainingjob", collect_frameworks(bench.expander.kinds))
     if faults:
         return None, [fault.message for fault in faults]
     problems: list[Problem] = []

@@ -9,7 +9,7 @@ from jobgen.convert.migrate.roles import alike, nodes, restarts, roles, totals
 from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED
 from jobgen.model.data import Data, untraced, value_of
 from jobgen.spec.kinds import FieldMapping, Kind
-from jobgen.spec.normalize import JOB_FIELDS
+from jobgen.spec.normalize import is_job_field
 
 
 def moves(draft: Draft) -> None:
@@ -55,7 +55,9 @@ def managers(draft: Draft) -> None:
 
 def fields(draft: Draft) -> None:
     """Fields of the job that the other kind has no place for."""
-    own = {key: value for key, value in draft.spec.items() if key in JOB_FIELDS - {"framework", "replicas"}}
+    own = {
+        key: value for key, value in draft.spec.items() if is_job_field(key) and key not in ("framework", "replicas")
+    }
     for path, value in list(_fields(own, draft.target)):
         place = _place(path, draft.target)
         if value is None and place is not None:
@@ -192,7 +194,7 @@ def parts(draft: Draft) -> None:
         return
     for path, holder in list(draft.holders()):
         for field in list(holder):
-            if field in JOB_FIELDS or field in _KEPT:
+            if is_job_field(field) or field in _KEPT:
                 continue
             if not all(_takes(draft, *part) for part in _PARTS.get(field, (("", ""),))):
                 draft.lose((*path, field))
