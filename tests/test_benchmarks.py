@@ -19,6 +19,7 @@ import pytest
 import render
 import yaml
 import yaml_styles
+from findings import without_infos
 from measurement import Measurement, require_linear
 from repository import write_jobs, write_manifests, write_varied
 from varied_jobs import make_manifest
@@ -42,7 +43,8 @@ def run_jobgen(folder: Path, *arguments: str, first: str = "") -> str:
 
 
 def find_problems(folder: Path, *paths: str) -> list[dict]:
-    return json.loads(run_jobgen(folder, "lint", "--no-cache", "--format", "json", *paths))["findings"]
+    report = json.loads(run_jobgen(folder, "lint", "--no-cache", "--format", "json", *paths))
+    return without_infos(report["findings"])
 
 
 def files_below(folder: Path) -> dict[str, str]:
