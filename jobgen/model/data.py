@@ -20,6 +20,9 @@ Plain: TypeAlias = "Scalar | Sequence[Plain] | Mapping[str, Plain]"
 Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
 """Data with or without locations. `value_of` gives the scalar of a leaf; `untraced` makes it `Plain`."""
 
+ValidFields: TypeAlias = dict[str, Any]
+"""A mapping that a schema has accepted, so its fields have known types; with or without locations."""
+
 Data: TypeAlias = Any
 """Untyped data; use `Plain` or `Node`."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jobgen import cache
 from jobgen.check.rule_names import canonical_rule_name
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, Data, Location, value_of
+from jobgen.model.data import API_VERSION, Location, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
@@ -32,7 +32,7 @@ class ProjectConfig(NamedTuple):
     root: Path
     kinds: tuple[Kind, ...]
     overlays: dict[str, Overlay]
-    settings: dict[str, Data]
+    settings: ValidFields
     findings: tuple[Finding, ...]
     today: str = ""
     """The date given by the user; empty for the date of the commit."""
@@ -124,10 +124,10 @@ def read_valid_documents(
     *,
     marked: bool = False,
     frameworks: Frameworks = (),
-) -> list[Data]:
+) -> list[ValidFields]:
     """Read the documents of a file that match their format; errors of the others become findings."""
     source = read_cached(file, findings, marked=marked)
-    good: list[Data] = []
+    good: list[ValidFields] = []
     for index, document in enumerate(source.documents):
         if find_errors(document.data, format_name, frameworks):
             findings += locate_errors(file, index, format_name, frameworks)
@@ -169,13 +169,13 @@ def read_documents(file: layout.File, findings: list[Finding], *, marked: bool =
     )
 
 
-def _copy_containers(tree: Data) -> Data:
+def _copy_containers(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: _copy_containers(child) for key, child in tree.items()}
     return [_copy_containers(child) for child in tree] if isinstance(tree, list) else tree
 
 
-def find_errors(data: Data, format_name: str, frameworks: Frameworks = ()) -> list[Problem]:
+def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()) -> list[Problem]:
     """Report the errors of a document in one of jobgen's formats."""
     kind = value_of(data.get("kind"))
     if format_name == "overlay" and kind != "Overlay" and isinstance(kind, str):
@@ -202,9 +202,10 @@ def locate_errors(file: layout.File, index: int, format_name: str, frameworks: F
     return [locate(problem, file.path, document.location) for problem in problems]
 
 
-def read_traced_document(file: layout.File, index: int) -> Data:
+def read_traced_document(file: layout.File, index: int) -> ValidFields:
     """Read one document again, with locations."""
-    return read(file.content, file.path, marked=True).documents[index].data
+    data: ValidFields = read(file.content, file.path, marked=True).documents[index].data
+    return data
 
 
 def _load_kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
@@ -225,12 +226,12 @@ def _parse_kinds(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple
     return tuple(reversed(known.values())), tuple(findings)
 
 
-def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[Data]:
+def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[ValidFields]:
     """Read the kind descriptions, through the cache if all of them are valid."""
     key = cache.make_key("kinds", *(part for file in files for part in (file.path, file.content)))
     known = cache.get(key) if not marked else None
     if known is not None:
-        documents: list[Data] = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
+        documents: list[ValidFields] = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
         return documents
     found = [data for file in files for data in read_valid_documents(file, "kind", findings, marked=marked)]
     if not marked and not findings:
@@ -239,7 +240,7 @@ def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, mark
 
 
 def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
-    found: dict[str, list[Data]] = {}
+    found: dict[str, list[ValidFields]] = {}
     for name, file in layout.read_overlays(root):
         if not name:
             message = "an overlay needs its own folder; move the file to overlays/<environment>/"
@@ -252,7 +253,7 @@ def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], 
     return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
 
 
-def _check_name(document: Data, folder: str, path: str) -> Iterable[Finding]:
+def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:
     named = document.get("metadata", {}).get("name")
     if named is not None and value_of(named) != folder:
         message = f"the overlay is named `{value_of(named)}`, but its folder is `{folder}`; use the folder's name"
@@ -260,7 +261,7 @@ def _check_name(document: Data, folder: str, path: str) -> Iterable[Finding]:
         yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
-def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> dict[str, Data]:
+def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> ValidFields:
     file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
@@ -269,7 +270,7 @@ def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> dict
     return dict(documents[0]) if documents else {}
 
 
-def _check_rule_names(root: Path, named: tuple[Data, ...]) -> Iterable[Finding]:
+def _check_rule_names(root: Path, named: tuple[Any, ...]) -> Iterable[Finding]:
     """Report names of rules in the settings that do not exist."""
     if not named:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
-from jobgen.model.data import Data, Location, location_of
+from jobgen.model.data import Location, Node, location_of
 from jobgen.model.finding import Finding, Identity, Problem, Related
 from jobgen.model.path import format_pointer
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
@@ -59,7 +59,7 @@ class _Locator:
             evidence=fault.evidence,
         )
         return locate(problem, job.file.path, job.location)._replace(
-            object=identity_of(traced.object),
+            object=identity_of(traced.object) if traced.object else None,
             env=fault.node.job.env,
             pointer=format_pointer(fault.node.path),
             related=tuple(related),
@@ -73,9 +73,9 @@ class _Locator:
         return self._traced[where]
 
 
-def _node_at(tree: Data, path: tuple[str | int, ...]) -> Data:
+def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
     """The leaf at a path; the key of a mapping or list; the last existing node if the path does not exist."""
-    key: Data = None
+    key: Node = None
     for step in path:
         if isinstance(tree, dict):
             found = next((name for name in tree if name == step), None)

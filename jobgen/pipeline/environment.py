@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from jobgen.model.data import Data, Location, value_of
+from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
@@ -30,7 +30,8 @@ class Rendered(NamedTuple):
     """An object of one environment, and the location of its job."""
 
     env: str
-    object: Data
+    object: Any
+    """The object as plain data, or the result of the run's `finish`."""
     identity: Identity
     location: Location
     position: int = 0
@@ -159,7 +160,7 @@ class EnvironmentRunner:
                 used.misses.append(((number, str(deletion.key)), where))
 
 
-def _mapping_ids(tree: Data) -> Iterator[int]:
+def _mapping_ids(tree: Any) -> Iterator[int]:
     """The `id` of all mappings below a node."""
     if isinstance(tree, dict):
         yield id(tree)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.parse import POLICY, is_policy
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import ValidFields, value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
@@ -49,7 +49,7 @@ def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.Fil
 
 def _read_files(
     files: Iterable[layout.File], findings: list[Finding], *, marked: bool = False
-) -> list[tuple[str, Data]]:
+) -> list[tuple[str, ValidFields]]:
     return [
         (file.path, document.data)
         for file in files

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
 from jobgen.spec.sweeps import MATRIX
 
@@ -39,7 +40,7 @@ def _build_fix(problem: Problem) -> Fix | None:
     return Fix(edits, problem.safe) if len({edit.location.file for edit in edits}) == 1 else None
 
 
-def _to_plain(value: Data) -> Data:
+def _to_plain(value: Any) -> Any:
     """A key without its location."""
     return str(value) if isinstance(value, TracedKey) else value
 
@@ -61,7 +62,7 @@ def _is_written(change: FixStep) -> bool:
     )
 
 
-def _list_overridden(node: Data) -> Iterator[Related]:
+def _list_overridden(node: Node) -> Iterator[Related]:
     """The values that a value overrides, from the last layer to the first."""
     while isinstance(node, (TracedScalar, TracedList)):
         over, node = node, node.overridden

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar, location_of, untraced
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced
 from jobgen.model.path import NamedItem, Step
 from jobgen.yamlio.write import sort_key
 
@@ -15,7 +15,7 @@ from jobgen.yamlio.write import sort_key
 class Assignment:
     """The value that one layer assigns; without a location, the renderer assigns it."""
 
-    value: Data
+    value: Node
     layer: str
     location: Location | None
 
@@ -37,11 +37,11 @@ class NoSuchFieldError(LookupError):
         self.known = known
 
 
-def explain_path(traced: Data, path: tuple[Step, ...]) -> Iterator[ExplainedValue]:
+def explain_path(traced: Node, path: tuple[Step, ...]) -> Iterator[ExplainedValue]:
     """Explain every leaf at or below a path of a traced object."""
     node, steps = traced, list[Step]()
-    replaced: Data = None
-    key: Data = None
+    replaced: Node = None
+    key: Node = None
     for step in path:
         replaced = node.overridden if type(node) is TracedList else None
         found, name, node = _follow(node, step)
@@ -50,7 +50,7 @@ def explain_path(traced: Data, path: tuple[Step, ...]) -> Iterator[ExplainedValu
     yield from _explain_leaves(node, tuple(steps), key, replaced)
 
 
-def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
+def _follow(node: Node, step: Step) -> tuple[Step, Node, Node]:
     """Follow one step: its canonical form, its key, and the node."""
     if isinstance(node, dict):
         for key, child in node.items():
@@ -65,14 +65,14 @@ def _follow(node: Data, step: Step) -> tuple[Step, Data, Data]:
     raise NoSuchFieldError(str(step), [])
 
 
-def _is_named(item: Data, step: NamedItem) -> bool:
+def _is_named(item: Node, step: NamedItem) -> bool:
     if not isinstance(item, dict) or step.field not in item:
         return False
     value = untraced(item[step.field])
     return (value if isinstance(value, str) else json.dumps(value)) == step.value
 
 
-def _explain_leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Data) -> Iterator[ExplainedValue]:
+def _explain_leaves(node: Node, path: tuple[Step, ...], key: Node, replaced: Node) -> Iterator[ExplainedValue]:
     """Explain the leaves below a node. A list that overrides another counts for each of its items."""
     if isinstance(node, dict) and node:
         for name, child in sorted(node.items(), key=lambda pair: sort_key(pair[0])):
@@ -88,7 +88,7 @@ def _explain_leaves(node: Data, path: tuple[Step, ...], key: Data, replaced: Dat
         yield ExplainedValue(path, tuple(_list_assignments(node, replaced)))
 
 
-def _list_assignments(node: Data, replaced: Data) -> Iterator[Assignment]:
+def _list_assignments(node: Node, replaced: Node) -> Iterator[Assignment]:
     while isinstance(node, (TracedScalar, TracedList)):
         yield Assignment(untraced(node), node.layer, node.location)
         node, replaced = (node.overridden, replaced) if node.overridden is not None else (replaced, None)
@@ -96,7 +96,7 @@ def _list_assignments(node: Data, replaced: Data) -> Iterator[Assignment]:
         yield Assignment(untraced(node), _layer_of(node), location_of(node))
 
 
-def _layer_of(node: Data) -> str:
+def _layer_of(node: Node) -> str:
     """The first layer found in a node."""
     if isinstance(node, (TracedScalar, TracedKey, TracedList)):
         return node.layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from jobgen.model.data import Data, Location, value_of
+from jobgen.model.data import Location, ValidFields, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
@@ -48,7 +48,7 @@ def collect_suppressions(file: layout.File, comments: list[Suppression], finding
 
 
 def _read_spec(
-    data: Data,
+    data: ValidFields,
     file: layout.File,
     position: int,
     location: Location,
@@ -69,7 +69,7 @@ def _read_spec(
 
 
 def _expand_sweep(
-    data: Data,
+    data: ValidFields,
     file: layout.File,
     position: int,
     location: Location,
@@ -85,7 +85,7 @@ def _expand_sweep(
         yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
-def _check_sweep(data: Data, frameworks: Frameworks) -> list[Problem]:
+def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
     problems = (
@@ -102,7 +102,7 @@ def _check_sweep(data: Data, frameworks: Frameworks) -> list[Problem]:
 
 
 def _locate_errors(
-    file: layout.File, position: int, location: Location, faults: Callable[[Data], Iterable[Problem]]
+    file: layout.File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
 ) -> Iterator[Finding]:
     """The errors of one document with locations, each once, however many members have it."""
     data = config.read_traced_document(file, position)
@@ -110,7 +110,7 @@ def _locate_errors(
 
 
 def _read_manifests(
-    data: Data, file: layout.File, position: int, location: Location, findings: list[Finding]
+    data: ValidFields, file: layout.File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
     for item, manifest in enumerate(split_list(data)):
         job = Job(JobDocument(manifest, file.path), file, position, item, location)

@@ -7,10 +7,9 @@ with locations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
-from jobgen.model.data import Data
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
@@ -39,11 +38,11 @@ if TYPE_CHECKING:
 _BATCH = 50
 
 
-def _keep_object(made: Data) -> Data:
+def _keep_object(made: Any) -> Any:
     return made
 
 
-def discard_object(_: Data) -> Data:
+def discard_object(_: Any) -> None:
     """Drop an object that has been checked, to save memory."""
 
 
@@ -55,7 +54,7 @@ class Run:
         project: ProjectConfig,
         environments: Sequence[str],
         wanted: Callable[[str], bool] = lambda _: True,
-        finish: Callable[[Data], Data] = _keep_object,
+        finish: Callable[[Any], Any] = _keep_object,
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
         checked: bool = False,

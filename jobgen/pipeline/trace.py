@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, location_of
+from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import Step, format_pointer
 from jobgen.pipeline import config
@@ -56,7 +56,7 @@ def member_index(index: int) -> int:
     return WHOLE - 1 - index
 
 
-def select_item(data: Data, item: int) -> Data:
+def select_item(data: ValidFields, item: int) -> ValidFields:
     """The job with an item number in a document."""
     if item == WHOLE:
         return data
@@ -81,12 +81,12 @@ class JobRef(NamedTuple):
 class Traced(NamedTuple):
     """A job's object with locations, and the problems and deletions of building it."""
 
-    object: Data
+    object: Mapping[str, Node] | None
     problems: list[Problem]
     deletions: list[Deletion]
 
 
-def _find_path(node: Data, tree: Data) -> tuple[Step, ...]:
+def _find_path(node: Node, tree: Node) -> tuple[Step, ...]:
     """The path to a node of an object, found by identity; empty if it is not part of the object."""
     if isinstance(tree, (dict, list)):
         for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
@@ -149,7 +149,7 @@ class Tracer:
         made = build_object(document, expander, patches, traced.problems, traced.deletions)
         return traced._replace(object=made)
 
-    def findings(self, job: Job, env: str, checker: Callable[[Data], list[Problem]] | None = None) -> list[Finding]:
+    def findings(self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None) -> list[Finding]:
         """The findings of a job in an environment, or those of a checker for its object."""
         traced = self.trace(job, env)
         problems = checker(traced.object) if checker else traced.problems

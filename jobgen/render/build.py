@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from jobgen.model.data import API_VERSION, Data, TracedKey, TracedScalar, untraced, value_of, with_layer
+from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Identity, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import suggest_type
@@ -27,7 +28,7 @@ _PATH_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 def build_object(
     job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
-) -> Data:
+) -> Mapping[str, Node] | None:
     """Build the object of a job. Problems say why that fails; None without problems means the job is inactive."""
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
     if spec is not None:
@@ -37,7 +38,7 @@ def build_object(
 
         if "run" in spec.fields and is_inactive(spec, expander.day, problems):
             return None
-        made = render_spec(spec, problems, deletions)
+        made: Mapping[str, Any] = render_spec(spec, problems, deletions)
     elif is_spec(job.data):
         return None
     else:
@@ -56,7 +57,7 @@ def build_object(
     return made
 
 
-def _source_path(job: JobDocument) -> Data:
+def _source_path(job: JobDocument) -> Node:
     """The path of a job's file; None for an item of a KRM resource list, which has no file."""
     if not job.file.startswith("jobs/"):
         return None
@@ -71,7 +72,7 @@ def _source_path(job: JobDocument) -> Data:
     )
 
 
-def is_spec(data: Data) -> bool:
+def is_spec(data: Mapping[str, Node]) -> bool:
     """Whether a document is a job spec rather than a raw manifest."""
     # Any version of the group: an unknown version is an error in a spec, not a raw manifest.
     return str(value_of(data.get("apiVersion"))).startswith(_GROUP)
@@ -90,18 +91,18 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
         labels=labels if isinstance(labels, dict) else {},
         framework=framework,
         kind=str(value_of(job.data["kind"])),
-        namespace=metadata.get("namespace") or value_of(expander.environment.namespace) or "",
+        namespace=str(metadata.get("namespace") or value_of(expander.environment.namespace) or ""),
         path=job.file,
         is_spec=False,
     )
 
 
-def _find_kind(data: Data, kinds: Sequence[Kind]) -> Kind | None:
+def _find_kind(data: ValidFields, kinds: Sequence[Kind]) -> Kind | None:
     api_version, kind = str(value_of(data["apiVersion"])), str(value_of(data["kind"]))
     return next((known for known in kinds if known.describes(api_version, kind)), None)
 
 
-def _place_in_namespace(job: JobDocument, expander: Expander) -> Data:
+def _place_in_namespace(job: JobDocument, expander: Expander) -> ValidFields:
     """A raw manifest, in the environment's namespace if it has none of its own."""
     data = with_layer(job.data, "manifest")
     namespace = expander.environment.namespace
@@ -110,7 +111,7 @@ def _place_in_namespace(job: JobDocument, expander: Expander) -> Data:
     return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 
 
-def identity_of(made: Data) -> Identity:
+def identity_of(made: Mapping[str, Node]) -> Identity:
     """The identity of an object in the API server."""
     metadata = made.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -123,7 +124,7 @@ def identity_of(made: Data) -> Identity:
     )
 
 
-def _find_unsafe_names(made: Data) -> Iterator[Problem]:
+def _find_unsafe_names(made: Mapping[str, Node]) -> Iterator[Problem]:
     """Report names that are not one path segment: they become file names in the rendered tree."""
     identity = identity_of(made)
     for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
@@ -142,14 +143,14 @@ def _explain_unsafe_name(field: str, name: str) -> str:
     return f"`{name}` is not a valid {field} of an object"
 
 
-def split_list(data: Data) -> list[Data]:
+def split_list(data: ValidFields) -> list[ValidFields]:
     """The objects of a document: the items of a `kind: List`, or the document itself."""
     if str(value_of(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
         return list(data["items"])
     return [data]
 
 
-def manifest_errors(manifest: Data) -> list[Problem]:
+def manifest_errors(manifest: Node) -> list[Problem]:
     """Report what keeps a raw manifest from being an object."""
     if not isinstance(manifest, dict):
         return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
@@ -171,7 +172,7 @@ def manifest_errors(manifest: Data) -> list[Problem]:
     return [fault for fault in faults if fault]
 
 
-def _check_text(holder: dict[str, Data], key: str, path: str) -> Problem | None:
+def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
     if value_of(value) is None:
         return Problem("missing-field", f"the object has no `{path}`", holder, category="schema")

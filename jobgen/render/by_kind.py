@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from jobgen.model.data import Data, value_of, with_value
+from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import did_you_mean
@@ -20,16 +21,16 @@ TOTAL_ANNOTATION = "jobgen.dev/replicas"
 _NOT_RENDERED = frozenset(("replicas", "run"))
 
 
-def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> Data:
+def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> dict[str, Any]:
     """Render the object. A field that the kind does not support is a problem."""
     kind = job.kind
-    resource: dict[str, Data] = {
+    resource: dict[str, Any] = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": dict(job.metadata),
         "spec": {},
     }
-    shared: dict[str, Data] = {}
+    shared: dict[str, Any] = {}
     for path, value in _list_fields(job.fields, kind):
         _render_field(job, path, value, resource, shared, problems)
     templates = _render_templates(job, shared, problems, deletions)
@@ -40,9 +41,9 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
     return resource
 
 
-def _list_fields(fields: Mapping[str, Data], kind: Kind, prefix: str = "") -> list[tuple[tuple[str, Data], Data]]:
+def _list_fields(fields: Mapping[str, Any], kind: Kind, prefix: str = "") -> list[tuple[tuple[str, Any], Node]]:
     """The fields of a job, as deep as the kind maps them: path, key and value."""
-    found: list[tuple[tuple[str, Data], Data]] = []
+    found: list[tuple[tuple[str, Any], Node]] = []
     for key, value in fields.items():
         path = f"{prefix}{key}"
         if path in kind.branches and isinstance(value, dict) and (value or path not in kind.fields):
@@ -54,10 +55,10 @@ def _list_fields(fields: Mapping[str, Data], kind: Kind, prefix: str = "") -> li
 
 def _render_field(
     job: JobSpec,
-    where: tuple[str, Data],
-    value: Data,
-    resource: dict[str, Data],
-    shared: dict[str, Data],
+    where: tuple[str, Any],
+    value: Node,
+    resource: dict[str, Any],
+    shared: dict[str, Any],
     problems: list[Problem],
 ) -> None:
     (path, key), kind = where, job.kind
@@ -91,7 +92,7 @@ def _field_below(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping |
     return FieldMapping((*known[holder].at, name), versions=known[holder].versions) if holder in known else None
 
 
-def _convert_value(value: Data, field: FieldMapping, path: str, job: JobSpec, problems: list[Problem]) -> Data:
+def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, problems: list[Problem]) -> Node:
     found = value_of(value)
     if field.values is not None:
         if found not in field.values:
@@ -114,11 +115,11 @@ def _convert_value(value: Data, field: FieldMapping, path: str, job: JobSpec, pr
 
 
 def _render_templates(
-    job: JobSpec, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
-) -> dict[str, Data]:
+    job: JobSpec, shared: dict[str, Any], problems: list[Problem], deletions: list[Deletion]
+) -> dict[str, Any]:
     """The pod template of each role. Roles that share their fields share the template."""
-    made: dict[tuple[int, int], Data] = {}
-    templates: dict[str, Data] = {}
+    made: dict[tuple[int, int], Node] = {}
+    templates: dict[str, Any] = {}
     for name, role in job.roles.items():
         key = (id(role.pod), id(role.templates))
         if key not in made:
@@ -128,11 +129,11 @@ def _render_templates(
 
 
 def _render_template(
-    job: JobSpec, role: RoleSpec, shared: dict[str, Data], problems: list[Problem], deletions: list[Deletion]
-) -> Data:
+    job: JobSpec, role: RoleSpec, shared: dict[str, Any], problems: list[Problem], deletions: list[Deletion]
+) -> Node:
     named = value_of(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
-    template: Data = build_pod_template(role.pod, container, problems)
+    template: Node = build_pod_template(role.pod, container, problems)
     if shared:
         template = merge(template, shared, deletions)
     for extra in role.templates:
@@ -140,7 +141,7 @@ def _render_template(
     return template
 
 
-def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Problem]) -> None:
+def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Problem]) -> None:
     """Compare the declared total with the roles, and annotate it where a policy in the cluster can compare it again."""
     declared = job.fields.get("replicas")
     if declared is None:
@@ -156,12 +157,12 @@ def _declare_total(job: JobSpec, resource: dict[str, Data], problems: list[Probl
         problems.append(Problem("replica-totals", message, declared, category="policy"))
 
 
-def _render_replica(job: JobSpec, name: str, template: Data) -> dict[str, Data]:
+def _render_replica(job: JobSpec, name: str, template: Node) -> dict[str, Any]:
     return {**job.roles[name].replica, "template": template}
 
 
 def _render_role_map(
-    job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]
+    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
 ) -> None:
     """Kubeflow v1: `{Master: {…}, Worker: {…}}`."""
     replicas = {
@@ -171,7 +172,7 @@ def _render_role_map(
 
 
 def _render_role_list(
-    job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]
+    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
 ) -> None:
     """TensorStack: `[{type: chief, …}, {type: worker, …}]`."""
     replicas = [
@@ -180,7 +181,7 @@ def _render_role_list(
     set_path(resource, job.kind.replicas_at, replicas)
 
 
-_SHAPES: dict[str, Callable[[JobSpec, dict[str, Data], dict[str, Data], list[Problem]], None]] = {
+_SHAPES: dict[str, Callable[[JobSpec, dict[str, Any], dict[str, Any], list[Problem]], None]] = {
     "map": _render_role_map,
     "list": _render_role_list,
     "one": render_nodes,

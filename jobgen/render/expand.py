@@ -7,9 +7,9 @@ for all roles overrides the job's value for one role.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, TracedKey, untraced, value_of, with_layer
+from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
@@ -22,7 +22,7 @@ from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
 class JobDocument(NamedTuple):
     """A document of jobs/: a job spec, or a raw manifest."""
 
-    data: Data
+    data: ValidFields
     file: str
     sweep: str = ""
     """The name of the sweep that generated it."""
@@ -36,21 +36,21 @@ class JobDocument(NamedTuple):
 class RoleSpec(NamedTuple):
     """A role with all its layers merged. Roles without fields of their own share `pod` and `templates`."""
 
-    replica: dict[str, Data]
-    pod: dict[str, Data]
-    templates: tuple[Data, ...]
+    replica: dict[str, Any]
+    pod: dict[str, Any]
+    templates: tuple[ValidFields, ...]
 
 
 class JobSpec(NamedTuple):
     """A job with its overlays applied, ready to be rendered as its kind."""
 
-    metadata: dict[str, Data]
+    metadata: dict[str, Any]
     framework: str
     kind: Kind
     cluster: Cluster
-    fields: dict[str, Data]
+    fields: dict[str, Any]
     roles: dict[str, RoleSpec]
-    manifests: tuple[Data, ...]
+    manifests: tuple[ValidFields, ...]
 
 
 class Expander:
@@ -136,7 +136,7 @@ class Expander:
         names = _list_roles(layers, kind, kind.frameworks[framework], problems, deletions)
         shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
         roles = {name: _merge_role(name, defaults, layers, shared, deletions) for name in names}
-        manifests: tuple[Data, ...] = ()
+        manifests: tuple[ValidFields, ...] = ()
         for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
             manifests = _stack_block(manifests, manifest, "manifest", deletions)
         deletions += defaults.deletions
@@ -150,7 +150,7 @@ class Expander:
             manifests=manifests,
         )
 
-    def _metadata(self, job: JobDocument) -> dict[str, Data]:
+    def _metadata(self, job: JobDocument) -> dict[str, Any]:
         metadata = with_layer(job.data["metadata"], "job")
         if "namespace" in metadata or value_of(self.environment.namespace) is None:
             return dict(metadata)
@@ -170,7 +170,7 @@ class _Defaults:
         self.kind = kind
         self.layers = layers
         self.deletions: list[Deletion] = []
-        self.fields: dict[str, Data] = {}
+        self.fields: dict[str, Any] = {}
         for layer in layers:
             self.fields = merge(self.fields, layer.job, self.deletions)
         self.shared = _merge_fields(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
@@ -222,7 +222,9 @@ def _merge_fields(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[
     return RoleSpec(replica, pod, templates)
 
 
-def _stack_block(below: tuple[Data, ...], block: Data, name: str, deletions: list[Deletion]) -> tuple[Data, ...]:
+def _stack_block(
+    below: tuple[ValidFields, ...], block: ValidFields, name: str, deletions: list[Deletion]
+) -> tuple[ValidFields, ...]:
     """Add a block that is merged into the rendered object; a deletion drops all blocks below it."""
     if not is_deletion(block):
         return (*below, block)
@@ -230,7 +232,7 @@ def _stack_block(below: tuple[Data, ...], block: Data, name: str, deletions: lis
     return ()
 
 
-def _find_framework(layers: Sequence[Layer]) -> Data:
+def _find_framework(layers: Sequence[Layer]) -> Node:
     """The framework of the last layer that sets it."""
     return next((layer.job["framework"] for layer in reversed(layers) if "framework" in layer.job), None)
 
@@ -239,7 +241,7 @@ def _list_roles(
     layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem], deletions: list[Deletion]
 ) -> list[str]:
     """The roles of a job, in the order of its kind: those that a layer names, and those that the kind requires."""
-    named: dict[str, Data] = {}
+    named: dict[str, Any] = {}
     for layer in layers:
         for name, role in layer.roles.items():
             if role is not None:
@@ -261,7 +263,7 @@ def _list_roles(
     return [name for name in framework.roles if name in named or kind.roles[name].required]
 
 
-def _find_locked(job: Data, environment: Environment) -> Iterator[Problem]:
+def _find_locked(job: ValidFields, environment: Environment) -> Iterator[Problem]:
     for lock in environment.locks:
         for holder, path in _holders(job, lock.path):
             node = _find_key(holder, path)
@@ -270,7 +272,7 @@ def _find_locked(job: Data, environment: Environment) -> Iterator[Problem]:
                 yield Problem("locked-field", message, node, ((lock.node, "locked here"),))
 
 
-def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[Step, ...]]]:
+def _holders(job: ValidFields, path: tuple[Step, ...]) -> Iterator[tuple[Any, tuple[Step, ...]]]:
     """The mappings in which a job can set a field: its spec and each role, or its metadata for the namespace."""
     spec = job["spec"]
     yield (job["metadata"] if path == ("namespace",) else spec), path
@@ -279,7 +281,7 @@ def _holders(job: Data, path: tuple[Step, ...]) -> Iterator[tuple[Data, tuple[St
             yield role, path
 
 
-def _find_key(node: Data, path: tuple[Step, ...]) -> Data:
+def _find_key(node: Any, path: tuple[Step, ...]) -> Any:
     """The key at the end of a path; None if the path does not exist."""
     for depth, step in enumerate(path):
         if not isinstance(node, dict):

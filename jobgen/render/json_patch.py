@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobgen.model.data import Data, TracedList, override, untraced, value_of
+from jobgen.model.data import Node, TracedList, ValidFields, override, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
@@ -19,9 +19,11 @@ class _FailedError(Exception):
     """The operation failed; its text says why."""
 
 
-def apply_json_patch(target: Data, operations: list[Data], problems: list[Problem]) -> Data:
+def apply_json_patch(
+    target: Mapping[str, Node], operations: Sequence[ValidFields], problems: list[Problem]
+) -> Mapping[str, Node]:
     """Apply all operations to a copy. If one fails, report it and return the object unchanged."""
-    changed = copy_containers(target)
+    changed: dict[str, Any] = copy_containers(target)
     for operation in operations:
         try:
             _OPERATIONS[value_of(operation["op"])](changed, operation)
@@ -31,7 +33,7 @@ def apply_json_patch(target: Data, operations: list[Data], problems: list[Proble
     return changed
 
 
-def copy_containers(tree: Data) -> Data:
+def copy_containers(tree: Any) -> Any:
     """Copy mappings and lists; share the leaves."""
     if isinstance(tree, dict):
         return {key: copy_containers(value) for key, value in tree.items()}
@@ -42,39 +44,39 @@ def copy_containers(tree: Data) -> Data:
     return tree
 
 
-def _add(target: Data, operation: dict[str, Data]) -> None:
+def _add(target: Any, operation: ValidFields) -> None:
     _insert_value(target, _parse_path(operation), copy_containers(_require_value(operation)))
 
 
-def _remove(target: Data, operation: dict[str, Data]) -> None:
+def _remove(target: Any, operation: ValidFields) -> None:
     _remove_value(target, _parse_path(operation))
 
 
-def _replace(target: Data, operation: dict[str, Data]) -> None:
+def _replace(target: Any, operation: ValidFields) -> None:
     parent, key = _find_parent(target, _parse_path(operation))
     parent[key] = override(copy_containers(_require_value(operation)), parent[key])
 
 
-def _move(target: Data, operation: dict[str, Data]) -> None:
+def _move(target: Any, operation: ValidFields) -> None:
     source, path = _parse_path(operation, "from"), _parse_path(operation)
     if path[: len(source)] == source and path != source:
         raise _FailedError(f"`{_pointer_text(operation)}` is inside the value that it moves")
     _insert_value(target, path, _remove_value(target, source))
 
 
-def _copy(target: Data, operation: dict[str, Data]) -> None:
+def _copy(target: Any, operation: ValidFields) -> None:
     parent, key = _find_parent(target, _parse_path(operation, "from"))
     _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
 
 
-def _test(target: Data, operation: dict[str, Data]) -> None:
+def _test(target: Any, operation: ValidFields) -> None:
     parent, key = _find_parent(target, _parse_path(operation))
     found, wanted = untraced(parent[key]), untraced(_require_value(operation))
     if not _is_equal(found, wanted):
         raise _FailedError(f"`{_pointer_text(operation)}` is `{_format_value(found)}`, not `{_format_value(wanted)}`")
 
 
-def _is_equal(one: Data, other: Data) -> bool:
+def _is_equal(one: Node, other: Node) -> bool:
     """Equality of JSON: `1` equals `1.0`, but `true` does not equal `1`."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
@@ -83,7 +85,7 @@ def _is_equal(one: Data, other: Data) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-_OPERATIONS: dict[str, Callable[[Data, dict[str, Data]], None]] = {
+_OPERATIONS: dict[str, Callable[[Any, ValidFields], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,
@@ -93,11 +95,11 @@ _OPERATIONS: dict[str, Callable[[Data, dict[str, Data]], None]] = {
 }
 
 
-def _pointer_text(operation: dict[str, Data], field: str = "path") -> str:
+def _pointer_text(operation: ValidFields, field: str = "path") -> str:
     return str(value_of(operation[field]))
 
 
-def _parse_path(operation: dict[str, Data], field: str = "path") -> tuple[Step, ...]:
+def _parse_path(operation: ValidFields, field: str = "path") -> tuple[Step, ...]:
     if field not in operation:
         raise _FailedError(f"`{value_of(operation['op'])}` needs `{field}`")
     path = parse_pointer(_pointer_text(operation, field))
@@ -106,19 +108,19 @@ def _parse_path(operation: dict[str, Data], field: str = "path") -> tuple[Step, 
     return path
 
 
-def _require_value(operation: dict[str, Data]) -> Data:
+def _require_value(operation: ValidFields) -> Any:
     if "value" not in operation:
         raise _FailedError(f"`{value_of(operation['op'])}` needs `value`")
     return operation["value"]
 
 
-def _find_parent(target: Data, path: tuple[Step, ...]) -> tuple[Any, Any]:
+def _find_parent(target: Any, path: tuple[Step, ...]) -> tuple[Any, Any]:
     """The container and the key of an existing value."""
     node = _walk(target, path[:-1])
     return node, _require_key(node, path[-1], path)
 
 
-def _walk(target: Data, path: tuple[Step, ...]) -> Any:
+def _walk(target: Any, path: tuple[Step, ...]) -> Any:
     node = target
     for depth, step in enumerate(path):
         node = node[_require_key(node, step, path[: depth + 1])]
@@ -139,7 +141,7 @@ def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
     return index
 
 
-def _find_index(items: list[Data], step: Step) -> int | None:
+def _find_index(items: list[Node], step: Step) -> int | None:
     if isinstance(step, NamedItem):
         named = [index for index, item in enumerate(items) if _is_named(item, step)]
         if len(named) > 1:
@@ -148,16 +150,16 @@ def _find_index(items: list[Data], step: Step) -> int | None:
     return int(step) if _INDEX.match(str(step)) else None
 
 
-def _is_named(item: Data, step: NamedItem) -> bool:
+def _is_named(item: Node, step: NamedItem) -> bool:
     return isinstance(item, dict) and step.field in item and _format_value(untraced(item[step.field])) == step.value
 
 
-def _format_value(value: Data) -> str:
+def _format_value(value: Node) -> str:
     """A value as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _insert_value(target: Data, path: tuple[Step, ...], value: Data) -> None:
+def _insert_value(target: Any, path: tuple[Step, ...], value: Node) -> None:
     node, step = _walk(target, path[:-1]), path[-1]
     if isinstance(node, dict) and not isinstance(step, NamedItem):
         key = str(step)
@@ -168,7 +170,7 @@ def _insert_value(target: Data, path: tuple[Step, ...], value: Data) -> None:
         raise _FailedError(f"`/{'/'.join(map(str, path))}` cannot be added: its parent is a scalar")
 
 
-def _insert_item(items: list[Data], step: Step, value: Data, path: tuple[Step, ...]) -> None:
+def _insert_item(items: list[Node], step: Step, value: Node, path: tuple[Step, ...]) -> None:
     at = len(items) if step == "-" else _find_index(items, step)
     if isinstance(step, NamedItem) and at is not None:
         items[at] = value
@@ -178,6 +180,6 @@ def _insert_item(items: list[Data], step: Step, value: Data, path: tuple[Step, .
         raise _FailedError(f"`/{'/'.join(map(str, path))}` does not exist")
 
 
-def _remove_value(target: Data, path: tuple[Step, ...]) -> Data:
+def _remove_value(target: Any, path: tuple[Step, ...]) -> Any:
     parent, key = _find_parent(target, path)
     return parent.pop(key)

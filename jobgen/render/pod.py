@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from jobgen.model.data import Data, location_of, to_scalar, value_of, with_value
+from jobgen.model.data import Node, ValidFields, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import suggest_quantity
@@ -27,11 +28,11 @@ _SHORT_SOURCES = {
 }
 
 
-def build_pod_template(fields: dict[str, Data], container_name: Data, problems: list[Problem]) -> dict[str, Data]:
+def build_pod_template(fields: dict[str, Any], container_name: Node, problems: list[Problem]) -> dict[str, Any]:
     """Build the pod template of a role. The main container comes first."""
-    container: dict[str, Data] = {"name": fields.get("containerName", container_name)}
-    spec: dict[str, Data] = {"containers": [container]}
-    metadata: dict[str, Data] = {}
+    container: dict[str, Any] = {"name": fields.get("containerName", container_name)}
+    spec: dict[str, Any] = {"containers": [container]}
+    metadata: dict[str, Any] = {}
     # Keys are reused, because they carry their locations.
     for field, value in fields.items():
         if field in _CONTAINER_FIELDS:
@@ -52,7 +53,7 @@ def build_pod_template(fields: dict[str, Data], container_name: Data, problems: 
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
-def _render_env(name: str, value: Data, problems: list[Problem]) -> dict[str, Data]:
+def _render_env(name: str, value: Node, problems: list[Problem]) -> dict[str, Any]:
     if isinstance(value, dict):
         _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
         return {"name": to_scalar(name), **value}
@@ -62,7 +63,7 @@ def _render_env(name: str, value: Data, problems: list[Problem]) -> dict[str, Da
     return {"name": to_scalar(name), "value": value if isinstance(scalar, str) else with_value(value, str(scalar))}
 
 
-def _check_sources(what: str, sources: Data, rule: str, name: str, problems: list[Problem]) -> None:
+def _check_sources(what: str, sources: Node, rule: str, name: str, problems: list[Problem]) -> None:
     """Report several sources: each may come from another layer, and merged they conflict."""
     if isinstance(sources, dict) and len(sources) > 1:
         listed = " and ".join(f"`{key}`" for key in sources)
@@ -71,9 +72,9 @@ def _check_sources(what: str, sources: Data, rule: str, name: str, problems: lis
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
-def _check_ports(ports: Data, problems: list[Problem]) -> None:
+def _check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
     """Report a name that two ports have: ports merge by number, so layers can cause that."""
-    numbers: dict[Data, Data] = {}
+    numbers: dict[Any, Any] = {}
     for port in ports:
         name = value_of(port.get("name"))
         if name is not None and name in numbers:
@@ -83,8 +84,8 @@ def _check_ports(ports: Data, problems: list[Problem]) -> None:
         numbers[name] = value_of(port["containerPort"])
 
 
-def _render_resources(resources: dict[str, Data], problems: list[Problem]) -> dict[str, Data]:
-    rendered: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
+def _render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    rendered: dict[str, Any] = {"claims": resources["claims"]} if "claims" in resources else {}
     for side in ("limits", "requests"):
         if side in resources:
             amounts = resources[side].items()
@@ -92,7 +93,7 @@ def _render_resources(resources: dict[str, Data], problems: list[Problem]) -> di
     return rendered
 
 
-def _render_amount(name: str, value: Data, problems: list[Problem]) -> Data:
+def _render_amount(name: str, value: Node, problems: list[Problem]) -> Node:
     """A quantity in canonical form. Device counts stay integers, as users write them."""
     found = value_of(value)
     if isinstance(found, int) and "/" in name:
@@ -100,7 +101,7 @@ def _render_amount(name: str, value: Data, problems: list[Problem]) -> Data:
     return render_quantity(value, name, problems)
 
 
-def render_quantity(value: Data, name: str, problems: list[Problem]) -> Data:
+def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
     """A scalar as a canonical quantity; report one that is not a quantity."""
     found = value_of(value)
     rendered = _quantities.get(found)
@@ -121,7 +122,7 @@ _quantities: dict[str | int | float, str] = {}
 _MAX_QUANTITIES = 10_000
 
 
-def _add_security(context: dict[str, Data], container: dict[str, Data], spec: dict[str, Data]) -> None:
+def _add_security(context: dict[str, Any], container: dict[str, Any], spec: dict[str, Any]) -> None:
     own = {key: value for key, value in context.items() if key in _CONTAINER_SECURITY}
     shared = {key: value for key, value in context.items() if key not in _CONTAINER_SECURITY}
     if own:
@@ -131,10 +132,10 @@ def _add_security(context: dict[str, Data], container: dict[str, Data], spec: di
 
 
 def _add_volumes(
-    fields: dict[str, Data], container: dict[str, Data], spec: dict[str, Data], problems: list[Problem]
+    fields: dict[str, Any], container: dict[str, Any], spec: dict[str, Any], problems: list[Problem]
 ) -> None:
-    volumes: list[Data] = []
-    mounts: list[Data] = []
+    volumes: list[Any] = []
+    mounts: list[Any] = []
     for name, volume in fields.get("volumes", {}).items():
         source = {key: value for key, value in volume.items() if key not in _MOUNT_FIELDS}
         _check_sources(f"volume `{name}`", source, "conflicting-volume", name, problems)
@@ -155,7 +156,7 @@ def _add_volumes(
         container["volumeMounts"] = mounts
 
 
-def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: list[Problem]) -> None:
+def _add_shm(wanted: Node, volumes: list[Any], mounts: list[Any], problems: list[Problem]) -> None:
     size = render_quantity(wanted, "shm", problems)
     name = with_value(size, _SHM)
     if any(value_of(volume["name"]) == _SHM for volume in volumes):
@@ -171,7 +172,7 @@ def _add_shm(wanted: Data, volumes: list[Data], mounts: list[Data], problems: li
     mounts.append({"name": name, "mountPath": with_value(size, _SHM_PATH)})
 
 
-def _render_source(source: dict[str, Data], problems: list[Problem]) -> Iterator[tuple[str, Data]]:
+def _render_source(source: dict[str, Any], problems: list[Problem]) -> Iterator[tuple[str, Any]]:
     for key, value in source.items():
         if key in _SHORT_SOURCES and not isinstance(value, dict):
             name, field = _SHORT_SOURCES[key]

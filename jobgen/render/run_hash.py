@@ -7,10 +7,11 @@ object. A different algorithm would be `h2`, beside this one.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import Kind
 
@@ -23,14 +24,14 @@ _RESOURCE_FIELDS = frozenset(("limits", "requests"))
 _QUANTITY_FIELDS = frozenset(("sizeLimit", "divisor"))
 
 
-def run_hash(made: Data, kind: Kind, attempt: int, salt: str = "") -> str:
+def run_hash(made: Mapping[str, Node], kind: Kind, attempt: int, salt: str = "") -> str:
     """Hash the fields that the pods of an object depend on, and the attempt, to eight characters."""
     projection = [VERSION, _api_group(made), kind.name, attempt, salt, project_pods(made, kind)]
     text = json.dumps(projection, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def project_pods(made: Data, kind: Kind) -> Any:
+def project_pods(made: Mapping[str, Node], kind: Kind) -> Any:
     """The part of an object that its pods depend on, in canonical form; metadata is not part of it."""
     spec: Any = untraced(made.get("spec", {}))
     for path in (("runPolicy",), *_paths_without_effect(kind)):
@@ -38,7 +39,7 @@ def project_pods(made: Data, kind: Kind) -> Any:
     return _canonicalize(spec)
 
 
-def _api_group(made: Data) -> str:
+def _api_group(made: Mapping[str, Node]) -> str:
     return str(value_of(made.get("apiVersion", ""))).rpartition("/")[0]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from typing import Any
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
-from jobgen.model.data import Data, value_of, with_value
+from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.render.expand import JobSpec
@@ -57,7 +58,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _invalid_date(expires: Data) -> Problem:
+def _invalid_date(expires: Node) -> Problem:
     return Problem(
         "invalid-value",
         f"`expires` is `{value_of(expires)}`, which is not a date; write one such as `2027-01-31`",
@@ -65,7 +66,7 @@ def _invalid_date(expires: Data) -> Problem:
     )
 
 
-def _unknown_day(expires: Data) -> Problem:
+def _unknown_day(expires: Node) -> Problem:
     message = f"cannot tell whether `{value_of(expires)}` has passed: there is no commit to take the date from"
     return Problem("unknown-day", f"{message}; pass `--today`", expires)
 
@@ -75,7 +76,7 @@ def needs_name(job: JobSpec) -> bool:
     return bool(job.cluster.gitops) or "run" in job.fields
 
 
-def name_run(resource: Data, job: JobSpec, source: Data, problems: list[Problem]) -> Data:
+def name_run(resource: Mapping[str, Any], job: JobSpec, source: Node, problems: list[Problem]) -> Mapping[str, Any]:
     """Set the name of the run and the annotations for the GitOps engine; `source` is the job's file."""
     run = _run(job)
     hashed = value_of(run.get("identity")) == "hash"
@@ -83,7 +84,7 @@ def name_run(resource: Data, job: JobSpec, source: Data, problems: list[Problem]
     problems += found
     if found or not isinstance(resource.get("metadata"), dict) or not isinstance(value_of(_name(resource)), str):
         return resource
-    result: dict[str, Data] = dict(resource)
+    result: dict[str, Any] = dict(resource)
     result["metadata"] = dict(resource["metadata"])
     if job.cluster.gitops or hashed:
         _annotate(result, JOB_ANNOTATION, _name(resource))
@@ -95,22 +96,22 @@ def name_run(resource: Data, job: JobSpec, source: Data, problems: list[Problem]
     return result
 
 
-def _run(job: JobSpec) -> dict[str, Data]:
+def _run(job: JobSpec) -> dict[str, Any]:
     run = job.fields.get("run")
     return run if isinstance(run, dict) else {}
 
 
-def _name(resource: Data) -> Data:
+def _name(resource: Mapping[str, Any]) -> Any:
     return resource["metadata"].get("name")
 
 
-def _annotate(resource: dict[str, Data], name: str, value: Data) -> None:
+def _annotate(resource: dict[str, Any], name: str, value: Node) -> None:
     if not isinstance(resource["metadata"].get("annotations"), dict):
         resource["metadata"].pop("annotations", None)
     set_path(resource, ("metadata", "annotations", name), value)
 
 
-def _annotate_on_change(resource: dict[str, Data], on_change: Data, gitops: str) -> None:
+def _annotate_on_change(resource: dict[str, Any], on_change: Node, gitops: str) -> None:
     mode = value_of(on_change)
     if mode == "forbid":
         _annotate(resource, ON_CHANGE_ANNOTATION, with_value(on_change, mode))
@@ -123,7 +124,7 @@ def _annotate_on_change(resource: dict[str, Data], on_change: Data, gitops: str)
             _annotate(resource, SYNC_OPTIONS, with_value(on_change, ",".join([*options, _OPTIONS[mode]])))
 
 
-def _hash_name(resource: Data, job: JobSpec, run: dict[str, Data], problems: list[Problem]) -> str:
+def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], problems: list[Problem]) -> str:
     """`<name>-<hash>`, cut to the length that pod names leave; the hash is never cut."""
     name, attempt = str(value_of(_name(resource))), value_of(run.get("attempt", 1))
     suffix = find_longest_suffix(Manifest(resource, job.kind, job.cluster))
@@ -139,7 +140,7 @@ def _hash_name(resource: Data, job: JobSpec, run: dict[str, Data], problems: lis
     return f"{name[: max(room, 0)].rstrip('-.')}-{run_hash(resource, job.kind, attempt, name)}"
 
 
-def _find_contradictions(run: dict[str, Data], resource: Data, job: JobSpec) -> Iterator[Problem]:
+def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: JobSpec) -> Iterator[Problem]:
     if value_of(run.get("identity")) != "hash":
         if value_of(run.get("attempt", 1)) != 1:
             message = "`attempt` has no effect while the name stays the same; set `identity: hash`"

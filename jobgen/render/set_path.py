@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.path import NamedItem, Step
 
 
-def set_path(tree: dict[str, Data], path: tuple[Step, ...], value: Data) -> None:
+def set_path(tree: dict[str, Node], path: tuple[Step, ...], value: Node) -> None:
     """Set a value in a tree of our own making, opening maps and named list items on the way."""
     node: Any = tree
     for step, following in zip(path, (*path[1:], None), strict=True):

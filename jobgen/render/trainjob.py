@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jobgen.model.data import Data, location_of, untraced, value_of, with_value
+from typing import Any
+
+from jobgen.model.data import Node, ValidFields, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.render.expand import JobSpec
@@ -10,7 +12,7 @@ from jobgen.render.set_path import set_path
 from jobgen.spec.kinds import TemplateShape
 
 
-def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, Data], problems: list[Problem]) -> None:
+def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]) -> None:
     """Kubeflow Trainer v2: a number of equal nodes, and their overrides of the runtime."""
     kind = job.kind
     assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
@@ -38,7 +40,7 @@ def render_nodes(job: JobSpec, templates: dict[str, Data], resource: dict[str, D
     _render_parts(job, template, resource, problems)
 
 
-def _merge_templates(job: JobSpec, templates: dict[str, Data], nodes: list[str], problems: list[Problem]) -> Data:
+def _merge_templates(job: JobSpec, templates: dict[str, Any], nodes: list[str], problems: list[Problem]) -> ValidFields:
     """The template of all roles, with the launcher's command if there is one: nodes only wait for it."""
     template = templates[nodes[0]]
     for name, other in templates.items():
@@ -53,7 +55,7 @@ def _merge_templates(job: JobSpec, templates: dict[str, Data], nodes: list[str],
     return _add_command(template, templates[launchers[0]]) if launchers else template
 
 
-def _add_command(template: Data, launcher: Data) -> Data:
+def _add_command(template: ValidFields, launcher: ValidFields) -> dict[str, Any]:
     """The template with the launcher's command, unless it has one itself."""
     command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in _COMMAND}
     first, *rest = template["spec"]["containers"]
@@ -63,7 +65,7 @@ def _add_command(template: Data, launcher: Data) -> Data:
 _COMMAND = ("command", "args")
 
 
-def _find_difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
+def _find_difference(one: Any, other: Any, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
     """The path of the first difference between two templates; empty if they are equal."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
@@ -77,7 +79,7 @@ def _find_difference(one: Data, other: Data, path: tuple[Step, ...] = ()) -> tup
     return () if one == other else path
 
 
-def _node_at(tree: Data, path: tuple[Step, ...]) -> Data:
+def _node_at(tree: Node, path: tuple[Step, ...]) -> Node:
     """The node at a path; None if there is none."""
     for step in path:
         if isinstance(tree, dict):
@@ -89,11 +91,11 @@ def _node_at(tree: Data, path: tuple[Step, ...]) -> Data:
     return tree
 
 
-def _render_parts(job: JobSpec, template: Data, resource: dict[str, Data], problems: list[Problem]) -> None:
+def _render_parts(job: JobSpec, template: ValidFields, resource: dict[str, Any], problems: list[Problem]) -> None:
     """Set the parts of a pod template where the kind takes them; report the parts that it does not support."""
     spec, (first, *others) = template["spec"], template["spec"]["containers"]
     parts = _select_parts(job)
-    override: dict[str, Data] = {}
+    override: dict[str, Any] = {}
     _render_container(job, first, parts, resource, override, problems)
     for other in others:
         problems.append(_unsupported_part(job, f"a second container `{value_of(other.get('name', ''))}`", other))
@@ -118,10 +120,10 @@ def _select_parts(job: JobSpec) -> TemplateShape:
 
 def _render_container(
     job: JobSpec,
-    container: Data,
+    container: ValidFields,
     parts: TemplateShape,
-    resource: dict[str, Data],
-    override: dict[str, Data],
+    resource: dict[str, Any],
+    override: dict[str, Any],
     problems: list[Problem],
 ) -> None:
     assert job.kind.template is not None, "checked by render_nodes"
@@ -139,7 +141,7 @@ def _declared_version(job: JobSpec) -> str:
     return job.cluster.operators.get(job.kind.operator, "")
 
 
-def _unsupported_part(job: JobSpec, what: str, node: Data) -> Problem:
+def _unsupported_part(job: JobSpec, what: str, node: Node) -> Problem:
     version = f" of {job.kind.operator} {_declared_version(job)}" if _declared_version(job) else ""
     message = f"{job.kind.name}{version} does not support {what}; set it in the runtime"
     return Problem("not-expressible", message, node)
