@@ -120,7 +120,7 @@ class Checker:
         api_version = as_text(made.get("apiVersion"))
         group = api_version.rpartition("/")[0]
         for (known, kind), described in self.kinds.items():
-            if kind == name and known.rpartition("/")[0] == group:
+            if kind == name and known != api_version and known.rpartition("/")[0] == group:
                 message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
                 node = made.get("apiVersion")
                 newer = (FixStep("set", node, known),)
