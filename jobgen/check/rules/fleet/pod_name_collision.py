@@ -33,5 +33,5 @@ def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
         shared = [role for role in roles if role in other.value[2]]
         # `duplicate-identity` reports two jobs of one kind. Without a name, the server generates one.
         if name and shared and other.value[1] != kind:
-            message = f"the pod name `{name}-{shared[0]}-0` is also used by the {other.value[1][1]} `{name}`"
+            message = f"the pod name `{name}-{shared[0]}-0` is also used by a {other.value[1][1]}"
             yield FactViolation(fact, f"{message}; rename one of the jobs", ((other, "the other job"),))

@@ -53,8 +53,8 @@ def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Fact
     (_, name), _, pods, _ = fact.value
     access = ((claim, f"its access mode is `{mode}`"),)
     if pods > 1:
-        message = f"{pods} pods mount the claim `{name}`, which is `{mode}`; use `ReadWriteMany` or one claim per pod"
+        message = f"{pods} pods mount the claim `{name}`, which is {mode}; use `ReadWriteMany` or one claim per pod"
         yield FactViolation(fact, message, access, severity=ERROR if mode == _ONE_POD else WARNING)
     elif first is not fact and pods:
-        message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is `{mode}`; use `ReadWriteMany`"
+        message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is {mode}; use `ReadWriteMany`"
         yield FactViolation(fact, message, (*access, (first, "also mounted here")))

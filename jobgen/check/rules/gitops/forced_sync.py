@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.objects import Manifest, as_text
@@ -27,11 +28,12 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             message = (
                 "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
             )
-            yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
+            yield Violation(
+                annotations[SYNC_OPTIONS], message, severity=ERROR, evidence=first_message("forced-sync-argocd")
+            )
         elif forced:
             message = f"`{forced[0]}` may stop the running job when the app is synced; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
-        yield Violation(
-            annotations[_FLUX], f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
-        )
+        message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
+        yield Violation(annotations[_FLUX], message, evidence=first_message("forced-sync-flux"))

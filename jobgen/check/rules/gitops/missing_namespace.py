@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
@@ -24,4 +25,6 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     fallback = _FALLBACKS.get(manifest.cluster.gitops)
     if fallback is not None and not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
-        yield Violation(name, f"the job has no namespace, so {fallback}; set `namespace`")
+        gitops = manifest.cluster.gitops
+        evidence = None if gitops == "kubectl" else first_message(f"missing-namespace-{gitops}")
+        yield Violation(name, f"the job has no namespace, so {fallback}; set one", evidence=evidence)

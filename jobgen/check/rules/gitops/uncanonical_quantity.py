@@ -28,7 +28,5 @@ def uncanonical_quantity(container: Container) -> Iterator[Violation]:
             quantity = value_of(node)
             canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
             if canonical is not None and canonical != quantity:
-                message = (
-                    f"`{name}: {quantity}` is not canonical, so {engine} may see a difference; write `{canonical}`"
-                )
+                message = f"`{name}` is not in canonical form, so {engine} may see a difference; write `{canonical}`"
                 yield Violation(node, message, fix_steps=(FixStep("set", node, canonical),))

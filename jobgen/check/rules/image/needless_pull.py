@@ -16,6 +16,6 @@ def needless_pull(container: Container) -> Iterator[Violation]:
     Use `IfNotPresent`, or remove the policy.
     """
     if as_text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in as_text(container.data.get("image")):
-        message = "`Always` is unnecessary for an image pinned by digest; use `IfNotPresent`"
+        message = "pulling always is unnecessary for an image pinned by digest; use `IfNotPresent`"
         node = container.data["imagePullPolicy"]
         yield Violation(node, message, fix_steps=(FixStep("set", node, "IfNotPresent"),), safe=False)

@@ -22,5 +22,5 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
         yield Violation(
-            limit, "`backoffLimit` has no effect, because no role is ever restarted; use `OnFailure` or `ExitCode`"
+            limit, "the limit has no effect, because no role is ever restarted; use `OnFailure` or `ExitCode`"
         )

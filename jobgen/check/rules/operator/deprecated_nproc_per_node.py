@@ -28,6 +28,6 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
             FixStep("remove", node, key="nProcPerNode"),
             *suggest_entry("nprocPerNode", str(number), manifest.spec),
         )
-        message = f'`elasticPolicy.nProcPerNode` is deprecated; write `nprocPerNode: "{number}"` under `spec`'
+        message = f'this field is deprecated; write `nprocPerNode: "{number}"` under `spec`'
         # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
         yield Violation(node, message, fix_steps=fix_steps if len(policy) > 1 else ())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
 from jobgen.model.finding import FixStep, pluralize
@@ -22,4 +23,6 @@ def gang_beyond_job(manifest: Manifest) -> Iterator[Violation]:
     if number is not None and manifest.roles and number > manifest.pod_count:
         pods = pluralize(manifest.pod_count, "pod")
         message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
-        yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)
+        fix_steps = (FixStep("remove", least, key="minAvailable"),)
+        evidence = first_message("gang-beyond-job", manifest.pod_count, number)
+        yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
@@ -19,11 +20,12 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     kind, cluster = manifest.kind, manifest.cluster
     assert kind is not None
     if not is_operator_since(manifest, kind.versions.since):
-        message = (
-            f"{kind.name} was added in {kind.operator} {kind.versions.since}, but this cluster has"
-            f" {manifest.operator_version}; update the operator or use another kind"
+        since, declared = kind.versions.since, manifest.operator_version
+        message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
+        evidence = first_message("kind-not-served-since", kind.name, kind.operator, since, declared)
+        yield Violation(
+            manifest.object["kind"], f"{message}; update the operator or use another kind", evidence=evidence
         )
-        yield Violation(manifest.object["kind"], message)
     rival = kind.requirements.rival
     if not rival:
         return
@@ -31,4 +33,5 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     other = rival in cluster.operators or cluster.platform == rival
     if cluster.platform == rival or (other and not mine):
         message = f"this cluster serves the MPIJob of {rival}, not that of {kind.operator}; use its `apiVersion`"
-        yield Violation(manifest.object["apiVersion"], message)
+        evidence = first_message("kind-not-served-rival", rival, kind.operator)
+        yield Violation(manifest.object["apiVersion"], message, evidence=evidence)

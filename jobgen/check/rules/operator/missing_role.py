@@ -32,7 +32,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
         message = f"the job has no `{'`, `'.join(missing)}`; {describe_rejection(manifest)}"
         yield Violation(node, message, severity=choose_severity(manifest))
     elif not manifest.roles:
-        yield Violation(node, "the job has no roles, so nothing is started; add one")
+        yield Violation(node, "the job has no roles, so nothing is started")
     elif kind.requirements.unknown_roles == "started":
         names = " or ".join(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
         yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)

@@ -25,8 +25,5 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
         and as_text(deciding.replica_spec.get("restartPolicy")) == "Always"
         and "Always" in kind.restart_policies
     ):
-        message = (
-            f"`Always` restarts `{deciding.replica_type}` even after success, so the job never completes;"
-            " use `OnFailure`"
-        )
-        yield Violation(deciding.replica_spec["restartPolicy"], message)
+        message = f"`{deciding.replica_type}` is restarted even after success, so the job never completes"
+        yield Violation(deciding.replica_spec["restartPolicy"], f"{message}; use `OnFailure`")

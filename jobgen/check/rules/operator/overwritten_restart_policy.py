@@ -21,10 +21,10 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
         return
     if written != ("Never" if effective == "ExitCode" else effective):
         is_set = as_text(pod.role.replica_spec.get("restartPolicy"))
-        source = "of the role" if is_set else "by default"
+        source = "the policy of the role" if is_set else "the default of the role"
         node = pod.spec["restartPolicy"]
         yield Violation(
             node,
-            f"`{written}` is overwritten with `{effective}` {source}; set `restartPolicy` next to `template`",
+            f"`{written}` is overwritten with `{effective}`, {source}; remove it from the pod template",
             fix_steps=(FixStep("remove", node, key="restartPolicy"),),
         )

@@ -26,7 +26,7 @@ def patched_env(manifest: Manifest) -> Iterator[Violation]:
         own = _OWN.get(as_text(container.get("name")))
         if own and as_list(container.get("env")):
             key = next(key for key in container if key == "env")
-            message = f"a patch cannot set `env` of `{as_text(container['name'])}`"
+            message = f"a patch cannot set variables of `{as_text(container['name'])}`"
             yield Violation(key, f"{message}; {describe_rejection(manifest)}; use `{own}`")
 
 

@@ -35,8 +35,11 @@ def replica_count(role: Role) -> Iterator[Violation]:
     bounded = described is not None and described.least is not None
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
-    subject = "`numNodes`" if one else f"`replicas` of `{role.replica_type}`"
-    yield Violation(node, f"{subject} must be {wanted}, got {written}{consequence}", severity=severity)
+    if one:
+        message = f"`numNodes` must be {wanted}, got {written}"
+    else:
+        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
+    yield Violation(node, f"{message}{consequence}", severity=severity)
 
 
 def _describe_bounds(role: Role, described: kinds.RoleDescription | None, written: int) -> str:

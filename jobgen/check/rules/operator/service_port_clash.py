@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Container, as_integer, as_list, as_text
 from jobgen.model.data import Node, value_of
@@ -45,4 +46,5 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
         # The CRD rejects two ports with the same number and protocol.
         number = value_of(node)
         message = f"port `{number}` can be used only once in a Service, whatever the protocol; remove one"
-        yield Violation(node, message, related=((other["containerPort"], "the other port"),))
+        related = ((other["containerPort"], "the other port"),)
+        yield Violation(node, message, related, evidence=first_message("service-port-clash"))

@@ -22,5 +22,5 @@ def unknown_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
         if not written or written in _WORDS or (written.isdecimal() and int(written) > 0):
             continue
         numeric = written.lstrip("-+").replace(".", "", 1).isdecimal()
-        message = f"torchrun does not accept `{written}`; use `auto`, `cpu`, `gpu` or a positive integer"
+        message = f"torchrun accepts `auto`, `cpu`, `gpu` or a positive integer, not `{written}`"
         yield Violation(node, message, severity=None if numeric else WARNING)

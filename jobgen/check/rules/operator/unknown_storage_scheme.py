@@ -26,4 +26,4 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
         # From 2.3 on the CRD itself asks for a scheme.
         if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
             known = " or ".join(f"`{scheme}://`" for scheme in schemes)
-            yield Violation(node, f"Trainer's initializers cannot read `{as_text(node)}`; use {known}")
+            yield Violation(node, f"Trainer's initializers read only {known}, not `{as_text(node)}`")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Container, Role
@@ -36,14 +37,18 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
             return
     for container in role.pod.containers:
         if container.gpus:
-            yield Violation(find_device_node(container.limits, container.requests), _format_message(role, container))
+            yield _report(role, container)
 
 
-def _format_message(role: Role, container: Container) -> str:
+def _report(role: Role, container: Container) -> Violation:
+    node = find_device_node(container.limits, container.requests)
     gpus = pluralize(container.gpus, "GPU")
     if role.name != "launcher":
-        return f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
+        message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
+        return Violation(node, message)
     kind = role.manifest.kind
     is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
-    return f"the launcher requests {gpus}, {effect}; request them only for the workers"
+    message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
+    evidence = first_message("idle-gpus-v1" if is_v1 else "idle-gpus-v2", "a GPU" if container.gpus == 1 else gpus)
+    return Violation(node, message, evidence=evidence)

@@ -51,8 +51,8 @@ def _find_in_command(main: Container) -> Iterator[tuple[Node, int]]:
 
 def _compare(node: Node, count: int, gpus: int, role: str) -> Iterator[Violation]:
     if count > gpus:
-        message = f"`{count}` processes per pod, but a pod of `{role}` has {pluralize(gpus, 'GPU')}"
-        yield Violation(node, f"{message}; use `{gpus}` or `gpu`")
+        message = f"{count} processes per pod, but a pod of `{role}` has {pluralize(gpus, 'GPU')}"
+        yield Violation(node, f"{message}; use the number of GPUs")
     elif count < gpus:
-        message = f"`{count}` process{'es' * (count != 1)} per pod leave GPUs idle: a pod of `{role}` has {gpus}"
-        yield Violation(node, f"{message}; use `{gpus}` or `gpu`")
+        message = f"{count} process{'es' * (count != 1)} per pod leave GPUs idle: a pod of `{role}` has {gpus}"
+        yield Violation(node, f"{message}; use the number of GPUs")

@@ -30,8 +30,8 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
 
 
 def _format_message(container: Container, size: Node, limit: Node) -> str:
-    exceeded = f"exceeds the memory limit `{value_of(limit)}` of container `{container.name}`"
-    return f"size `{value_of(size)}` of the memory volume {exceeded}; raise the limit or reduce the size"
+    exceeded = f"the memory limit of container `{container.name}`, `{value_of(limit)}`"
+    return f"a memory volume of `{value_of(size)}` exceeds {exceeded}; raise the limit or reduce the size"
 
 
 def _mounts(container: Container, name: str) -> bool:

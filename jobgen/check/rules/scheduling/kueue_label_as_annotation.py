@@ -21,6 +21,6 @@ def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
     annotations = manifest.annotations
     for key in annotations:
         if key in _LABELS and key not in manifest.labels:
-            message = f"Kueue reads `{key}` only as a label; move it to `metadata.labels`"
+            message = f"Kueue reads `{key}` only as a label; move it to the labels"
             fix_steps, safe = suggest_move(key, annotations[key], annotations, "labels", manifest.metadata)
             yield Violation(key, message, fix_steps=fix_steps, safe=safe)

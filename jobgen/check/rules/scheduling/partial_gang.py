@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
 from jobgen.model.finding import FixStep
@@ -25,4 +26,6 @@ def partial_gang(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
         )
-        yield Violation(least, message, fix_steps=(FixStep("remove", least, key="minAvailable"),), safe=False)
+        fix_steps = (FixStep("remove", least, key="minAvailable"),)
+        evidence = first_message("partial-gang", number, total, total)
+        yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
@@ -24,12 +25,13 @@ def queue_without_effect(manifest: Manifest) -> Iterator[Violation]:
     if queue is None or kind is None:
         return
     if is_mpi_v1(manifest):
-        yield Violation(queue, "Kueue does not manage MPIJob of `kubeflow.org/v1`; use `kubeflow.org/v2beta1`")
+        yield Violation(queue, "Kueue manages MPIJob only as `kubeflow.org/v2beta1`; use that version")
     elif kind.platform == "tensorstack":
         yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
     elif kind.operator == "training-operator" and _is_before(manifest.operator_version, _SUSPENDS_SINCE):
         message = f"training-operator {manifest.operator_version} cannot suspend jobs, which Kueue requires"
-        yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
+        evidence = first_message("queue-without-effect", manifest.operator_version, _SUSPENDS_SINCE)
+        yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later", evidence=evidence)
 
 
 def _is_before(declared: str, since: str) -> bool:

@@ -29,7 +29,7 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
         return
     if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
         key = next(key for key in pod.spec if key == "hostNetwork")
-        message = f"pods with `hostNetwork` cannot resolve Services; set `dnsPolicy: {_POLICY}`"
+        message = f"pods on the host network cannot resolve Services; set `dnsPolicy: {_POLICY}`"
         policy = pod.spec.get("dnsPolicy")
         fix_steps = (
             (FixStep("set", policy, _POLICY),) if policy is not None else (FixStep("add", key, _POLICY, "dnsPolicy"),)

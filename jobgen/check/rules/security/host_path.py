@@ -24,7 +24,7 @@ def host_path(pod: Pod) -> Iterator[Violation]:
         if not path or path.startswith(_DEVICES) or path.endswith(".sock"):
             continue
         if path.rstrip("/") == "/dev/shm":  # noqa: S108
-            message = f"`{path}` is shared with other pods of the node; use an `emptyDir` with `medium: Memory`"
+            message = "the shared memory of the node is visible to other pods; use an `emptyDir` with `medium: Memory`"
         else:
             message = f"`{path}` differs from node to node; use a PersistentVolumeClaim, or an `emptyDir` for scratch"
         yield Violation(node, message)

@@ -30,10 +30,10 @@ def plain_secret(container: Container) -> Iterator[Violation]:
 def _check_variable(name: str, value: str, node: Node) -> Iterator[Violation]:
     found = find_token(value)
     if found or is_secret_value(name, value):
-        message = f"`{name}` contains a secret, `{(found or value)[:3]}…`; revoke it and use `valueFrom.secretKeyRef`"
+        message = f"`{name}` contains a secret, `{(found or value)[:3]}…`; revoke it and use `valueFrom` with a Secret"
         yield Violation(node, message)
     elif looks_like_secret(name, value):
-        message = f"`{name}` appears to contain a secret, `{value[:3]}…`; use `valueFrom.secretKeyRef`"
+        message = f"`{name}` appears to contain a secret, `{value[:3]}…`; use `valueFrom` with a Secret"
         yield Violation(node, message, severity=WARNING)
 
 
