@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
+from transcripts import find_transcripts, read_transcript
 
 from jobgen.check.schema.own_formats import compile_schema
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.config import compile_format, complete_schemas, load_frameworks, place
+from jobgen.pipeline.config import compile_format, complete_schemas, load_frameworks
+from jobgen.pipeline.locate import locate
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 ROOT = Path(__file__).parent.parent
-FOLDER = Path(__file__).parent / "schema"
 FRAMEWORKS = load_frameworks(ROOT)
 SCHEMAS = complete_schemas(FRAMEWORKS)
 REGISTRY = Registry().with_resources((name, Resource.from_contents(schema)) for name, schema in SCHEMAS.items())
@@ -183,7 +184,7 @@ def test_traced_documents_have_the_same_errors_with_locations(mutation):
     ours, theirs = (faults(documents[0].data, name) if documents else [] for documents in (bare, marked))
 
     assert [problem[:2] for problem in theirs] == [problem[:2] for problem in ours]
-    assert all(place(problem, "case.yaml").location.end_line for problem in theirs if problem.node)
+    assert all(locate(problem, "case.yaml").location.end_line for problem in theirs if problem.node)
 
 
 @pytest.mark.parametrize("document", [None, 1, "text", [], {}], ids=repr)
@@ -192,16 +193,24 @@ def test_documents_of_other_types_are_errors(name, document):
     assert bool(faults(document, name)) == (not VALIDATORS[name].is_valid(document))
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_errors_of_bad_documents(name):
-    path = FOLDER / f"{name}.yaml"
-    [document] = read(path.read_bytes(), path.name, marked=True).documents
-    findings = [place(problem, path.name, document.location) for problem in faults(document.data, name)]
+@pytest.mark.parametrize("path", find_transcripts("schema"), ids=lambda path: path.stem)
+def test_schema_transcript(path, accept):
+    transcript = read_transcript(path)
+    [(name, content)] = transcript.given.items()
+    [document] = read(content, name, marked=True).documents
+    findings = [locate(problem, name, document.location) for problem in faults(document.data, path.stem)]
     found = "".join(
         f"{found.location.line}:{found.location.column} {found.rule}: {found.message}\n" for found in findings
     )
+    output = {"findings": found.encode()} if found else {}
+    if accept:
+        transcript = transcript.accept([output])
 
-    assert found == path.with_suffix(".faults").read_text("utf-8")
+    assert output == transcript.expected
+
+
+def test_every_format_has_a_transcript():
+    assert {path.stem for path in find_transcripts("schema")} == set(FORMATS)
 
 
 @pytest.mark.parametrize(
