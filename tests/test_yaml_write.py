@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from jobgen.yamlio.read import read
-from jobgen.yamlio.read.scalars import through_json
+from jobgen.yamlio.read.scalars import normalize_number
 from jobgen.yamlio.write import to_json, to_yaml, to_yaml_stream
 
 FOLDER = Path(__file__).parent / "emit"
@@ -55,7 +55,7 @@ def whole_as_integers(data):
         return {key: whole_as_integers(value) for key, value in data.items()}
     if isinstance(data, list):
         return [whole_as_integers(value) for value in data]
-    return through_json(data)
+    return normalize_number(data)
 
 
 def spelt(data):

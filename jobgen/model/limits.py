@@ -14,7 +14,7 @@ MAX_NODES = 1_000_000
 MAX_FINDINGS = 100
 """After this many findings about one file, the rest of it is not checked."""
 
-TOO_MANY_FINDINGS = f"there are more than {MAX_FINDINGS} errors; the rest of the file is not checked"
+TOO_MANY_FINDINGS = f"there are more than {MAX_FINDINGS} faults; the rest is not looked at"
 
 MALFORMED_DATA_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The exceptions that code raises when it walks data of an unexpected shape."""

@@ -1,12 +1,12 @@
-"""YAML and JSON text to data, exactly as Kubernetes reads it; what is wrong comes back as findings."""
+"""Read YAML and JSON exactly as Kubernetes does. Errors are returned as findings."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, value_of
+from jobgen.model.data import Location, Scalar, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -15,21 +15,21 @@ from jobgen.yamlio.read.scalars import quote
 
 _SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
-# What Go counts as space; Python counts a few control characters more.
+# The white space of Go; Python's includes a few more control characters.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_BEHIND_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
+_AFTER_SEPARATOR = ("", " ", "\t", "\n", "\r", "\x85", "\u2028", "\u2029")
 _LINE_OF_SPACE = lazy_pattern(rf"[{_SPACE}]*?(?:\n|(?=[^{_SPACE}])|\Z)")
 
 
 class YamlDocument(NamedTuple):
-    """One document of a file: its data and where it begins."""
+    """One document of a file, a mapping, and where it begins."""
 
-    data: Data
+    data: Any
     location: Location
 
 
 class Source(NamedTuple):
-    """A file that has been read: its documents, and what is wrong with its text."""
+    """A file that has been read: its documents, and the findings about its text."""
 
     file: str
     documents: tuple[YamlDocument, ...]
@@ -37,10 +37,10 @@ class Source(NamedTuple):
 
 
 def read(content: bytes, file: str, *, marked: bool = False) -> Source:
-    """All documents of a file; with `marked`, every key and scalar carries its place."""
+    """Read all documents of a file; with `marked`, every key and scalar has its location."""
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
-    for data, location in _documents(_decoded(content, file, findings), file, findings, marked=marked):
+    for data, location in _read_documents(_decode(content, file, findings), file, findings, marked=marked):
         if len(findings) > MAX_FINDINGS:
             findings[MAX_FINDINGS:] = [_error("too-many-faults", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
@@ -49,17 +49,17 @@ def read(content: bytes, file: str, *, marked: bool = False) -> Source:
         if isinstance(data, dict):
             documents.append(YamlDocument(data, location))
         else:
-            found = "a list" if isinstance(data, list) else quote(_json_word(value_of(data)))
+            found = "a list" if isinstance(data, list) else quote(_format_scalar(value_of(data)))
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
     return Source(file, tuple(documents), tuple(findings))
 
 
-def _json_word(value: Data) -> str:
+def _format_scalar(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
-    """The text without its byte order mark; kubectl alone also takes UTF-16, and mends what is not UTF-8."""
+def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
+    """Decode the text and drop its byte order mark. Of all tools, only kubectl also reads UTF-16 and invalid UTF-8."""
     if len(content) > MAX_BYTES:
         message = f"`{len(content)}` bytes are too many for a manifest; the limit is {MAX_BYTES}"
         findings.append(_error("file-too-large", message, Location(file)))
@@ -78,35 +78,35 @@ def _decoded(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Data, Location]]:
-    """The documents of a text: those of a JSON stream if it begins like one, and those between YAML's separators."""
+def _read_documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Any, Location]]:
+    """Read the documents of a text: those of a JSON stream if it begins with one, then those between `---` lines."""
     line, column = 1, 0
-    # As far as kubectl looks to tell JSON from YAML.
+    # kubectl looks at as many characters to distinguish JSON from YAML.
     if text[:4096].lstrip(_SPACE).startswith("{"):
-        stream = _json_stream(text, file, findings, marked=marked)
+        stream = _read_json_stream(text, file, findings, marked=marked)
         yield from stream.documents
         if stream.rest is None:
             return
         line += text.count("\n", 0, stream.rest)
         column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
-    for chunk in _chunks(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _document(chunk, file, findings, marked=marked), _beginning(chunk, file)
+    for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
+        yield _read_document(chunk, file, findings, marked=marked), _locate_start(chunk, file)
 
 
-class _Stream(NamedTuple):
-    """The JSON at the beginning of a text, and where YAML goes on, if it does."""
+class _JsonDocuments(NamedTuple):
+    """The JSON documents at the beginning of a text, and the position at which YAML follows, if it does."""
 
-    documents: list[tuple[Data, Location]]
+    documents: list[tuple[Any, Location]]
     rest: int | None = None
 
 
-def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool) -> _Stream:
-    """JSON values as long as there are any; behind the first, but not behind more, YAML may follow."""
-    from jobgen.yamlio.read.json_text import NotJsonError, Stream
+def _read_json_stream(text: str, file: str, findings: list[Finding], *, marked: bool) -> _JsonDocuments:
+    """Read JSON values while there are any. YAML may follow after the first value, but not after more."""
+    from jobgen.yamlio.read.json_text import JsonStream, NotJsonError
 
-    stream = Stream(text, file, marked=marked)
-    documents: list[tuple[Data, Location]] = []
+    stream = JsonStream(text, file, marked=marked)
+    documents: list[tuple[Any, Location]] = []
     try:
         for value in stream:
             findings += value.findings
@@ -114,18 +114,18 @@ def _json_stream(text: str, file: str, findings: list[Finding], *, marked: bool)
     except NotJsonError as error:
         rest = _LINE_OF_SPACE.match(text, stream.at)
         assert rest is not None
-        # kubectl's switch to YAML looks four bytes ahead, and fails where there are fewer.
+        # To switch to YAML, kubectl looks four bytes ahead, and fails if there are fewer.
         ahead = rest.end() - rest[0].endswith("\n")
         if len(documents) < 2 and len(text[ahead : ahead + 4].encode()) >= 4:
-            return _Stream(documents, rest.end())
+            return _JsonDocuments(documents, rest.end())
         found = text[error.at :].partition("\n")[0]
         message = f"not JSON at {quote(found)}" if found else "not JSON: the text ends in the middle of `{…}`"
         findings.append(_error("yaml-syntax", message, stream.location(error.at, error.at)))
-    return _Stream(documents)
+    return _JsonDocuments(documents)
 
 
 class _Chunk(NamedTuple):
-    """The text of one document, where it begins, and whether its separator is part of it."""
+    """The text of one document, where it begins, and whether its separator belongs to it."""
 
     text: str
     line: int
@@ -133,19 +133,19 @@ class _Chunk(NamedTuple):
     opened: bool
 
 
-def _chunks(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
-    """The text between separator lines, as kubectl cuts it."""
+def _split_documents(text: str, line: int, column: int, file: str, findings: list[Finding]) -> Iterator[_Chunk]:
+    """Split a text at its separator lines, as kubectl does."""
     start = 0
-    # A separator behind a document only ends it; one behind nothing opens the next.
+    # A separator after a document ends it; a separator after nothing opens the next document.
     opened = False
-    # Most files hold one document, and looking for dashes is cheaper than looking for separators.
+    # Most files have one document, and searching for dashes is cheaper than matching separators.
     separated = text.startswith("---") or "\n---" in text
     for match in _SEPARATOR.finditer(text) if separated else ():
         chunk = text[start : match.start()]
         yield _Chunk(chunk, line, column, opened)
         line += chunk.count("\n")
         opened = not chunk and not opened
-        if problem := _separator_problem(match[0][3:], opens=opened):
+        if problem := _check_separator(match[0][3:], opens=opened):
             findings.append(_error("invalid-separator", problem, Location(file, line, 4 if chunk else column + 4)))
         line, column = line + 1, 0
         start = match.end()
@@ -153,22 +153,22 @@ def _chunks(text: str, line: int, column: int, file: str, findings: list[Finding
     yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, column, opened)
 
 
-def _separator_problem(after: str, *, opens: bool) -> str:
-    """Why Kubernetes does not take the rest of a separator line, or nothing."""
-    word = after.strip(_SPACE)
-    if word and not word.startswith("#"):
-        return f"{quote(word)} follows a document separator; Kubernetes takes only a comment there"
-    if opens and after[:1] not in _BEHIND_SEPARATOR:
-        return f"{quote(after.rstrip())} touches the document separator; leave a space between them"
+def _check_separator(after: str, *, opens: bool) -> str:
+    """The reason for which Kubernetes rejects the rest of a separator line, or an empty string."""
+    text = after.strip(_SPACE)
+    if text and not text.startswith("#"):
+        return f"{quote(text)} follows a document separator; Kubernetes allows only a comment there"
+    if opens and after[:1] not in _AFTER_SEPARATOR:
+        return f"{quote(after.rstrip())} touches the document separator; put a space between them"
     return ""
 
 
-def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Data:
+def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Any:
     if not marked:
-        sure, data = read_lines(chunk.text)
-        if sure:
+        is_simple, data = read_lines(chunk.text)
+        if is_simple:
             return data
-    # The exact reader brings in the YAML library; most runs never need it.
+    # The exact reader imports the YAML library, which most runs do not need.
     from jobgen.yamlio.read.exact import compose
 
     text, line, column = chunk.text, chunk.line, chunk.column
@@ -177,13 +177,13 @@ def _document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool
     elif text.startswith("\ufeff"):
         # Go skips a byte order mark at the very beginning of a document.
         text, column = text[1:], column + 1
-    data, found = compose(text, file, line, column, marked=marked)
+    composed, found = compose(text, file, line, column, marked=marked)
     findings += found
-    return data
+    return composed
 
 
-def _beginning(chunk: _Chunk, file: str) -> Location:
-    """Where the document begins, behind comments and space."""
+def _locate_start(chunk: _Chunk, file: str) -> Location:
+    """The location of the document's first content, after comments and white space."""
     match = _CONTENT.match(chunk.text)
     assert match is not None
     lines = match[0].count("\n")

@@ -1,25 +1,65 @@
-"""The exact reader: libyaml's events built into data as Go's decoder builds them, with places on request."""
+"""The exact reader: builds data from libyaml's events as Go's decoder does, with locations on request."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.yamlio.read import events as libyaml
-from jobgen.yamlio.read.nodes import Open, Scalar, Unfit, first_unfit, wants_key
-from jobgen.yamlio.read.scalars import as_json_key, from_base64, quote, resolve, resolve_as, through_json
-from jobgen.yamlio.read.templates import blaming_template
+from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key
 
 _CORE = "tag:yaml.org,2002:"
 _COLLECTION_TAGS = frozenset(_CORE + name for name in ("map", "seq", "set", "omap", "pairs", "str", "binary"))
 _SCALAR_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "timestamp"))
 _MERGE = object()
 
+# The errors that template text of Helm or Jinja causes.
+_TEMPLATE_ERRORS = frozenset(("yaml-syntax", "invalid-key"))
+_TEMPLATE = lazy_pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
+# Only the beginning of a line is searched: a line may be as long as a file.
+_SEARCHED_LENGTH = 1000
+# Template text in quotes and comments does not break YAML; quotes inside a template are part of it.
+_QUOTES_AND_COMMENTS = lazy_pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
 
-class _RefusedError(Exception):
-    """Kubernetes would refuse the document; carries the finding."""
+
+class _OpenCollection:
+    """A mapping or sequence that has not ended yet."""
+
+    __slots__ = ("event", "flow", "item_locations", "items", "key", "key_event", "kind", "nodes", "seen")
+
+    def __init__(self, kind: str, event: Any) -> None:
+        self.kind = kind
+        self.event = event
+        self.flow = event.flow_style
+        self.items: Any = {} if kind == "map" else []
+        self.key: Any = None
+        self.key_event: Any = None
+        self.nodes = 1
+        self.seen: dict[str, Any] = {}
+        self.item_locations: list[Location] = []
+
+
+class _Unrepresentable:
+    """A key or number that JSON cannot represent. The document is rejected if it is still there at the end."""
+
+    __slots__ = ("finding",)
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+
+
+class _AnchoredScalar(NamedTuple):
+    """An anchored scalar before its conversion to JSON: an alias may use it as a key or as a value."""
+
+    value: Any
+    event: Any
+
+
+class _RejectedError(Exception):
+    """Kubernetes would reject the document; carries the finding."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -28,40 +68,40 @@ class _RefusedError(Exception):
 
 def compose(
     text: str, file: str, first_line: int, first_column: int = 0, *, marked: bool
-) -> tuple[Data, list[Finding]]:
-    """The first document of `text`, and what is wrong with it; the data is None if it cannot be used."""
-    source = libyaml.Text(text, first_column)
+) -> tuple[Node, list[Finding]]:
+    """Read the first document of `text`; return its data, None if it cannot be used, and the findings."""
+    source = libyaml.YamlText(text, first_column)
     while True:
         builder = _Builder(source, file, first_line, marked=marked)
         try:
             return builder.build(), builder.findings
-        except libyaml.RespeltError:
+        except libyaml.RewrittenError:
             continue
-        except _RefusedError as refused:
-            return None, [*builder.findings, builder.template_aside(refused.finding)]
+        except _RejectedError as rejected:
+            return None, [*builder.findings, builder.explain_template(rejected.finding)]
         except libyaml.NotYamlError as error:
-            fault = builder.finding(error.rule, builder.span(error.at, error.at), error.reason)
-            return None, [*builder.findings, builder.template_aside(fault)]
+            finding = builder.finding(error.rule, builder.span(error.at, error.at), error.reason)
+            return None, [*builder.findings, builder.explain_template(finding)]
 
 
 class _Builder:
-    """One document under construction; nesting is kept in a list, so depth costs no Python stack."""
+    """Builds one document. Open collections are kept in a list, so nesting does not use Python's stack."""
 
-    def __init__(self, source: libyaml.Text, file: str, first_line: int, *, marked: bool) -> None:
+    def __init__(self, source: libyaml.YamlText, file: str, first_line: int, *, marked: bool) -> None:
         self.source = source
         self.file = file
         self.offset = first_line
         self.marked = marked
         self.findings: list[Finding] = []
-        # What an anchor stands for: a scalar, a collection with its nodes counted, or one that is still open.
+        # The anchored nodes: a scalar, a collection with its number of nodes, or a collection that is still open.
         self.anchors: dict[str, Any] = {}
         self.decoded = 1
         self.aliased = 0
-        self.has_unfit = False
+        self.has_unrepresentable = False
 
-    def build(self) -> Data:
-        root: Data = None
-        stack: list[Open] = []
+    def build(self) -> Any:
+        root: Any = None
+        stack: list[_OpenCollection] = []
         events = self.source.events()
         for event in events:
             if isinstance(event, libyaml.ScalarEvent):
@@ -83,13 +123,13 @@ class _Builder:
                 self.add(stack[-1], done, event)
             else:
                 root = done[0]
-        unfit = first_unfit(root) if self.has_unfit else None
-        if unfit:
-            raise _RefusedError(unfit.finding)
+        found = _find_unrepresentable(root) if self.has_unrepresentable else None
+        if found:
+            raise _RejectedError(found.finding)
         return root
 
     def end(self, events: Any) -> None:
-        """Kubernetes stops at the end of the first document, and never looks at what stands behind it."""
+        """Report text after the end of the document, which Kubernetes ignores."""
         try:
             following = next(events)
         except libyaml.NotYamlError as error:
@@ -98,12 +138,12 @@ class _Builder:
             if isinstance(following, libyaml.StreamEndEvent):
                 return
             location = self.location(following)
-        message = "Kubernetes reads nothing behind the end of a document; put a line `---` between two"
+        message = "Kubernetes ignores all text after the end of a document; separate documents with a line `---`"
         self.findings.append(self.finding("second-document", location, message))
 
     def location(self, event: Any) -> Location:
         start, end = event.start_mark, event.end_mark
-        if not self.source.places_hold:
+        if not self.source.has_plain_lines:
             return self.span(start.index, end.index)
         return Location(self.file, start.line + self.offset, start.column + 1, end.line + self.offset, end.column + 1)
 
@@ -115,48 +155,48 @@ class _Builder:
     def finding(self, rule: str, location: Location, message: str) -> Finding:
         return Finding(rule, "yaml", Severity.ERROR, message, location)
 
-    def template_aside(self, fault: Finding) -> Finding:
-        """What ends the reading, told of the template text on its line if there is any."""
-        return blaming_template(fault, *self.source.line(fault.location.line - self.offset))
+    def explain_template(self, finding: Finding) -> Finding:
+        """The finding, or one about template text if its line has any."""
+        return _explain_template(finding, *self.source.line(finding.location.line - self.offset))
 
-    def refuse(self, rule: str, event: Any, message: str) -> _RefusedError:
-        return _RefusedError(self.finding(rule, self.location(event), message))
+    def reject(self, rule: str, event: Any, message: str) -> _RejectedError:
+        return _RejectedError(self.finding(rule, self.location(event), message))
 
-    def unfit(self, rule: str, event: Any, message: str) -> Unfit:
-        self.has_unfit = True
-        return Unfit(self.finding(rule, self.location(event), message))
+    def unrepresentable(self, rule: str, event: Any, message: str) -> _Unrepresentable:
+        self.has_unrepresentable = True
+        return _Unrepresentable(self.finding(rule, self.location(event), message))
 
-    def scalar(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
-        """A scalar and the one node that it counts for."""
+    def scalar(self, event: Any, stack: list[_OpenCollection]) -> tuple[Any, int]:
+        """Build a scalar; it counts as one node."""
         parent = stack[-1] if stack else None
         if event.style or event.tag or parent:
             self.check(event, parent)
-        if event.value == "<<" and wants_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
+        if event.value == "<<" and _expects_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
             if event.anchor:
-                self.anchors[event.anchor] = Scalar("<<", event)
+                self.anchors[event.anchor] = _AnchoredScalar("<<", event)
             return _MERGE, 0
         value = self.value(event)
         if event.anchor:
-            self.anchors[event.anchor] = Scalar(value, event)
+            self.anchors[event.anchor] = _AnchoredScalar(value, event)
         self.count(1, event)
-        return self.settled(value, event, event, stack), 1
+        return self.convert_scalar(value, event, event, stack), 1
 
-    def settled(self, value: Any, event: Any, written: Any, stack: list[Open]) -> Data:
-        """A scalar in its place: as it is for a key, as JSON carries it for a value, marked where it was written."""
-        if wants_key(stack):
+    def convert_scalar(self, value: Any, event: Any, written: Any, stack: list[_OpenCollection]) -> Any:
+        """Convert a scalar that is a value to JSON, with the location where it is written; leave a key unchanged."""
+        if _expects_key(stack):
             return value
         if isinstance(value, float):
             if value != value or value in (float("inf"), float("-inf")):
-                message = f"`{written.value}` is not a number that JSON can carry; quote it if it is text"
-                value = self.unfit("non-finite-number", event, message)
+                message = f"`{written.value}` is not a number in JSON; quote it if it is text"
+                value = self.unrepresentable("non-finite-number", event, message)
             else:
-                value = through_json(value)
+                value = normalize_number(value)
         return TracedScalar(value, self.location(written)) if self.marked else value
 
-    def check(self, event: Any, parent: Open | None) -> None:
-        rule, reason = self.source.refusal(event, in_flow=parent is not None and parent.flow)
+    def check(self, event: Any, parent: _OpenCollection | None) -> None:
+        rule, reason = self.source.find_rejection(event, in_flow=parent is not None and parent.flow)
         if rule:
-            raise self.refuse(rule, event, reason)
+            raise self.reject(rule, event, reason)
 
     def value(self, event: Any) -> Any:
         tag, text = event.tag, self.source.value(event)
@@ -165,84 +205,84 @@ class _Builder:
         if tag in ("!", _CORE + "str"):
             return text
         if tag == _CORE + "binary":
-            decoded = from_base64(text)
+            decoded = decode_base64(text)
             if decoded is None:
-                raise self.refuse("unreadable-tag", event, f"{quote(text)} is tagged `!!binary` but is not base64")
+                raise self.reject("unreadable-tag", event, f"{quote(text)} is tagged `!!binary` but is not base64")
             return decoded
         if tag in _SCALAR_TAGS:
             wanted = tag[len(_CORE) :]
             value, found = resolve_as(text, wanted)
             if wanted != found:
-                raise self.refuse("unreadable-tag", event, f"{quote(text)} is tagged `!!{wanted}` but reads as {found}")
+                raise self.reject("unreadable-tag", event, f"{quote(text)} is tagged `!!{wanted}` but reads as {found}")
             return value
         self.unknown_tag(event)
         return text
 
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
-        message = f"{quote(tag)} is a tag that Kubernetes does not know here: it drops the tag; remove it"
+        message = f"{quote(tag)} is a tag that Kubernetes does not know and ignores; remove it"
         self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.location(event), message))
 
-    def alias(self, event: Any, stack: list[Open]) -> tuple[Data, int]:
-        """The anchored value again, counted as often as it is repeated: that is what a bomb is made of."""
+    def alias(self, event: Any, stack: list[_OpenCollection]) -> tuple[Any, int]:
+        """Expand an alias. Its nodes are counted every time, which detects alias bombs."""
         name = f"`*{event.anchor}`"
         anchored = self.anchors.get(event.anchor)
         if anchored is None:
-            raise self.refuse("unknown-anchor", event, f"{name} refers to an anchor that is not in this document")
-        if isinstance(anchored, Open):
-            raise self.refuse("excessive-aliases", event, f"{name} stands inside its own anchor, so it has no end")
-        value, nodes = (anchored.value, 1) if isinstance(anchored, Scalar) else anchored
+            raise self.reject("unknown-anchor", event, f"{name} refers to an anchor that is not in this document")
+        if isinstance(anchored, _OpenCollection):
+            raise self.reject("excessive-aliases", event, f"{name} is inside its own anchor, so it has no end")
+        value, nodes = (anchored.value, 1) if isinstance(anchored, _AnchoredScalar) else anchored
         self.aliased += nodes
         self.count(nodes + 1, event)
         if self.decoded > MAX_NODES:
             message = f"{name} and other aliases expand the document to more than {MAX_NODES} nodes"
-            raise self.refuse("excessive-aliases", event, message)
-        if isinstance(anchored, Scalar):
-            value = self.settled(value, event, anchored.event, stack)
+            raise self.reject("excessive-aliases", event, message)
+        if isinstance(anchored, _AnchoredScalar):
+            value = self.convert_scalar(value, event, anchored.event, stack)
         return value, nodes + 1
 
     def count(self, nodes: int, event: Any) -> None:
         self.decoded += nodes
         if self.decoded > MAX_NODES and nodes == 1:
-            message = f"the document has more than `{MAX_NODES}` nodes; no object is that large"
-            raise self.refuse("too-many-nodes", event, message)
+            message = f"the document has more than `{MAX_NODES}` nodes; split it into several files"
+            raise self.reject("too-many-nodes", event, message)
         if self.aliased > 100 and self.decoded > 1000:
             share = self.aliased / self.decoded
             if share > allowed_alias_share(self.decoded):
-                message = f"`{share:.1%}` of the document's nodes are aliases; Kubernetes refuses so many"
-                raise self.refuse("excessive-aliases", event, message)
+                message = f"`{share:.1%}` of the document's nodes come from aliases; Kubernetes rejects so many"
+                raise self.reject("excessive-aliases", event, message)
 
-    def open(self, event: Any, stack: list[Open]) -> Open:
+    def open(self, event: Any, stack: list[_OpenCollection]) -> _OpenCollection:
         if len(stack) >= MAX_DEPTH:
-            raise self.refuse("nesting-too-deep", event, f"this is nested more than `{MAX_DEPTH}` levels deep")
+            raise self.reject("nesting-too-deep", event, f"this is nested more than `{MAX_DEPTH}` levels deep")
         if event.tag:
             self.check(event, stack[-1] if stack else None)
             if event.tag not in _COLLECTION_TAGS and event.tag != "!":
                 self.unknown_tag(event)
         self.count(1, event)
         kind = "map" if isinstance(event, libyaml.MappingStartEvent) else "list"
-        opened = Open(kind, event)
+        opened = _OpenCollection(kind, event)
         if event.anchor:
             self.anchors[event.anchor] = opened
         return opened
 
-    def close(self, done: Open) -> tuple[Data, int]:
-        items: Data = done.items
+    def close(self, done: _OpenCollection) -> tuple[Any, int]:
+        items: Any = done.items
         if self.marked and done.kind == "list":
             items = TracedList(items, self.location(done.event))
-            items.item_locations = done.places
-        # An anchor of the same name further in may have taken the name over.
+            items.item_locations = done.item_locations
+        # A nested anchor of the same name may have replaced this one.
         if done.event.anchor and self.anchors[done.event.anchor] is done:
             self.anchors[done.event.anchor] = (items, done.nodes)
         return items, done.nodes
 
-    def add(self, parent: Open, done: tuple[Data, int], event: Any) -> None:
+    def add(self, parent: _OpenCollection, done: tuple[Any, int], event: Any) -> None:
         value, nodes = done
         parent.nodes += nodes
         if parent.kind == "list":
             parent.items.append(value)
             if self.marked:
-                parent.places.append(self.location(event))
+                parent.item_locations.append(self.location(event))
         elif parent.key_event is None:
             parent.key, parent.key_event = value, event
         else:
@@ -253,33 +293,80 @@ class _Builder:
             else:
                 self.put(parent, key, key_event, value)
 
-    def put(self, parent: Open, key: Any, key_event: Any, value: Data) -> None:
+    def put(self, parent: _OpenCollection, key: Any, key_event: Any, value: Any) -> None:
         if isinstance(key, (dict, list)):
             shape = "a mapping" if isinstance(key, dict) else "a list"
-            raise self.refuse("invalid-key", key_event, f"{shape} cannot be a key")
-        text = as_json_key(key)
+            raise self.reject("invalid-key", key_event, f"{shape} cannot be a key")
+        text = to_json_key(key)
         if text is None:
             shape = "null" if key is None else str(int(key))
-            unfit = self.unfit("invalid-key", key_event, f"`{shape}` cannot be a key in Kubernetes; quote it")
-            parent.items[unfit] = value
+            stand_in = self.unrepresentable(
+                "invalid-key", key_event, f"`{shape}` cannot be a key in Kubernetes; quote it"
+            )
+            parent.items[stand_in] = value
             return
         if text in parent.seen:
-            message = f"{quote(text)} is set twice in one mapping; Kubernetes would keep only this one"
+            message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one"
             related = (Related(self.location(parent.seen[text]), "first set here"),)
             location = self.location(key_event)
             if len(self.findings) >= MAX_FINDINGS:
-                raise self.refuse("too-many-faults", key_event, TOO_MANY_FINDINGS)
+                raise self.reject("too-many-faults", key_event, TOO_MANY_FINDINGS)
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)
         parent.items[TracedKey.at(text, self.location(key_event)) if self.marked else text] = value
 
-    def merge(self, parent: Open, value: Data, key_event: Any, *, is_alias: bool) -> None:
-        """`<<`: Go lays the mapping down where the key stands, so it beats the keys above it."""
+    def merge(self, parent: _OpenCollection, value: Any, key_event: Any, *, is_alias: bool) -> None:
+        """Apply `<<`. Go merges the mapping at the position of the key, so it overrides the keys above it."""
         sources = value if isinstance(value, list) and not is_alias else [value]
         if not all(isinstance(source, dict) for source in sources):
-            raise self.refuse("invalid-merge-key", key_event, "`<<` takes a mapping or a list of mappings")
+            raise self.reject("invalid-merge-key", key_event, "`<<` takes a mapping or a list of mappings")
         for source in reversed(sources):
             for key, child in source.items():
                 parent.items.pop(key, None)
                 parent.items[key] = child
+
+
+def _find_unrepresentable(root: Any) -> _Unrepresentable | None:
+    """The first key or number in a tree that JSON cannot represent."""
+    nodes, seen = [root], set()
+    while nodes:
+        node = nodes.pop()
+        node = node.value if type(node) is TracedScalar else node
+        if isinstance(node, _Unrepresentable):
+            return node
+        # An alias repeats the same collection.
+        if isinstance(node, (dict, list)) and id(node) not in seen:
+            seen.add(id(node))
+            parts = [part for pair in node.items() for part in pair] if isinstance(node, dict) else node
+            nodes += reversed(parts)
+    return None
+
+
+def _expects_key(stack: list[_OpenCollection]) -> bool:
+    """Whether the next node is a key of the innermost mapping."""
+    return bool(stack) and stack[-1].kind == "map" and stack[-1].key_event is None
+
+
+def _explain_template(finding: Finding, line: str, first_column: int = 0) -> Finding:
+    """The finding; if template text on its line causes it, a finding about that."""
+    span = _find_template(line[:_SEARCHED_LENGTH]) if finding.rule in _TEMPLATE_ERRORS else None
+    if span is None:
+        return finding
+    start, end = span
+    message = f"this is template text ({quote(line[start:end])}); render it first, or quote it"
+    file, line_number = finding.location[:2]
+    location = Location(file, line_number, first_column + start + 1, line_number, first_column + end + 1)
+    return finding._replace(rule="template-text", message=message, location=location)
+
+
+def _find_template(line: str) -> tuple[int, int] | None:
+    """The start and end of the first template text of a line."""
+    at = 0
+    while template := _TEMPLATE.search(line, at):
+        parts = _QUOTES_AND_COMMENTS.finditer(line, at)
+        skipped = next((part for part in parts if part.end() > template.start()), None)
+        if skipped is None or skipped.start() > template.start():
+            return template.span()
+        at = skipped.end()
+    return None

@@ -1,4 +1,4 @@
-"""JSON text: the values of a stream one after the other, as kubectl takes them from a file that begins with `{`."""
+"""Read a stream of JSON values, as kubectl does for a file that begins with `{`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
-from jobgen.yamlio.read.scalars import quote, through_json
+from jobgen.yamlio.read.scalars import normalize_number, quote
 
 _SPACE = lazy_pattern(r"[ \t\r\n]*")
 _TOKEN = lazy_pattern(
@@ -22,22 +22,22 @@ _TOKEN = lazy_pattern(
     |(true|false|null))""",
     re.VERBOSE,
 )
-_WORDS = {"true": True, "false": False, "null": None}
+_LITERALS = {"true": True, "false": False, "null": None}
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
 _INT64 = range(-(2**63), 2**63)
 
 
-class Value(NamedTuple):
-    """One value of a stream: its data, what is wrong with it, and where it stands."""
+class JsonValue(NamedTuple):
+    """One value of a stream: its data, its findings and its location."""
 
-    data: Data
+    data: Any
     findings: list[Finding]
     location: Location
 
 
 class NotJsonError(Exception):
-    """The text is not JSON from here on."""
+    """The text is not JSON from this position on."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -45,11 +45,11 @@ class NotJsonError(Exception):
 
 
 class _NotSimpleError(ValueError):
-    """The quick decoder has met what the exact one must look at."""
+    """The fast decoder found something that only the exact one can read."""
 
 
-class Stream:
-    """The values of a text one after the other; NotJsonError where the next is none."""
+class JsonStream:
+    """Iterates over the values of a text; raises `NotJsonError` if the next one is invalid."""
 
     def __init__(self, text: str, file: str, *, marked: bool) -> None:
         self.text = text
@@ -58,25 +58,25 @@ class Stream:
         self.at = 0
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[JsonValue]:
         while (start := _skip_space(self.text, self.at)) < len(self.text):
-            data, findings, end = self.quickly(start) or _Reader(self, start).read()
+            data, findings, end = self.read_fast(start) or _Reader(self, start).read()
             self.at = end
-            yield Value(data, findings, self.location(start, end))
+            yield JsonValue(data, findings, self.location(start, end))
 
-    def quickly(self, start: int) -> tuple[Data, list[Finding], int] | None:
-        """A value that needs no places and has nothing remarkable in it."""
+    def read_fast(self, start: int) -> tuple[Any, list[Finding], int] | None:
+        """Read a value with Python's decoder; None if it needs locations or may have findings."""
         if self.marked:
             return None
         try:
-            data, end = _QUICK.raw_decode(self.text, start)
+            data, end = _FAST.raw_decode(self.text, start)
         except (ValueError, RecursionError):
             return None
         shallow = self.text.count("[", start, end) + self.text.count("{", start, end) <= MAX_DEPTH
         return (data, [], end) if shallow and not _ESCAPED_SURROGATE.search(self.text, start, end) else None
 
     def location(self, start: int, end: int) -> Location:
-        """The place of a part of the text."""
+        """The location of a part of the text."""
         first, last = (bisect_right(self.line_starts, at) for at in (start, end))
         begins, ends = self.line_starts[first - 1], self.line_starts[last - 1]
         return Location(self.file, first, start - begins + 1, last, end - ends + 1)
@@ -88,37 +88,39 @@ def _skip_space(text: str, at: int) -> int:
     return space.end()
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _to_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise _NotSimpleError
     return mapping
 
 
-def _whole(digits: str) -> Any:
-    # What has more digits fits no integer, and Python converts only so many.
+def _parse_int(digits: str) -> Any:
+    # Longer numbers do not fit 64 bits, and Python limits the digits that it converts.
     number = int(digits) if len(digits) < 40 else None
-    return number if number is not None and number in _INT64 else _finite(digits)
+    return number if number is not None and number in _INT64 else _parse_float(digits)
 
 
-def _finite(digits: str) -> Any:
+def _parse_float(digits: str) -> Any:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
         raise _NotSimpleError
-    return through_json(number)
+    return normalize_number(number)
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise _NotSimpleError(name)
 
 
-_QUICK = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+_FAST = json.JSONDecoder(
+    object_pairs_hook=_to_mapping, parse_constant=_reject_constant, parse_int=_parse_int, parse_float=_parse_float
+)
 
 
 class _Reader:
-    """Reads a value token by token; a level of nesting is a level of calls, and there are not many."""
+    """Reads a value token by token. Nesting recurses, up to the limit of depth."""
 
-    def __init__(self, stream: Stream, start: int) -> None:
+    def __init__(self, stream: JsonStream, start: int) -> None:
         self.text = stream.text
         self.location = stream.location
         self.marked = stream.marked
@@ -127,7 +129,7 @@ class _Reader:
         self.findings: list[Finding] = []
         self.usable = True
 
-    def read(self) -> tuple[Data, list[Finding], int]:
+    def read(self) -> tuple[Any, list[Finding], int]:
         data = self.value(self.token())
         return data if self.usable else None, self.findings, self.at
 
@@ -138,8 +140,8 @@ class _Reader:
         self.at = match.end()
         return match
 
-    def value(self, token: re.Match[str]) -> Data:
-        sign, string, number, word = token.groups()
+    def value(self, token: re.Match[str]) -> Any:
+        sign, string, number, literal = token.groups()
         if sign == "{":
             return self.nested(token, self.mapping)
         if sign == "[":
@@ -147,25 +149,25 @@ class _Reader:
         if sign:
             raise NotJsonError(self.at - 1)
         if string:
-            return self.leaf(_string(string), token, 2)
-        return self.leaf(self.number(token) if number else _WORDS[word], token, 3 if number else 4)
+            return self.leaf(_decode_string(string), token, 2)
+        return self.leaf(self.number(token) if number else _LITERALS[literal], token, 3 if number else 4)
 
-    def nested(self, token: re.Match[str], read: Callable[[], Data]) -> Data:
+    def nested(self, token: re.Match[str], read: Callable[[], Any]) -> Any:
         self.depth += 1
         if self.depth == MAX_DEPTH + 1:
             self.error("nesting-too-deep", token.start(1), f"this is nested more than `{MAX_DEPTH}` levels deep")
-        data = read() if self.depth <= MAX_DEPTH else self.skipped()
+        data = read() if self.depth <= MAX_DEPTH else self.skip()
         self.depth -= 1
         return data
 
-    def mapping(self) -> Data:
+    def mapping(self) -> Any:
         items: dict[str, Any] = {}
         seen: dict[str, Location] = {}
         token = self.token()
         while token[1] != "}":
             if not token[2]:
                 raise NotJsonError(_skip_space(self.text, token.start()))
-            key, location = _string(token[2]), self.location(token.start(2), token.end(2))
+            key, location = _decode_string(token[2]), self.location(token.start(2), token.end(2))
             self.expect(":")
             if key in seen:
                 self.duplicate(key, location, seen[key])
@@ -175,7 +177,7 @@ class _Reader:
             token = self.after_item("}")
         return items
 
-    def sequence(self) -> Data:
+    def sequence(self) -> Any:
         items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.marked else []
         token = self.token()
         if token[1] != "]":
@@ -190,7 +192,7 @@ class _Reader:
         items.append(self.value(token))
 
     def after_item(self, end: str) -> re.Match[str]:
-        """The token of the next key, or of the end."""
+        """The token of the next key, or of the end of the mapping."""
         token = self.token()
         if token[1] == end:
             return token
@@ -207,8 +209,8 @@ class _Reader:
             raise NotJsonError(_skip_space(self.text, token.start()))
         return token[1]
 
-    def skipped(self) -> Data:
-        """Past a collection that is nested too deep to be of use to anybody."""
+    def skip(self) -> Any:
+        """Skip a collection that is nested too deep."""
         depth = 1
         while depth:
             sign = self.token()[1]
@@ -217,12 +219,12 @@ class _Reader:
 
     def number(self, token: re.Match[str]) -> Any:
         try:
-            return _finite(token[3]) if set(token[3]) & set(".eE") else _whole(token[3])
+            return _parse_float(token[3]) if set(token[3]) & set(".eE") else _parse_int(token[3])
         except _NotSimpleError:
             self.error("non-finite-number", token.start(3), f"{quote(token[3])} is too large for a number")
             return None
 
-    def leaf(self, value: Any, token: re.Match[str], group: int) -> Data:
+    def leaf(self, value: Any, token: re.Match[str], group: int) -> Any:
         return TracedScalar(value, self.location(token.start(group), token.end(group))) if self.marked else value
 
     def error(self, rule: str, at: int, message: str) -> None:
@@ -230,11 +232,11 @@ class _Reader:
         self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
 
     def duplicate(self, key: str, location: Location, first: Location) -> None:
-        message = f"{quote(key)} is set twice in one mapping; Kubernetes would keep only this one"
+        message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one"
         related = (Related(first, "first set here"),)
         self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
 
 
-def _string(token: str) -> str:
-    """A string without its quotes; half a surrogate pair is what Go makes of it."""
+def _decode_string(token: str) -> str:
+    """Decode a string token; lone surrogates become U+FFFD, as in Go."""
     return _SURROGATE.sub("\ufffd", json.loads(token))
