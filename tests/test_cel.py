@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.cel import Expression, Failed, Fault, available, bind, compile_cel, mentions
+from jobgen.check.cel import CompileError, Expression, Failed, available, bind, compile_cel, mentions
 from jobgen.model.quantity import canonicalize_quantity
 
 TABLE = yaml.safe_load((Path(__file__).parent / "cel.yaml").read_text("utf-8"))
@@ -45,7 +45,7 @@ def test_expression_values(text, value):
 def test_expressions_that_the_server_refuses_are_refused(text, reason):
     fault = compile_cel(text, NAMES, returns="any")
 
-    assert isinstance(fault, Fault), fault
+    assert isinstance(fault, CompileError), fault
     assert reason in fault.message
     assert "\n" not in fault.message
 
@@ -75,7 +75,7 @@ def test_evaluation_failures_have_a_reason(text, reason):
 def test_result_type_is_checked(text, returns, message):
     compiled = compile_cel(text, NAMES, returns=returns)
 
-    assert (compiled.message if isinstance(compiled, Fault) else "") == message
+    assert (compiled.message if isinstance(compiled, CompileError) else "") == message
 
 
 def test_compile_errors_have_a_position():
@@ -149,7 +149,7 @@ def test_nested_loops_hit_the_cost_limit():
     ids=lambda text: f"{text[:12]!r}*{len(text)}",
 )
 def test_hostile_expressions_are_compile_errors(text):
-    assert isinstance(compile_cel(text, NAMES, returns="any"), Fault)
+    assert isinstance(compile_cel(text, NAMES, returns="any"), CompileError)
 
 
 def test_cel_engine_is_installed():
@@ -179,7 +179,7 @@ def test_is_quantity_agrees_with_the_quantity_parser(text):
 def test_any_expression_compiles_or_is_refused(words):
     compiled = compile_cel(" ".join(words), NAMES, returns="any")
 
-    assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled
+    assert isinstance(compiled, CompileError) or compiled(BOUND) is not compiled
 
 
 @settings(deadline=None)
@@ -187,4 +187,4 @@ def test_any_expression_compiles_or_is_refused(words):
 def test_any_characters_compile_or_are_refused(text):
     compiled = compile_cel(text, NAMES, returns="any")
 
-    assert isinstance(compiled, Fault) or compiled(BOUND) is not compiled
+    assert isinstance(compiled, CompileError) or compiled(BOUND) is not compiled

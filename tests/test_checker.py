@@ -1,13 +1,18 @@
 """The checker runs every rule on every part of every object, whatever it has checked before."""
 
+import json
 import marshal
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
 
 from jobgen.check.checker import Checker
+from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import Rule, Violation, all_rules
+from jobgen.cli.commands import ExitCode
+from jobgen.cli.commands.lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec
@@ -76,7 +81,7 @@ def example_objects():
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster(gitops="argocd", queues={"gpu-a": {"gpus": 64}})])
 def test_facts_can_be_written_to_the_cache(cluster):
     check = checker(*all_rules(), cluster=cluster)
-    facts = [fact for made in example_objects() for _, fact in check.rows(check.manifest(made))]
+    facts = [fact for made in example_objects() for _, fact in check.collect_facts(check.manifest(made))]
 
     assert len(facts) > 100
     assert [tuple(fact) for fact in facts] == [marshal.loads(marshal.dumps(tuple(fact))) for fact in facts]
@@ -89,3 +94,54 @@ def test_has_problems_says_whether_there_are_any(cluster):
 
     assert all(quick == whole for quick, whole in found)
     assert {quick for quick, _ in found} == {True, False}
+
+
+def fails(_):
+    raise ValueError("out of order")
+    yield  # a rule is a generator
+
+
+FAILS = Rule("fails", "test", Severity.WARNING, "container", fails)
+
+
+def test_an_exception_in_a_rule_is_a_problem_and_the_other_rules_run():
+    check = checker(FAILS, MANY_REPLICAS)
+    problems = check(pytorch_job(Worker=3))
+
+    assert [problem.rule for problem in problems] == ["internal-error", "many-replicas"]
+    assert problems[0].message.startswith("the rule `fails` failed on this object with `ValueError`: out of order")
+    assert problems[0].severity is Severity.ERROR
+    assert check.has_problems(check.manifest(pytorch_job(Worker=1)))
+
+
+def test_an_exception_in_the_schema_or_the_policies_is_a_problem():
+    class Evaluator:
+        def find_problems(self, _):
+            raise KeyError("x")
+
+    def broken(_):
+        raise RecursionError
+
+    check = Checker(PROJECT.root, PROJECT.kinds, Cluster(), [MANY_REPLICAS], Evaluator())
+    check._schemas["kubeflow.org/pytorchjob_v1.json"] = broken
+
+    assert [problem.rule for problem in check(pytorch_job(Worker=3))] == [
+        "internal-error",
+        "many-replicas",
+        "internal-error",
+    ]
+
+
+def test_lint_goes_on_after_an_exception_in_a_rule_and_says_that_something_is_broken(tmp_path, monkeypatch):
+    init = RuleRunner.__init__
+    monkeypatch.setattr(RuleRunner, "__init__", lambda runner, _: init(runner, (FAILS, NAMED_B)))
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(pytorch_job(Worker=1) | {"metadata": {"name": name}}))
+    done = lint_paths(tmp_path, (), (), format_="json")
+
+    assert done.code is ExitCode.INTERNAL_ERROR
+    assert Counter((found["rule"], found["file"]) for found in json.loads(done.out)["findings"]) == {
+        ("internal-error", "a.yaml"): 1,
+        ("internal-error", "b.yaml"): 1,
+        ("named-b", "b.yaml"): 1,
+    }

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.policy import Facts, Policies, PolicyEvaluator, compile_policies
-from jobgen.check.policy.minimize import culprit, culprits, node_at, without
+from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile_policies
+from jobgen.check.policy.culprits import find_failing_parts, find_first_failing_part, node_at, remove_parts
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import location_of, untraced, value_of
@@ -46,8 +46,8 @@ def judged(text, *, marked=True):
     """All problems of a case: those of its policies, then those of its objects."""
     found = documents(text, marked=marked)
     policies, problems = compile_policies(document for document in found if not is_object(document))
-    evaluator = PolicyEvaluator(policies, Facts())
-    return problems + [problem for made in found if is_object(made) for problem in evaluator.problems(made)]
+    evaluator = PolicyEvaluator(policies, ClusterFacts())
+    return problems + [problem for made in found if is_object(made) for problem in evaluator.find_problems(made)]
 
 
 def policy(expression, *, name="p", actions="Deny", more="", validation=""):
@@ -166,7 +166,9 @@ def test_declared_operators_are_available_as_params():
     found = {
         version: [
             problem.severity
-            for problem in policies.problems(made, Facts(operators={"training-operator": version} if version else {}))
+            for problem in policies.find_problems(
+                made, ClusterFacts(operators={"training-operator": version} if version else {})
+            )
         ]
         for version in ("", "1.8.1", "v1.8", "1.9.0", "1.10.0", "2.0")
     }
@@ -299,20 +301,20 @@ def test_tree_without_culprits_passes(tree):
     def fails(part):
         return count(part, "bad") > 0
 
-    paths = list(culprits(tree, fails, trials=10_000))
+    paths = list(find_failing_parts(tree, fails, max_evaluations=10_000))
 
     assert bool(paths) == fails(tree)
     assert all(node_at(tree, path) == "bad" for path in paths)
     if len(paths) < 10:
-        assert not fails(without(tree, frozenset(paths)))
+        assert not fails(remove_parts(tree, frozenset(paths)))
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), TREES, max_size=4), st.integers(1, 3))
 @settings(max_examples=200, deadline=None)
 def test_removing_one_of_many_culprits_leaves_the_others(tree, allowed):
-    path = culprit(tree, lambda part: count(part, "bad") > allowed, trials=10_000)
+    path = find_first_failing_part(tree, lambda part: count(part, "bad") > allowed, max_evaluations=10_000)
 
-    assert not path or count(without(tree, frozenset([path])), "bad") < count(tree, "bad")
+    assert not path or count(remove_parts(tree, frozenset([path])), "bad") < count(tree, "bad")
 
 
 @given(TREES, st.functions(like=lambda tree: None, returns=st.booleans(), pure=False))
@@ -325,7 +327,7 @@ def test_culprit_search_ends_for_any_predicate(tree, fails):
         asked += 1
         return fails(part)
 
-    list(culprits(tree, counted, trials=50))
+    list(find_failing_parts(tree, counted, max_evaluations=50))
 
     assert asked <= 10 * 51
 
@@ -339,7 +341,7 @@ def test_deep_culprit_is_found_in_few_trials():
         asked.append(part)
         return count(part, "bad") > 0
 
-    assert culprit(tree, fails) == ("spec", "field-29", "x", 1, "y")
+    assert find_first_failing_part(tree, fails) == ("spec", "field-29", "x", 1, "y")
     assert len(asked) < 50
 
 
@@ -353,7 +355,7 @@ KINDS = [
 
 @pytest.fixture(scope="module")
 def evaluator():
-    return PolicyEvaluator(load_policies(ROOT).policies, Facts(operators={"training-operator": "1.9.0"}))
+    return PolicyEvaluator(load_policies(ROOT).policies, ClusterFacts(operators={"training-operator": "1.9.0"}))
 
 
 BUILT_IN = {policy.name for policy, _ in load_policies(ROOT).policies.policies}
@@ -365,7 +367,7 @@ def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
     api_version, name, field = kind
     made = {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": {field: inner}}
 
-    for problem in (*evaluator.problems(made), *evaluator.problems({**made, "spec": inner})):
+    for problem in (*evaluator.find_problems(made), *evaluator.find_problems({**made, "spec": inner})):
         assert problem.rule in BUILT_IN
         assert problem.message
 
@@ -399,7 +401,7 @@ def test_null_fields_of_a_policy_are_ignored():
 
 
 def test_empty_policy_set_finds_nothing():
-    assert list(Policies().problems({"apiVersion": "v1", "kind": "Pod"}, Facts())) == []
+    assert list(Policies().find_problems({"apiVersion": "v1", "kind": "Pod"}, ClusterFacts())) == []
 
 
 OURS = load_policies(ROOT).policies
@@ -428,9 +430,11 @@ def test_policies_together_find_what_each_finds_alone(seed):
         made = _mutated(original, chance)
         if "apiVersion" not in made or "kind" not in made:
             continue
-        together = list(OURS.problems(made, Facts()))
+        together = list(OURS.find_problems(made, ClusterFacts()))
         alone = [
-            problem for pair in OURS.policies for problem in Policies((pair,), OURS.param_store).problems(made, Facts())
+            problem
+            for pair in OURS.policies
+            for problem in Policies((pair,), OURS.param_store).find_problems(made, ClusterFacts())
         ]
 
         assert together == alone
@@ -449,8 +453,8 @@ def test_an_error_in_a_match_condition_is_reported_beside_other_policies():
 def test_annotation_looks_at_has_no_effect():
     text = policy("object.spec.x == 1").replace("{name: p}", "{name: p, annotations: {jobgen.dev/looks-at: spec.y}}", 1)
     policies, problems = compile_policies(documents(text.encode(), marked=False))
-    evaluator = PolicyEvaluator(policies, Facts())
+    evaluator = PolicyEvaluator(policies, ClusterFacts())
     thing, other = ({**made, "spec": {"x": x}} for made in documents(THING.encode(), marked=False) for x in (1, 2))
 
     assert problems == []
-    assert [[problem.rule for problem in evaluator.problems(made)] for made in (thing, other)] == [[], ["p"]]
+    assert [[problem.rule for problem in evaluator.find_problems(made)] for made in (thing, other)] == [[], ["p"]]

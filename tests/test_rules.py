@@ -31,6 +31,7 @@ UNSHOWN = {
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb.txt",
     "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file.txt",
+    "internal-error": "no check is meant to fail: tests/test_checker.py",
     "invalid-form": "no schema that is shipped asks for it: tests/crd/objects.yaml",
     "kubeconform-disagrees": "kubeconform is another program: tests/test_kubeconform.py",
     "kubeconform-failed": "kubeconform is another program: tests/test_rule_docs.py",

@@ -79,6 +79,7 @@ _ERRORS = {
     },
     "meta": {
         "broken-schema": "An object that was not checked, because its schema in the repository is invalid.",
+        "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a rule that the settings declare mandatory.",
     },
     "policy": {

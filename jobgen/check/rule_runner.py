@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from jobgen.check.rules import Fact, Rule
-from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.k8s.objects import Container, Manifest, Pod, Role
+from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 
 
 class _PartRules(NamedTuple):
-    """Rules about pods, or about containers: those that check every one, and those that check one of its fields."""
+    """Rules about pods, or about containers, by the fields that a part must have for the rule to apply."""
 
     always: list[Rule]
     by_field: dict[str, list[Rule]]
+    by_fields: list[tuple[frozenset[str], Rule]]
+    """Rules that apply if the part has any of several fields."""
 
 
 class _RuleTable(NamedTuple):
@@ -35,22 +38,22 @@ class RuleRunner:
         self._named_kinds = frozenset(kind for rule in self._rules for kind in rule.kinds)
         self._tables: dict[tuple[str, bool], _RuleTable] = {}
 
-    def problems(self, manifest: Manifest) -> list[Problem]:
+    def find_problems(self, manifest: Manifest) -> list[Problem]:
         """Everything the rules find in an object."""
         table = self._table(manifest)
         problems: list[Problem] = []
         for rule in table.manifest:
-            run_rule(rule, manifest, problems)
+            run_rule(rule, manifest, manifest, problems)
         for role in manifest.roles:
             for rule in table.role:
-                run_rule(rule, role, problems)
+                run_rule(rule, role, manifest, problems)
             pod = role.pod
-            _check_part(pod, pod.spec, table.pod, problems)
+            _check_part(pod, pod.spec, table.pod, manifest, problems)
             for container in (*pod.containers, *pod.init_containers):
-                _check_part(container, container.data, table.container, problems)
+                _check_part(container, container.data, table.container, manifest, problems)
         return problems
 
-    def rows(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
+    def collect_facts(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
         for rule in self._table(manifest).fleet:
             assert rule.collect is not None
@@ -64,16 +67,16 @@ class RuleRunner:
         table = self._tables.get(key)
         if table is None:
             rules = [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
-            table = self._tables[key] = _sort_by_scope(rules, known=manifest.kind is not None)
+            table = self._tables[key] = _sort_by_scope(rules, is_known=manifest.kind is not None)
         return table
 
 
-def _sort_by_scope(rules: list[Rule], *, known: bool) -> _RuleTable:
+def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
     def in_scope(*scopes: str) -> list[Rule]:
         return [rule for rule in rules if rule.scope in scopes]
 
     return _RuleTable(
-        manifest=in_scope("manifest", "job") if known else in_scope("manifest"),
+        manifest=in_scope("manifest", "job") if is_known else in_scope("manifest"),
         role=in_scope("role"),
         pod=_sort_by_field(in_scope("pod")),
         container=_sort_by_field(in_scope("container")),
@@ -81,34 +84,55 @@ def _sort_by_scope(rules: list[Rule], *, known: bool) -> _RuleTable:
     )
 
 
-def _sort_by_field(rules: Iterable[Rule]) -> _PartRules:
-    found = _PartRules([], {})
+def _sort_by_field(rules: Collection[Rule]) -> _PartRules:
+    by_field: dict[str, list[Rule]] = {}
     for rule in rules:
-        for field in rule.fields:
-            found.by_field.setdefault(field, []).append(rule)
-        if not rule.fields:
-            found.always.append(rule)
-    return found
+        if len(rule.fields) == 1:
+            by_field.setdefault(rule.fields[0], []).append(rule)
+    return _PartRules(
+        always=[rule for rule in rules if not rule.fields],
+        by_field=by_field,
+        by_fields=[(frozenset(rule.fields), rule) for rule in rules if len(rule.fields) > 1],
+    )
 
 
-def _check_part(part: Pod | Container, fields: Iterable[str], rules: _PartRules, problems: list[Problem]) -> None:
+def _check_part(
+    part: Pod | Container, fields: Mapping[str, Node], rules: _PartRules, manifest: Manifest, problems: list[Problem]
+) -> None:
     """Run the rules about every such part, and those about a field that it has, each once."""
     for rule in rules.always:
-        run_rule(rule, part, problems)
-    done: set[str] = set()
+        run_rule(rule, part, manifest, problems)
     for field in fields:
         for rule in rules.by_field.get(field, ()):
-            if rule.name not in done:
-                done.add(rule.name)
-                run_rule(rule, part, problems)
+            run_rule(rule, part, manifest, problems)
+    for names, rule in rules.by_fields:
+        if not names.isdisjoint(fields):
+            run_rule(rule, part, manifest, problems)
 
 
-def run_rule(rule: Rule, part: object, problems: list[Problem]) -> None:
-    """Append what one rule finds in one part of an object."""
-    for violation in rule.check(part):
-        node, message, related, severity, fix_steps, safe, evidence = violation
-        problems.append(
-            Problem(
-                rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe, evidence
+def run_rule(rule: Rule, part: Manifest | Role | Pod | Container, manifest: Manifest, problems: list[Problem]) -> None:
+    """Append what one rule finds in one part of an object; an exception in the rule is a problem of its own."""
+    try:
+        for violation in rule.check(part):
+            node, message, related, severity, fix_steps, safe, evidence = violation
+            problems.append(
+                Problem(
+                    rule.name,
+                    message,
+                    node,
+                    related,
+                    rule.category,
+                    severity or rule.severity,
+                    fix_steps,
+                    safe,
+                    evidence,
+                )
             )
-        )
+    except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
+        problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
+
+
+def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:
+    """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
+    message = f"{check} failed on this object with `{type(error).__name__}`: {error}; please report this bug in jobgen"
+    return Problem("internal-error", message, obj.get("kind"), category="meta", evidence=(check,))

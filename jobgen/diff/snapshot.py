@@ -65,7 +65,7 @@ class Snapshot:
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
         checker = self.checker(rendered.env)
-        file = checker.schema_of(checker.manifest(rendered.object))
+        file = checker.schema_file(checker.manifest(rendered.object))
         if file not in self._schemas:
             found = layout.read_schema(self.project.root, file)
             self._schemas[file] = found.file.content if found else b""

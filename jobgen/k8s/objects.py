@@ -14,6 +14,14 @@ from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
+CLUSTER_SCOPED = frozenset(
+    """APIService CSIDriver CSINode ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime
+    CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
+    ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+    ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
+)
+"""Kinds whose objects have no namespace."""
+
 ObjectPath = tuple[str | int, ...]
 """Keys and indexes that lead from an object to a node in it."""
 

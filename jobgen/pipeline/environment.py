@@ -99,12 +99,12 @@ class EnvironmentRunner:
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:
             return None
-        from jobgen.check.policy import Facts, PolicyEvaluator
+        from jobgen.check.policy import ClusterFacts, PolicyEvaluator
 
         plurals = {
             (str(value_of(kind.api_version)).partition("/")[0], kind.name): kind.plural for kind in self._project.kinds
         }
-        facts = Facts(self.name, self.expander.environment.cluster.operators, plurals)
+        facts = ClusterFacts(self.name, self.expander.environment.cluster.operators, plurals)
         policies, off = self._policies(), self._project.severities.off
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         return PolicyEvaluator(policies._replace(policies=kept), facts)

@@ -256,7 +256,7 @@ def _check_objects(
     # Standalone files are not one environment, so rules over all its objects do not apply.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
         where = JobRef(runner.name, job.file.path, job.position, job.item)
-        part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.rows(manifest))
+        part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest))
 
 
 def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:

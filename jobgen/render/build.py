@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Identity, Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -14,12 +15,6 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.overlay import JobAttributes, Patch
 
-_CLUSTER_SCOPED = frozenset(
-    """APIService CSIDriver CSINode ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime
-    CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
-    ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
-    ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
-)
 _MAX_NAME_LENGTH = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
@@ -106,7 +101,7 @@ def _place_in_namespace(job: JobDocument, expander: Expander) -> ValidFields:
     """A raw manifest, in the environment's namespace if it has none of its own."""
     data = with_layer(job.data, "manifest")
     namespace = expander.environment.namespace
-    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in _CLUSTER_SCOPED:
+    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
         return data
     return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 from jobgen import cache
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import Failed, Fault
+from jobgen.check.cel.values import CompileError, Failed
 from jobgen.model.data import Data
 
-__all__ = ["Bound", "Expression", "Failed", "Fault", "available", "bind", "compile_cel", "mentions"]
+__all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
 
 _NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 
@@ -64,7 +64,7 @@ def mentions(text: str, name: str) -> bool:
 @lru_cache(maxsize=4096)
 def compile_cel(
     text: str, names: tuple[str, ...], *, returns: str = "bool", absent: tuple[str, ...] = ()
-) -> Expression | Fault:
+) -> Expression | CompileError:
     """The expression, or why the API server would refuse it; `absent` are names that are optional, and not there."""
     # Late, because a run without CEL need not pay for it.
     from jobgen.check.cel.functions import TABLE
@@ -73,14 +73,14 @@ def compile_cel(
     known = cache.get(key)
     if known is None:
         checked = _checked(text, names, returns, absent)
-        if isinstance(checked, Fault):
+        if isinstance(checked, CompileError):
             return checked
         known = checked
         cache.put(key, known)
     return Expression(text, engine.program(known, TABLE))
 
 
-def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | Fault:
+def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
     """The tree of an expression as it is run, serialized; or why there is none."""
     from jobgen.check.cel import checks, rewrite, tree
 
@@ -88,7 +88,7 @@ def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str,
     if fault is not None:
         return fault
     serialized = engine.check(text, names, absent)
-    if isinstance(serialized, Fault):
+    if isinstance(serialized, CompileError):
         about_authorizer = "`authorizer" in serialized.message and "authorizer" not in names
         return serialized._replace(message=_NO_AUTHORIZER) if about_authorizer else serialized
     checked = tree.read(serialized)

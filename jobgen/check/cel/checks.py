@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from jobgen.check.cel import engine, patterns
 from jobgen.check.cel.growth import grows_too_much
 from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk
-from jobgen.check.cel.values import OFFLINE, Failed, Fault, place
+from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 
 _OPTIONAL = "optional_type<"
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
-_STRING = lazy_pattern(
-    r"[rRbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|//[^\n]*", re.DOTALL
-)
 # The parser writes what they stand on twice, which in a row doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
@@ -24,28 +21,28 @@ _READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
 _UNTYPED = frozenset(("object", "oldObject", "params"))
 
 
-def refused(text: str) -> Fault | None:
+def refused(text: str) -> CompileError | None:
     """What the API server's own parser does not know."""
-    bare = _without_strings(text)
+    bare = blank_strings(text)
     if len(_DOUBLES.findall(bare)) > _MOST_DOUBLED:
-        return Fault(f"more than {_MOST_DOUBLED} `optMap` and `optFlatMap` in one expression {OFFLINE}")
+        return CompileError(f"more than {_MOST_DOUBLED} `optMap` and `optFlatMap` in one expression {OFFLINE}")
     offset = bare.find("`")
-    return None if offset < 0 else Fault("identifiers in backticks are not supported", *place(text, offset))
+    return (
+        None
+        if offset < 0
+        else CompileError("identifiers in backticks are not supported", *line_and_column(text, offset))
+    )
 
 
 def mentions(text: str, name: str) -> bool:
     """Whether an expression says a name, other than in a string or a comment."""
-    return re.search(rf"(?<![\w.]){name}\b", _without_strings(text)) is not None
+    return re.search(rf"(?<![\w.]){name}\b", blank_strings(text)) is not None
 
 
-def _without_strings(text: str) -> str:
-    return _STRING.sub(lambda found: " " * len(found[0]), text)
-
-
-def fault(checked: Checked, text: str, returns: str) -> Fault | None:
+def fault(checked: Checked, text: str, returns: str) -> CompileError | None:
     """The first thing that is wrong with a checked expression."""
     found = next(_faults(checked, returns), None)
-    return None if found is None else Fault(found[1], *place(text, checked.places.get(found[0], 0)))
+    return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
 
 
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:

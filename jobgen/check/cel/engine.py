@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.check.cel.signatures import WIDENED, declarations
-from jobgen.check.cel.values import Failed, Fault
+from jobgen.check.cel.values import CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
@@ -42,13 +42,13 @@ def missing() -> str:
     return ""
 
 
-def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> bytes | Fault:
+def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> bytes | CompileError:
     """The serialized tree of a text that the type checker accepts."""
     try:
         return bytes(_checker(names, optionals).compile(text).serialize())
     except TypeError:
         # Half of a surrogate pair.
-        return Fault("the expression is not text in UTF-8")
+        return CompileError("the expression is not text in UTF-8")
     except (RuntimeError, MemoryError) as error:
         return _fault(str(error))
 
@@ -165,14 +165,14 @@ def _config(extensions: tuple[str, ...], more: dict[str, Any]) -> Native:
     return cel.NewEnvConfigFromYaml(json.dumps({"name": "kubernetes", "extensions": listed, **more}))
 
 
-def _fault(message: str) -> Fault:
+def _fault(message: str) -> CompileError:
     if "recursion" in message:
-        return Fault(_TOO_DEEP)
+        return CompileError(_TOO_DEEP)
     match = _FAULT.search(message)
     if match is None:
-        return Fault(_CODE.sub("", message.partition("\n")[0]))
+        return CompileError(_CODE.sub("", message.partition("\n")[0]))
     line, column, words = match.groups()
-    return Fault(_QUOTED.sub(r"`\1`", _CODE.sub("", words)), max(int(line), 1), max(int(column), 1))
+    return CompileError(_QUOTED.sub(r"`\1`", _CODE.sub("", words)), max(int(line), 1), max(int(column), 1))
 
 
 def _words(message: str) -> str:

@@ -1,22 +1,27 @@
-"""Values that CEL has and data has not, such as quantities: bytes that begin with the name of what they are."""
+"""Values of Kubernetes types in CEL, such as quantities, as bytes with a tag; and errors, and text positions."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+from jobgen.model.lazy_re import lazy_pattern
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"
-# Begins no text, and is not the zero byte at which the library would stop reading.
+# No text in UTF-8 begins with it, and it is not the zero byte, at which the library stops reading.
 _MARK = b"\xff"
+STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
+_STRING_OR_COMMENT = lazy_pattern(rf"[rRbB]{{0,2}}(?:{STRING})|//[^\n]*", re.DOTALL)
 
 
 def tagged(tag: str, text: str) -> bytes:
-    """A value of a type of Kubernetes."""
+    """A value of a Kubernetes type."""
     return _MARK + f"{tag} {text}".encode()
 
 
 def untagged(value: object, tag: str) -> str:
-    """The text of a value that must be of a type."""
+    """The text of a value, which must have the tag."""
     if tag_of(value) != tag:
         raise TypeError(NO_OVERLOAD)
     assert isinstance(value, (bytes, bytearray)), "it has a tag"
@@ -24,21 +29,21 @@ def untagged(value: object, tag: str) -> str:
 
 
 def tag_of(value: object) -> str:
-    """The name of a value's type, if it is one of Kubernetes'."""
+    """The tag of a value; empty if it has none."""
     if isinstance(value, (bytes, bytearray)) and value[:1] == _MARK:
         return bytes(value[1:]).partition(b" ")[0].decode("latin-1")
     return ""
 
 
 def strings(*values: object) -> tuple[str, ...]:
-    """Arguments that must be strings."""
+    """The arguments, which must be strings."""
     found = tuple(value for value in values if type(value) is str)
     if len(found) != len(values):
         raise TypeError(NO_OVERLOAD)
     return found
 
 
-class Fault(NamedTuple):
+class CompileError(NamedTuple):
     """Why the API server would refuse the text of an expression, and where in it."""
 
     message: str
@@ -52,7 +57,12 @@ class Failed(NamedTuple):
     message: str
 
 
-def place(text: str, offset: int) -> tuple[int, int]:
+def blank_strings(text: str) -> str:
+    """The text of an expression with blanks in the place of strings and comments."""
+    return _STRING_OR_COMMENT.sub(lambda found: " " * len(found[0]), text)
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Line and column of an offset in a text, counted from 1."""
     before = text[: max(offset, 0)]
     return before.count("\n") + 1, len(before) - before.rfind("\n")

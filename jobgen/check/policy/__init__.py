@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from jobgen.check.cel import available
-from jobgen.check.policy.evaluator import Facts, Policies, PolicyEvaluator
+from jobgen.check.policy.evaluator import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.params import store_params
 from jobgen.check.policy.parse import BINDING, Binding, Policy, is_policy, parse_binding, parse_policy
-from jobgen.model.data import Data, TracedList, untraced, value_of
+from jobgen.model.data import Node, TracedList, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import did_you_mean
 
-__all__ = ["Facts", "Policies", "PolicyEvaluator", "compile_policies"]
+__all__ = ["ClusterFacts", "Policies", "PolicyEvaluator", "compile_policies"]
 
 
-def compile_policies(documents: Iterable[Data], proven: Iterable[Data] = ()) -> tuple[Policies, list[Problem]]:
-    """Policies and their bindings, compiled; what is neither is a param or a namespace.
+_Document = Mapping[str, Any]
 
-    Documents that are `proven`, as those that travel with jobgen are by its tests, are compiled when they are needed.
+
+def compile_policies(
+    documents: Iterable[_Document], trusted: Iterable[_Document] = ()
+) -> tuple[Policies, list[Problem]]:
+    """Parse and check policies and their bindings; other documents are params and namespaces.
+
+    Trusted documents are those that come with jobgen, which its tests check; they are compiled when first evaluated.
     """
-    own = [_without_nulls(document) for document in documents]
+    own: list[_Document] = [_drop_nulls(document) for document in documents]
     missing = available()
     if missing:
-        # Whoever has policies of their own relies on them; those that travel with jobgen can be done without.
+        # A repository relies on its own policies; a run without those of jobgen is still useful.
         severity = Severity.ERROR if own else Severity.WARNING
         return Policies(), [Problem("policy-not-evaluated", missing, category="policy", severity=severity)]
     problems: list[Problem] = []
-    policies: dict[str, tuple[Policy | None, Data]] = {}
-    bindings: list[tuple[Binding, Data]] = []
-    others: list[Data] = []
-    for document, is_proven in (*((item, True) for item in proven), *((item, False) for item in own)):
+    policies: dict[str, tuple[Policy | None, _Document]] = {}
+    bindings: list[tuple[Binding, _Document]] = []
+    others: list[Mapping[str, Any]] = []
+    for document, is_trusted in (*((item, True) for item in trusted), *((item, False) for item in own)):
         if not is_policy(document):
             others.append(untraced(document))
         elif value_of(document["kind"]) == BINDING:
             binding = parse_binding(document, problems)
             bindings += [(binding, document)] if binding else []
         else:
-            _add_policy(document, parse_policy(document, problems, proven=is_proven), policies, problems)
-    problems += _unbound(policies, bindings)
+            _add_policy(document, parse_policy(document, problems, is_trusted=is_trusted), policies, problems)
+    problems += _find_unbound(policies, bindings)
     used = [
         (policy, tuple(binding for binding, _ in bindings if binding.policy == policy.name))
         for policy, _ in policies.values()
@@ -47,21 +53,24 @@ def compile_policies(documents: Iterable[Data], proven: Iterable[Data] = ()) -> 
     return Policies(tuple(used), store_params(others)), problems
 
 
-def _without_nulls(tree: Data) -> Data:
-    """The tree without what is null: the API server takes it for left out."""
+def _drop_nulls(tree: Any) -> Any:
+    """The tree without null fields, which the API server ignores."""
     if isinstance(tree, dict):
-        return {key: _without_nulls(value) for key, value in tree.items() if value_of(value) is not None}
+        return {key: _drop_nulls(value) for key, value in tree.items() if value_of(value) is not None}
     if type(tree) is TracedList:
-        return TracedList([_without_nulls(value) for value in tree], tree.location, tree.layer, tree.overridden)
-    return [_without_nulls(value) for value in tree] if isinstance(tree, list) else tree
+        return TracedList([_drop_nulls(value) for value in tree], tree.location, tree.layer, tree.overridden)
+    return [_drop_nulls(value) for value in tree] if isinstance(tree, list) else tree
 
 
 def _add_policy(
-    document: Data, policy: Policy | None, policies: dict[str, tuple[Policy | None, Data]], problems: list[Problem]
+    document: _Document,
+    policy: Policy | None,
+    policies: dict[str, tuple[Policy | None, _Document]],
+    problems: list[Problem],
 ) -> None:
-    """A policy with its document, so that bindings know of it even if it does not compile."""
+    """Add a policy by its name, so that bindings find it even if it does not compile."""
     metadata = document.get("metadata")
-    node = metadata.get("name") if isinstance(metadata, dict) else None
+    node: Node = metadata.get("name") if isinstance(metadata, dict) else None
     name = str(value_of(node))
     if name in policies:
         message = f"there are two policies named `{name}`"
@@ -70,13 +79,13 @@ def _add_policy(
         policies[name] = (policy, document)
 
 
-def _unbound(
-    policies: dict[str, tuple[Policy | None, Data]], bindings: Sequence[tuple[Binding, Data]]
+def _find_unbound(
+    policies: dict[str, tuple[Policy | None, _Document]], bindings: Sequence[tuple[Binding, _Document]]
 ) -> Iterable[Problem]:
-    """Policies that no binding uses, and bindings that use none or hand it no params."""
+    """Report policies without a binding, and bindings without a policy."""
     for name, (policy, document) in policies.items():
         if policy and not any(binding.policy == name for binding, _ in bindings):
-            message = f"no binding uses policy `{name}`, so it does nothing"
+            message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
             node = document["metadata"]["name"]
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
     for binding, document in bindings:

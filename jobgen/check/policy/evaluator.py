@@ -1,32 +1,31 @@
-"""What the policies say of an object: the guard of one cluster."""
+"""Evaluates the policies of a repository on an object, as the API server of one cluster would."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
-from jobgen.check.policy.code import NAMES
+from jobgen.check.policy.culprits import find_culprits
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
-from jobgen.check.policy.match import MatchResources, Request, plural
-from jobgen.check.policy.params import Missing, ParamStore
+from jobgen.check.policy.expressions import NAMES
+from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
+from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
-from jobgen.check.policy.place import places
-from jobgen.model.data import Data, TracedScalar, untraced, value_of
+from jobgen.check.rule_runner import report_exception
+from jobgen.k8s.objects import CLUSTER_SCOPED
+from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 
-_WITHOUT_NAMESPACE = frozenset(
-    """ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime Namespace PersistentVolume PriorityClass
-    ResourceFlavor StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding""".split()
-)
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+# Numbers in the place of a validation's, for what fails before the validations.
 _CONDITIONS, _PARAMS = -1, -2
 _OBJECT = frozenset(("object", "oldObject"))
 
 
-class Facts(NamedTuple):
-    """What is known of the cluster that objects are meant for."""
+class ClusterFacts(NamedTuple):
+    """What is known about the cluster that objects are created in."""
 
     environment: str = ""
     operators: Mapping[str, str] = MappingProxyType({})
@@ -34,104 +33,102 @@ class Facts(NamedTuple):
 
 
 class Policies(NamedTuple):
-    """The policies of a repository with the bindings that use them, and what they may read."""
+    """The policies of a repository, each with its bindings, and the objects that they may read."""
 
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
     param_store: ParamStore = ParamStore({}, {})
 
-    def problems(self, made: Data, facts: Facts) -> Iterator[Problem]:
-        """What the policies say of one object; whoever has many keeps a Guard."""
-        return PolicyEvaluator(self, facts).problems(made)
+    def find_problems(self, obj: Mapping[str, Node], facts: ClusterFacts) -> Iterator[Problem]:
+        """What the policies find in one object; for many objects, use one PolicyEvaluator."""
+        return PolicyEvaluator(self, facts).find_problems(obj)
 
 
-class _Violation(NamedTuple):
-    """A validation that an object does not pass, and the binding's word on how grave that is."""
+class _Denial(NamedTuple):
+    """A validation that an object does not pass, with the severity that the binding's actions give it."""
 
     severity: Severity
-    scene: EvalContext
+    context: EvalContext
     validation: Validation | None
     error: str
 
 
 class MatchedPolicy(NamedTuple):
-    """A policy that means a kind, and its bindings; which of them mean every object of it."""
+    """A policy that applies to a kind, with its bindings."""
 
     policy: Policy
     bindings: tuple[tuple[Binding, bool], ...]
-    takes_all: bool
-    plain: bool
-    """Whether it reads the object alone, so that it can be asked together with others."""
+    """Each with whether it matches every object of the kind."""
+    matches_all: bool
+    reads_object_only: bool
 
 
-class _Concerned(NamedTuple):
-    """The policies that mean a kind, and one expression that holds if an object passes all the plain ones."""
+class _KindPolicies(NamedTuple):
+    """The policies that apply to a kind."""
 
     policies: tuple[MatchedPolicy, ...]
-    together: Expression | None
+    combined: Expression | None
+    """True for an object that passes all the policies that read nothing but the object."""
 
 
 class PolicyEvaluator:
-    """The policies at the door of one cluster; which of them mean a kind is looked up once."""
+    """The policies of one cluster; which of them apply to a kind is looked up once."""
 
-    def __init__(self, policies: Policies, facts: Facts) -> None:
+    def __init__(self, policies: Policies, facts: ClusterFacts) -> None:
         self.policies = policies
         self.facts = facts
-        self._by_kind: dict[tuple[str, str], _Concerned] = {}
+        self._by_kind: dict[tuple[str, str], _KindPolicies] = {}
 
-    def problems(self, made: Data) -> Iterator[Problem]:
-        """Everything that the policies have against the creation of an object."""
-        api_version, kind = made.get("apiVersion"), made.get("kind")
+    def find_problems(self, obj: Mapping[str, Node]) -> Iterator[Problem]:
+        """Everything that the policies deny or warn about when an object is created."""
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
         key = (str(value_of(api_version)), str(value_of(kind)))
-        matched = self._concerned(*key)
+        matched = self._by_kind.get(key)
+        if matched is None:
+            matched = self._by_kind[key] = self._match_policies(*key)
         if not matched.policies:
             return
-        traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
-        yield from self._found(made, key, matched, traced=traced)
-
-    def _found(self, made: Data, key: tuple[str, str], matched: _Concerned, *, traced: bool) -> Iterator[Problem]:
-        subject = self._subject(made, *key, traced=traced)
-        # An object is handed to the engine once, for all policies that read nothing else.
-        bound = bind(_seen(subject))
-        together = matched.together is not None and matched.together(bound) is True
-        for concern in matched.policies:
-            if (together and concern.plain) or _passes(concern.policy, bound):
+        is_traced = type(kind) is TracedScalar or type(api_version) is TracedScalar
+        subject = self._subject(obj, *key, is_traced=is_traced)
+        # The object is handed to the engine once, for all policies that read nothing else.
+        bound = bind(_object_bindings(subject))
+        passes_combined = matched.combined is not None and matched.combined(bound) is True
+        for each in matched.policies:
+            if (passes_combined and each.reads_object_only) or _passes(each.policy, bound):
                 continue
-            if concern.takes_all or concern.policy.match.takes(subject.request):
-                for violation in self._violations(concern, subject, bound):
-                    yield from _told(violation, subject)
+            if each.matches_all or each.policy.match.matches(subject.request):
+                try:
+                    for denial in self._find_denials(each, subject, bound):
+                        yield from _to_problems(denial, subject)
+                except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the others find
+                    yield report_exception(f"the policy `{each.policy.name}`", error, obj)
 
-    def _concerned(self, api_version: str, kind: str) -> _Concerned:
-        key = (api_version, kind)
-        if key not in self._by_kind:
-            self._by_kind[key] = self._sorted_out(api_version, kind)
-        return self._by_kind[key]
-
-    def _sorted_out(self, api_version: str, kind: str) -> _Concerned:
+    def _match_policies(self, api_version: str, kind: str) -> _KindPolicies:
         group, _, version = api_version.rpartition("/")
         resource = self._resource(group, kind)
         found = tuple(
             MatchedPolicy(
                 policy=policy,
                 bindings=tuple((binding, binding.match == MatchResources()) for binding in bindings),
-                takes_all=policy.match.takes_all,
-                plain=_is_plain(policy),
+                matches_all=policy.match.matches_all,
+                reads_object_only=_reads_object_only(policy),
             )
             for policy, bindings in self.policies.policies
-            if bindings and policy.validations and policy.match.means(group, version, resource)
+            if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
         )
-        return _Concerned(found, _together(concern.policy for concern in found if concern.plain))
+        return _KindPolicies(found, _combine([each.policy for each in found if each.reads_object_only]))
 
     def _resource(self, group: str, kind: str) -> str:
-        return self.facts.plurals.get((group, kind)) or plural(kind)
+        return self.facts.plurals.get((group, kind)) or pluralize_kind(kind)
 
-    def _subject(self, made: Data, api_version: str, kind: str, *, traced: bool) -> AdmissionSubject:
+    def _subject(self, obj: Mapping[str, Node], api_version: str, kind: str, *, is_traced: bool) -> AdmissionSubject:
         group, _, version = api_version.rpartition("/")
-        shown = untraced(made) if traced else made
-        metadata = shown.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        namespace = "" if kind in _WITHOUT_NAMESPACE else str(metadata.get("namespace") or "default")
+        # Without locations there is nothing to convert, and no copy is made.
+        plain: Mapping[str, Plain] = untraced(obj) if is_traced else obj  # type: ignore[assignment]
+        found = plain.get("metadata")
+        metadata: Mapping[str, Plain] = found if isinstance(found, dict) else {}
+        namespace = "" if kind in CLUSTER_SCOPED else str(metadata.get("namespace") or "default")
         if namespace and metadata.get("namespace") != namespace:
-            shown = {**shown, "metadata": {**metadata, "namespace": namespace}}
+            plain = {**plain, "metadata": {**metadata, "namespace": namespace}}
         labels = metadata.get("labels")
         request = Request(
             group=group,
@@ -143,38 +140,38 @@ class PolicyEvaluator:
             labels=labels if isinstance(labels, dict) else {},
             namespace_labels=self.policies.param_store.labels(namespace),
         )
-        return AdmissionSubject(made, shown, request, traced)
+        return AdmissionSubject(obj, plain, request, is_traced)
 
-    def _violations(self, concern: MatchedPolicy, subject: AdmissionSubject, bound: Bound) -> list[_Violation]:
-        """What a policy has against an object, the gravest word of its bindings for each validation."""
-        found: dict[int, _Violation] = {}
-        for binding, takes_all in concern.bindings:
-            if not takes_all and not binding.match.takes(subject.request):
+    def _find_denials(self, matched: MatchedPolicy, subject: AdmissionSubject, bound: Bound) -> list[_Denial]:
+        """The validations that an object does not pass, each with the highest severity of the bindings."""
+        found: dict[int, _Denial] = {}
+        for binding, matches_all in matched.bindings:
+            if not matches_all and not binding.match.matches(subject.request):
                 continue
-            for number, violation in self._by_binding(concern.policy, binding, subject, bound):
-                if number not in found or _RANK[violation.severity] < _RANK[found[number].severity]:
-                    found[number] = violation
+            for number, denial in self._evaluate_binding(matched.policy, binding, subject, bound):
+                if number not in found or _RANK[denial.severity] < _RANK[found[number].severity]:
+                    found[number] = denial
         return [found[number] for number in sorted(found)]
 
-    def _by_binding(
+    def _evaluate_binding(
         self, policy: Policy, binding: Binding, subject: AdmissionSubject, bound: Bound
-    ) -> Iterator[tuple[int, _Violation]]:
-        params = self.policies.param_store.params_of(policy, binding, subject.request, self.facts.operators)
-        if isinstance(params, Missing):
+    ) -> Iterator[tuple[int, _Denial]]:
+        params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
+        if isinstance(params, MissingParams):
             # The API server denies such a request, whatever the binding's actions are.
             if not policy.ignores_errors:
-                yield _PARAMS, _Violation(Severity.ERROR, EvalContext(policy, {}), None, params.message)
+                yield _PARAMS, _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
             return
         for param in params:
-            scene = self._scene(policy, subject, param, bound)
-            for number, validation, error in _failures(scene):
+            context = self._context(policy, subject, param, bound)
+            for number, validation, error in _find_failures(context):
                 if not (error and policy.ignores_errors):
-                    yield number, _Violation(binding.severity, scene, validation, error)
+                    yield number, _Denial(binding.severity, context, validation, error)
 
-    def _scene(self, policy: Policy, subject: AdmissionSubject, param: Data, bound: Bound) -> EvalContext:
-        """What a policy's expressions see; what costs something is made where it is read."""
-        known = _seen(subject)
-        more: dict[str, Data] = {}
+    def _context(self, policy: Policy, subject: AdmissionSubject, param: Plain, bound: Bound) -> EvalContext:
+        """The values that a policy's expressions read; the expensive ones only if they are read."""
+        known = _object_bindings(subject)
+        more: dict[str, Plain] = {}
         if "params" in policy.reads:
             more["params"] = param
         if "request" in policy.reads:
@@ -185,78 +182,79 @@ class PolicyEvaluator:
         return EvalContext(policy, {**known, **more}) if more else EvalContext(policy, known, bound)
 
 
-def _is_plain(policy: Policy) -> bool:
-    codes = [*policy.conditions, *(validation.code for validation in policy.validations)]
-    return policy.param_kind is None and all(code.names <= _OBJECT and not code.variables for code in codes)
+def _reads_object_only(policy: Policy) -> bool:
+    expressions = [*policy.conditions, *(validation.expression for validation in policy.validations)]
+    return policy.param_kind is None and all(each.names <= _OBJECT and not each.variables for each in expressions)
 
 
-def _together(policies: Iterable[Policy]) -> Expression | None:
-    """All policies as one expression: an object that passes is handed over and walked once."""
-    parts = [_as_one(policy) for policy in policies]
-    if len(parts) < 2:
+def _combine(policies: list[Policy]) -> Expression | None:
+    """One expression that is true if an object passes all policies, so that it is converted and walked once."""
+    if len(policies) < 2:
         return None
-    compiled = compile_cel(" && ".join(parts), NAMES)
+    compiled = compile_cel(" && ".join(map(_to_expression, policies)), NAMES)
     return compiled if isinstance(compiled, Expression) else None
 
 
-def _as_one(policy: Policy) -> str:
-    """A policy as one expression, which holds or not; where it fails, the long way tells what of it."""
+def _to_expression(policy: Policy) -> str:
+    """A policy as one expression; if it is not true, the policy is evaluated in steps to find out why."""
     # A line break, because an expression may end in a comment.
     conditions, validations = (
-        " && ".join(f"({code.whole}\n)" for code in codes)
-        for codes in (policy.conditions, [item.code for item in policy.validations])
+        " && ".join(f"({each.inlined}\n)" for each in expressions)
+        for expressions in (policy.conditions, [item.expression for item in policy.validations])
     )
-    # A conditional and not `||`: the error of a condition is one of the whole.
+    # A conditional and not `||`: an error in a condition must be an error of the whole.
     return f"({conditions} ? {validations} : true)" if conditions else f"({validations})"
 
 
-def _seen(subject: AdmissionSubject) -> dict[str, Data]:
+def _object_bindings(subject: AdmissionSubject) -> dict[str, Plain]:
     return {"object": subject.object, "oldObject": None}
 
 
 def _passes(policy: Policy, bound: Bound) -> bool:
-    """Whether an object passes without further ado, as most do; if not, the long way tells why."""
+    """Whether an object is known to pass a policy that reads the object only; most do."""
     if policy.param_kind is not None:
         return False
-    for code in policy.conditions:
-        result = code.run(bound) if code.names <= _OBJECT else None
+    for condition in policy.conditions:
+        result = condition.evaluate(bound) if condition.names <= _OBJECT else None
         if result is not True:
             return result is False
-    return all(item.code.names <= _OBJECT and item.code.run(bound) is True for item in policy.validations)
+    return all(
+        item.expression.names <= _OBJECT and item.expression.evaluate(bound) is True for item in policy.validations
+    )
 
 
-def _failures(scene: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
-    """The validations that do not hold, by number; the match conditions, if they cannot be evaluated."""
-    policy = scene.policy
-    applies = scene.applies() if policy.conditions else True
+def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
+    """The validations that are not true, by number; the match conditions, if they cannot be evaluated."""
+    policy = context.policy
+    applies = context.evaluate_conditions() if policy.conditions else True
     if isinstance(applies, Failed):
         yield _CONDITIONS, None, applies.message
     if applies is not True:
         return
     for number, validation in enumerate(policy.validations):
-        result = scene.run(validation.code)
+        result = context.evaluate(validation.expression)
         if isinstance(result, Failed):
             yield number, validation, result.message
         elif result is not True:
             yield number, validation, ""
 
 
-def _told(violation: _Violation, subject: AdmissionSubject) -> Iterator[Problem]:
-    """A violation as problems: one for each part of the object that is to blame."""
-    severity, scene, validation, error = violation
-    name = scene.policy.name
-    if not subject.traced or validation is None:
-        nodes = [(_name_of(subject), subject.object)]
+def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:
+    """A denial as problems: one for each part of the object that causes it."""
+    severity, context, validation, error = denial
+    name = context.policy.name
+    if not subject.is_traced or validation is None:
+        causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
     else:
-        nodes = list(places(subject, scene, validation.code))
-    for node, tree in nodes:
+        causes = list(find_culprits(subject, context, validation.expression))
+    for node, obj in causes:
         if error or validation is None:
             message = f"policy `{name}` could not be evaluated: {error}"
         else:
-            message = scene.of(tree).message(validation)
+            message = context.with_object(obj).message(validation)
         yield Problem(name, message, node, category="policy", severity=severity)
 
 
-def _name_of(subject: AdmissionSubject) -> Data:
-    metadata = subject.made.get("metadata")
-    return metadata.get("name") if isinstance(metadata, dict) and subject.traced else None
+def _name_node(subject: AdmissionSubject) -> Node:
+    metadata = subject.source.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None

@@ -1,21 +1,21 @@
-"""Which requests a policy or a binding means: rules for resources, and selectors as far as labels are known."""
+"""Which requests a policy or a binding matches: resource rules, and selectors as far as labels are known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that every namespace has."""
 
-# Who asks is not known offline: somebody without special rights.
-_SOMEBODY = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
+# The user is not known offline: one without special rights is assumed.
+_USER: dict[str, Plain] = {"username": "", "uid": "", "groups": ["system:authenticated"], "extra": {}}
 
 
 class Request(NamedTuple):
-    """What a rule may ask about the creation of an object; a namespace is "" where the kind has none."""
+    """The request to create an object; `namespace` is empty if the kind has none."""
 
     group: str
     version: str
@@ -23,13 +23,13 @@ class Request(NamedTuple):
     resource: str
     namespace: str
     name: str
-    labels: Mapping[str, str]
-    namespace_labels: Mapping[str, str] | None
+    labels: Mapping[str, Plain]
+    namespace_labels: Mapping[str, Plain] | None
 
-    def as_data(self) -> dict[str, Any]:
-        """The request as expressions see it."""
-        kind = {"group": self.group, "version": self.version, "kind": self.kind}
-        resource = {"group": self.group, "version": self.version, "resource": self.resource}
+    def as_data(self) -> dict[str, Plain]:
+        """The request as expressions read it."""
+        kind: dict[str, Plain] = {"group": self.group, "version": self.version, "kind": self.kind}
+        resource: dict[str, Plain] = {"group": self.group, "version": self.version, "resource": self.resource}
         return {
             "uid": "",
             "kind": kind,
@@ -41,14 +41,14 @@ class Request(NamedTuple):
             "name": self.name,
             "namespace": self.namespace,
             "operation": "CREATE",
-            "userInfo": _SOMEBODY,
+            "userInfo": _USER,
             "dryRun": False,
             "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
         }
 
 
 class ResourceRule(NamedTuple):
-    """A rule for resources."""
+    """A resource rule of a match."""
 
     groups: frozenset[str]
     versions: frozenset[str]
@@ -57,17 +57,17 @@ class ResourceRule(NamedTuple):
     names: frozenset[str]
     scope: str
 
-    def means(self, group: str, version: str, resource: str, *, exact: bool) -> bool:
-        """Whether the creation of objects of such a resource is meant, whatever they are called."""
+    def matches_resource(self, group: str, version: str, resource: str, *, is_exact: bool) -> bool:
+        """Whether the rule matches the creation of such a resource, whatever its name."""
         return (
             bool(self.operations & {"*", "CREATE"})
             and bool(self.groups & {"*", group})
-            and (not exact or bool(self.versions & {"*", version}))
+            and (not is_exact or bool(self.versions & {"*", version}))
             and bool(self.resources & {"*", "*/*", resource})
         )
 
-    def takes(self, request: Request) -> bool:
-        """Whether an object of a resource that is meant is meant itself."""
+    def matches_object(self, request: Request) -> bool:
+        """Whether the rule matches this object, given that it matches its resource."""
         scope = "Namespaced" if request.namespace else "Cluster"
         return self.scope in ("*", scope) and (not self.names or request.name in self.names)
 
@@ -79,8 +79,8 @@ class Requirement(NamedTuple):
     operator: str
     values: frozenset[str]
 
-    def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels satisfy it; a label that is not there is in no set."""
+    def matches(self, labels: Mapping[str, Plain]) -> bool:
+        """Whether the labels satisfy it; a missing label is in no set."""
         match self.operator:
             case "In":
                 return self.key in labels and labels[self.key] in self.values
@@ -96,63 +96,68 @@ Selector = tuple[Requirement, ...]
 
 
 class MatchResources(NamedTuple):
-    """All that a policy or a binding says about what it means; no rules mean everything."""
+    """The `matchConstraints` of a policy or the `matchResources` of a binding; without rules, it matches everything."""
 
     rules: tuple[ResourceRule, ...] = ()
     excluded: tuple[ResourceRule, ...] = ()
     namespaces: Selector = ()
     objects: Selector = ()
-    exact: bool = False
+    is_exact: bool = False
 
-    def means(self, group: str, version: str, resource: str) -> bool:
-        """Whether objects of such a resource can be meant at all."""
-        means = [rule.means(group, version, resource, exact=self.exact) for rule in self.rules]
-        return not means or any(means)
+    def matches_resource(self, group: str, version: str, resource: str) -> bool:
+        """Whether objects of a resource can match at all."""
+        matches = [rule.matches_resource(group, version, resource, is_exact=self.is_exact) for rule in self.rules]
+        return not matches or any(matches)
 
     @property
-    def takes_all(self) -> bool:
-        """Whether every object of a resource that is meant is meant itself."""
+    def matches_all(self) -> bool:
+        """Whether every object of a matched resource matches."""
         by_name = any(rule.names or rule.scope != "*" for rule in self.rules)
         return not (by_name or self.excluded or self.namespaces or self.objects)
 
-    def takes(self, request: Request) -> bool:
-        """Whether this very object is meant."""
-        if self.rules and not self._any(self.rules, request):
+    def matches(self, request: Request) -> bool:
+        """Whether the request for one object matches."""
+        if self.rules and not self._matches_any(self.rules, request):
             return False
-        if self.excluded and self._any(self.excluded, request):
+        if self.excluded and self._matches_any(self.excluded, request):
             return False
-        return all(wanted.holds(request.labels) for wanted in self.objects) and (
-            not self.namespaces or self._in_namespace(request)
+        return all(wanted.matches(request.labels) for wanted in self.objects) and (
+            not self.namespaces or self._matches_namespace(request)
         )
 
-    def _any(self, rules: tuple[ResourceRule, ...], request: Request) -> bool:
+    def _matches_any(self, rules: tuple[ResourceRule, ...], request: Request) -> bool:
         group, version, resource = request.group, request.version, request.resource
-        return any(rule.means(group, version, resource, exact=self.exact) and rule.takes(request) for rule in rules)
+        return any(
+            rule.matches_resource(group, version, resource, is_exact=self.is_exact) and rule.matches_object(request)
+            for rule in rules
+        )
 
-    def _in_namespace(self, request: Request) -> bool:
-        """Where a namespace's labels are not known, what asks for them is taken to hold: better warned than sorry."""
+    def _matches_namespace(self, request: Request) -> bool:
+        """Whether the namespace matches; a requirement on labels that are not known is taken to match."""
         if request.group == "" and request.kind == "Namespace":
-            return all(wanted.holds({NAME_LABEL: request.name, **request.labels}) for wanted in self.namespaces)
+            return all(wanted.matches({NAME_LABEL: request.name, **request.labels}) for wanted in self.namespaces)
         if not request.namespace:
             return True
         known = request.namespace_labels
         labels = {**(known or {}), NAME_LABEL: request.namespace}
-        return all(wanted.holds(labels) for wanted in self.namespaces if known is not None or wanted.key == NAME_LABEL)
+        return all(
+            wanted.matches(labels) for wanted in self.namespaces if known is not None or wanted.key == NAME_LABEL
+        )
 
 
-def parse_match(block: Data) -> MatchResources:
-    """The match of a plain `matchConstraints` or `matchResources`."""
+def parse_match(block: Any) -> MatchResources:
+    """Parse a `matchConstraints` or `matchResources` block that its schema has accepted."""
     return MatchResources(
-        rules=tuple(map(_rule, block.get("resourceRules") or ())),
-        excluded=tuple(map(_rule, block.get("excludeResourceRules") or ())),
+        rules=tuple(map(_parse_rule, block.get("resourceRules") or ())),
+        excluded=tuple(map(_parse_rule, block.get("excludeResourceRules") or ())),
         namespaces=parse_selector(block.get("namespaceSelector")),
         objects=parse_selector(block.get("objectSelector")),
-        exact=block.get("matchPolicy") == "Exact",
+        is_exact=block.get("matchPolicy") == "Exact",
     )
 
 
-def parse_selector(block: Data) -> Selector:
-    """The requirements of a plain label selector."""
+def parse_selector(block: Any) -> Selector:
+    """Parse a label selector that its schema has accepted."""
     block = block or {}
     labels = (Requirement(key, "In", frozenset((value,))) for key, value in (block.get("matchLabels") or {}).items())
     expressions = (
@@ -162,7 +167,7 @@ def parse_selector(block: Data) -> Selector:
     return (*labels, *expressions)
 
 
-def _rule(block: Data) -> ResourceRule:
+def _parse_rule(block: Any) -> ResourceRule:
     return ResourceRule(
         groups=frozenset(block["apiGroups"]),
         versions=frozenset(block["apiVersions"]),
@@ -173,8 +178,8 @@ def _rule(block: Data) -> ResourceRule:
     )
 
 
-def plural(kind: str) -> str:
-    """The resource of a kind, as Kubernetes guesses it where nobody says."""
+def pluralize_kind(kind: str) -> str:
+    """The resource of a kind, as Kubernetes derives it if it is not known."""
     word = kind.lower()
     if word.endswith("s"):
         return f"{word}es"

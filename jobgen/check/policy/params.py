@@ -1,35 +1,38 @@
-"""What a policy may read beside the object: its params, and the namespace of the object."""
+"""The objects that a policy may read besides the checked one: its params, and the namespace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Policy
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 
 OPERATORS = "jobgen-operators"
-"""The ConfigMap that holds the versions of a cluster's operators; offline, an environment's declared ones."""
+"""The ConfigMap with the versions of a cluster's operators; offline, those that the environment declares."""
 
 
-class Missing(NamedTuple):
-    """Params that a binding cannot do without, and why they are not there."""
+_Object = Mapping[str, Plain]
+
+
+class MissingParams(NamedTuple):
+    """Params that a binding requires and that do not exist, with the reason."""
 
     message: str
 
 
 class ParamStore(NamedTuple):
-    """The objects beside the policies: params by apiVersion and kind, namespaces by name."""
+    """Objects that policies may read: params by apiVersion and kind, namespaces by name."""
 
-    params: Mapping[tuple[str, str], tuple[Data, ...]]
-    namespaces: Mapping[str, Data]
+    params: Mapping[tuple[str, str], tuple[_Object, ...]]
+    namespaces: Mapping[str, _Object]
 
-    def namespace(self, name: str) -> Data:
-        """The namespace as the API server would show it, or the least that every namespace has."""
+    def namespace(self, name: str) -> _Object:
+        """The namespace as the API server would return it; one that is not declared has a name and its label only."""
         known = self.namespaces.get(name, {})
-        metadata = known.get("metadata") or {}
-        labels = {NAME_LABEL: name, **(metadata.get("labels") or {})}
+        metadata = _metadata(known)
+        labels = {NAME_LABEL: name, **_labels(known)}
         return {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -37,21 +40,21 @@ class ParamStore(NamedTuple):
             "metadata": {**metadata, "name": name, "labels": labels},
         }
 
-    def labels(self, name: str) -> Mapping[str, str] | None:
-        """The labels of a namespace; None if nobody has said them."""
-        return self.namespace(name)["metadata"]["labels"] if name in self.namespaces else None
+    def labels(self, name: str) -> Mapping[str, Plain] | None:
+        """The labels of a namespace; None if it is not declared."""
+        return {NAME_LABEL: name, **_labels(self.namespaces[name])} if name in self.namespaces else None
 
-    def plus(self, documents: Iterable[Data]) -> ParamStore:
-        """The shelf with more on it, which is found first."""
+    def plus(self, documents: Iterable[_Object]) -> ParamStore:
+        """A store with more objects, which are found first."""
         more = store_params(documents)
         kinds = {**self.params, **more.params}
         params = {kind: (*more.params.get(kind, ()), *self.params.get(kind, ())) for kind in kinds}
         return ParamStore(params, {**self.namespaces, **more.namespaces})
 
-    def params_of(
+    def find_params(
         self, policy: Policy, binding: Binding, request: Request, operators: Mapping[str, str]
-    ) -> list[Data] | Missing:
-        """The params that a binding hands to its policy, each to be satisfied; `None` where it hands none."""
+    ) -> Sequence[_Object | None] | MissingParams:
+        """The params that a binding passes to its policy, which must pass for each; `None` if it passes none."""
         if policy.param_kind is None or binding.params is None:
             return [None]
         wanted = binding.params
@@ -61,18 +64,20 @@ class ParamStore(NamedTuple):
             for param in _with_operators(self.params.get(policy.param_kind, ()), policy.param_kind, operators)
             if _namespace(param) in ("", namespace)
             and (not wanted.name or _name(param) == wanted.name)
-            and all(requirement.holds(_labels(param)) for requirement in wanted.selector)
+            and all(requirement.matches(_labels(param)) for requirement in wanted.selector)
         ]
         if not found and wanted.denies:
-            called = f" named `{wanted.name}`" if wanted.name else ""
-            return Missing(f"binding `{binding.name}` finds no {policy.param_kind[1]}{called}, and may not do without")
+            named = f" named `{wanted.name}`" if wanted.name else ""
+            return MissingParams(
+                f"binding `{binding.name}` requires a {policy.param_kind[1]}{named}, which does not exist"
+            )
         return found
 
 
-def store_params(documents: Iterable[Data]) -> ParamStore:
-    """Plain documents that are no policies, where they can be found."""
-    params: dict[tuple[str, str], tuple[Data, ...]] = {}
-    namespaces: dict[str, Data] = {}
+def store_params(documents: Iterable[_Object]) -> ParamStore:
+    """A store of objects that are neither policies nor bindings."""
+    params: dict[tuple[str, str], tuple[_Object, ...]] = {}
+    namespaces: dict[str, _Object] = {}
     for document in documents:
         kind = (str(document.get("apiVersion")), str(document.get("kind")))
         params[kind] = (*params.get(kind, ()), document)
@@ -81,34 +86,37 @@ def store_params(documents: Iterable[Data]) -> ParamStore:
     return ParamStore(params, namespaces)
 
 
-def _with_operators(params: tuple[Data, ...], kind: tuple[str, str], operators: Mapping[str, str]) -> list[Data]:
-    """The params with what the environment declares of its operators, over what a file says of them."""
+def _with_operators(params: tuple[_Object, ...], kind: tuple[str, str], operators: Mapping[str, str]) -> list[_Object]:
+    """The params with the operator versions that the environment declares, which override those of a file."""
     if kind != ("v1", "ConfigMap") or not operators:
         return list(params)
-    given: Data = next((param for param in params if _name(param) == OPERATORS), {})
-    declared = {
+    given: _Object = next((param for param in params if _name(param) == OPERATORS), {})
+    declared: _Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": OPERATORS, **(given.get("metadata") or {})},
-        "data": {**(given.get("data") or {}), **operators},
+        "metadata": {"name": OPERATORS, **_metadata(given)},
+        "data": {**_get_mapping(given, "data"), **operators},
     }
     return [declared, *(param for param in params if _name(param) != OPERATORS)]
 
 
-def _metadata(param: Data) -> Mapping[str, Data]:
-    metadata = param.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
+def _get_mapping(obj: _Object, field: str) -> Mapping[str, Plain]:
+    found = obj.get(field)
+    return found if isinstance(found, dict) else {}
 
 
-def _name(param: Data) -> str:
-    return str(_metadata(param).get("name", ""))
+def _metadata(obj: _Object) -> Mapping[str, Plain]:
+    return _get_mapping(obj, "metadata")
 
 
-def _namespace(param: Data) -> str:
-    """A file that names no namespace is good for any."""
-    return str(_metadata(param).get("namespace", ""))
+def _name(obj: _Object) -> str:
+    return str(_metadata(obj).get("name", ""))
 
 
-def _labels(param: Data) -> Mapping[str, str]:
-    labels = _metadata(param).get("labels")
-    return labels if isinstance(labels, dict) else {}
+def _namespace(obj: _Object) -> str:
+    """The namespace of a param; one without a namespace is found in all of them."""
+    return str(_metadata(obj).get("namespace", ""))
+
+
+def _labels(obj: _Object) -> Mapping[str, Plain]:
+    return _get_mapping(_metadata(obj), "labels")

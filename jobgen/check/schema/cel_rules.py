@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from jobgen.check.cel import Bound, Expression, Failed, Fault, available, bind, compile_cel, mentions
+from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, bind, compile_cel, mentions
 from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_values import Shape, escaped, shape
 from jobgen.check.schema.own_formats import to_blame
@@ -91,7 +91,7 @@ def rules_in(schema: Data) -> Iterator[dict[str, Any]]:
 def fault(rule: dict[str, Any]) -> str:
     """Why a rule is not evaluated here, or nothing."""
     found = available() or _expression(rule)
-    return found.message if isinstance(found, Fault) else found if isinstance(found, str) else ""
+    return found.message if isinstance(found, CompileError) else found if isinstance(found, str) else ""
 
 
 def _rules(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -106,7 +106,7 @@ def _is_judged(rule: dict[str, Any]) -> bool:
     return bool(rule.get("optionalOldSelf")) or not mentions(rule["rule"], "oldSelf")
 
 
-def _expression(rule: dict[str, Any]) -> Expression | Fault:
+def _expression(rule: dict[str, Any]) -> Expression | CompileError:
     return compile_cel(rule["rule"], _NAMES, absent=("oldSelf",) if rule.get("optionalOldSelf") else ())
 
 

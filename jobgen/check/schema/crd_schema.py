@@ -5,7 +5,6 @@ Each schema node becomes one closure. A property whose value has just the right 
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,12 +25,9 @@ Field = tuple[type | None, Check]
 """The type of value that needs no further look, and the check for all others."""
 
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-_REMEMBERED = 4096
 _SEVERAL = ("anyOf", "oneOf", "allOf")
 # A CEL rule takes as long as many looks at a schema.
 _RULE_STEPS = 100
-# What roles and jobs say again and again: what was fine once need not be looked at a second time.
-_REPEATED = ("/PodTemplate", "/ResourceRequirements")
 # A field that says no more than this needs no look beyond its type.
 _NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 
@@ -92,8 +88,7 @@ class _Compiler:
         if ref not in self.refs:
             # A type may refer to itself: until it is compiled, its check is looked up when it runs.
             self.refs[ref] = lambda *args: self.refs[ref](*args)  # noqa: PLW0108
-            check = self.check(self.root["$defs"][ref.rpartition("/")[2]])
-            self.refs[ref] = _remembering(check) if ref.endswith(_REPEATED) else check
+            self.refs[ref] = self.check(self.root["$defs"][ref.rpartition("/")[2]])
         return self.refs[ref]
 
     def _field(self, schema: dict[str, Any]) -> Field:
@@ -118,8 +113,7 @@ class _Compiler:
         items = self._field(schema.get("items", {}))
         keys = schema.get("x-kubernetes-list-map-keys")
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
-        check = _list(items, unique, nullable=nullable)
-        return _remembering(check) if "$ref" in schema.get("items", {}) else check
+        return _list(items, unique, nullable=nullable)
 
     def mended(self, problem: Problem, made: Data) -> Problem:
         """The problem with what would mend it: a field in the wrong place is moved to the only one that it has."""
@@ -264,29 +258,6 @@ def _unless_null(judge: Check) -> Check:
     def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
         if value is not None and not (type(value) is TracedScalar and is_null(value)):
             judge(value, name, blame, problems)
-
-    return check
-
-
-def _remembering(judge: Check) -> Check:
-    """The same check, which knows the bytes of what it has found to be fine."""
-    fine: set[bytes] = set()
-
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        try:
-            key = marshal.dumps(value)
-        except ValueError:
-            # A traced value: it is looked at because something is wrong, or to be explained.
-            judge(value, name, blame, problems)
-            return
-        if key in fine:
-            return
-        before = len(problems)
-        judge(value, name, blame, problems)
-        if len(problems) == before:
-            if len(fine) >= _REMEMBERED:
-                fine.clear()
-            fine.add(key)
 
     return check
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BASELINE = "jobgen-baseline.json"
 # With one of these, something could not be checked at all.
-_UNCHECKED = frozenset(("broken-schema", "invalid-policy", "policy-not-evaluated"))
+_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated"))
 _UNTOLD = RuleText("", Severity.ERROR, "", "")
 
 

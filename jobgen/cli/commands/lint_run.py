@@ -103,7 +103,7 @@ def _walked(run: Run, *, second_opinion: bool) -> int:
     if not second_opinion:
         return sum(1 for _ in run)
     checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
-    objects = [(made, checkers[made.env].schema_of(checkers[made.env].manifest(made.object))) for made in run]
+    objects = [(made, checkers[made.env].schema_file(checkers[made.env].manifest(made.object))) for made in run]
     run.findings += kubeconform.disagreements(run.project.root, objects, run.findings)
     return len(objects)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from jobgen.check.policy import Facts, Policies, PolicyEvaluator
+from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.model.data import Data, untraced, value_of
 from jobgen.model.finding import Finding, Severity
@@ -110,9 +110,9 @@ def _found(
             beside.append(untraced(job.document.data))
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
-    evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(beside)), Facts())
+    evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(beside)), ClusterFacts())
     for job in jobs:
-        for finding in tracer.findings(job, "", lambda made: list(evaluator.problems(made))):
+        for finding in tracer.findings(job, "", lambda made: list(evaluator.find_problems(made))):
             yield finding.location.line, finding.rule, finding.message
 
 

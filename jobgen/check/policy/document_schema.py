@@ -1,15 +1,16 @@
-"""The format of policies and bindings, as the API server takes it."""
+"""The schema of policies and bindings, as the API server validates them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jobgen.check.schema.own_formats import compile_schema
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_WORDS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_STRINGS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _LABELS: dict[str, Any] = {"type": "object", "additionalProperties": _TEXT}
 
 
@@ -27,8 +28,8 @@ def _list(item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": item}
 
 
-def _one_of(*words: str) -> dict[str, Any]:
-    return {"enum": list(words)}
+def _one_of(*values: str) -> dict[str, Any]:
+    return {"enum": list(values)}
 
 
 _SELECTOR = _mapping(
@@ -36,23 +37,23 @@ _SELECTOR = _mapping(
     matchLabels=_LABELS,
     matchExpressions=_list(
         _mapping(
-            "an expression of a selector",
+            "a selector expression",
             ("key", "operator"),
             key=_TEXT,
             operator=_one_of("In", "NotIn", "Exists", "DoesNotExist"),
-            values=_WORDS,
+            values=_STRINGS,
         )
     ),
 )
 _RULES = _list(
     _mapping(
-        "a rule for resources",
+        "a resource rule",
         ("apiGroups", "apiVersions", "operations", "resources"),
-        apiGroups=_WORDS,
-        apiVersions=_WORDS,
+        apiGroups=_STRINGS,
+        apiVersions=_STRINGS,
         operations=_list(_one_of("CREATE", "UPDATE", "DELETE", "CONNECT", "*")),
-        resources=_WORDS,
-        resourceNames=_WORDS,
+        resources=_STRINGS,
+        resourceNames=_STRINGS,
         scope=_one_of("*", "Namespaced", "Cluster"),
     )
 )
@@ -119,8 +120,8 @@ _SCHEMAS = {
 _CHECKS = {name: compile_schema(name, _SCHEMAS) for name in _SCHEMAS}
 
 
-def format_faults(document: Data, kind: str) -> list[Problem]:
-    """What the API server cannot read of a policy or a binding."""
+def find_schema_errors(document: Mapping[str, Node], kind: str) -> list[Problem]:
+    """What the schema of its kind refuses in a policy or a binding."""
     problems: list[Problem] = []
     _CHECKS[kind](document, kind, document, problems)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
