@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
-from jobgen.check.admission.objects import validate_object_metadata
+from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural

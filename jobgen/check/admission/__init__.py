@@ -1,105 +1,131 @@
-"""What the API server refuses a pod for, by the rules of Kubernetes 1.36.
+"""Validate pod templates as the API server of Kubernetes 1.36 validates pods.
 
-A job is accepted with any pod template that fits its schema; what is wrong with the pods themselves shows only when the
-operator makes them. These are the checks of pods, with the defaults that the server fills in first. They look at what
-is there and nothing else: each table leads from a field to its check, and a valid template leaves nothing behind.
+The API server accepts a job with any pod template that fits the schema; it validates the pods only when the operator
+creates them. This package does so before, with the defaults that the API server sets first. Tables map fields to
+validators, so that only the fields of a template cost time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
-from jobgen.check.admission.claims import resource_claims
-from jobgen.check.admission.containers import containers, ephemeral_containers, init_containers, pod_restart_policy
-from jobgen.check.admission.fields import (
-    PodCheck,
-    Table,
-    alone,
-    both,
-    judge,
-    mapping_of,
-    missing,
-    number,
-    string,
-    text,
-    word,
+from jobgen.check.admission.containers import (
+    validate_containers,
+    validate_ephemeral_containers,
+    validate_init_containers,
+    validate_pod_restart_policy,
 )
-from jobgen.check.admission.metadata import METADATA, labels
+from jobgen.check.admission.fields import (
+    PodValidation,
+    ValidatorTable,
+    cache_valid,
+    report_missing,
+    validate_all,
+    validate_enum,
+    validate_fields,
+    validate_mapping,
+    validate_number,
+    validate_string,
+)
+from jobgen.check.admission.metadata import validate_finalizers, validate_labels
 from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
-from jobgen.check.admission.network import dns_config, dns_policy, host_aliases, host_label, hostname_override
-from jobgen.check.admission.podresources import pod_resources
-from jobgen.check.admission.resources import overhead
-from jobgen.check.admission.scheduling import affinity, readiness_gates, scheduling_gates, spread
-from jobgen.check.admission.security import host_users, pod_security, share_process_namespace
-from jobgen.check.admission.tolerations import tolerations
-from jobgen.check.admission.volumes import named_volumes, volumes
-from jobgen.check.admission.windows import system
-from jobgen.model.data import Data, value_of
+from jobgen.check.admission.network import (
+    validate_dns_config,
+    validate_dns_policy,
+    validate_host_aliases,
+    validate_hostname,
+    validate_hostname_override,
+)
+from jobgen.check.admission.pod_annotations import validate_pod_annotations
+from jobgen.check.admission.resources import validate_overhead, validate_pod_resources, validate_resource_claims
+from jobgen.check.admission.scheduling import (
+    validate_affinity,
+    validate_readiness_gates,
+    validate_scheduling_gates,
+    validate_tolerations,
+    validate_topology_spread,
+)
+from jobgen.check.admission.security import (
+    validate_host_users,
+    validate_os,
+    validate_pod_security,
+    validate_process_namespace,
+)
+from jobgen.check.admission.volumes import index_volumes, validate_volumes
+from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 
-_DNS_POLICY = word("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN)
-_class_name = text("invalid-object-name", "the name of an object", is_dns_subdomain, DNS_SUBDOMAIN, empty=True)
+_DNS_POLICIES = ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
+_validate_class_name = validate_string(
+    "invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
+)
 
 
-def _account(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The old name of `serviceAccountName`, which counts where that is left out."""
-    if not string(owner.get("serviceAccountName")):
-        _name(key, value, owner, pod)
+def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the old name of `serviceAccountName`, which Kubernetes reads if that is not set."""
+    if not as_text(owner.get("serviceAccountName")):
+        _validate_object_name(key, value, owner, pod)
 
 
-# Fields that depend on a feature gate which is off by default are dropped before the pod is judged; they are not here.
-_SPEC: Table = {
-    "activeDeadlineSeconds": number(1, 2**31 - 1),
-    "affinity": alone(affinity, "matchLabelKeys"),
-    "containers": containers,
-    "dnsConfig": dns_config,
-    "dnsPolicy": both(_DNS_POLICY, dns_policy),
-    "ephemeralContainers": ephemeral_containers,
-    "hostAliases": host_aliases,
-    "hostUsers": host_users,
-    "hostname": host_label,
-    "hostnameOverride": hostname_override,
-    "initContainers": init_containers,
-    "nodeName": _name,
-    "nodeSelector": labels,
-    "os": system,
-    "overhead": overhead,
-    "preemptionPolicy": word("PreemptLowerPriority", "Never"),
-    "priorityClassName": _name,
-    "readinessGates": readiness_gates,
-    "resourceClaims": resource_claims,
-    "resources": pod_resources,
-    "runtimeClassName": _class_name,
-    "schedulingGates": scheduling_gates,
-    "securityContext": pod_security,
-    "serviceAccount": _account,
-    "serviceAccountName": _name,
-    "shareProcessNamespace": share_process_namespace,
-    "subdomain": host_label,
-    "tolerations": alone(tolerations),
-    "topologySpreadConstraints": alone(spread, "matchLabelKeys"),
-    "volumes": alone(volumes, "ephemeral"),
+# Without fields of feature gates that are off by default: the API server drops those fields before it validates.
+_SPEC: ValidatorTable = {
+    "activeDeadlineSeconds": validate_number(1, 2**31 - 1),
+    "affinity": cache_valid(validate_affinity, "matchLabelKeys"),
+    "containers": validate_containers,
+    "dnsConfig": validate_dns_config,
+    "dnsPolicy": validate_all(validate_enum(*_DNS_POLICIES), validate_dns_policy),
+    "ephemeralContainers": validate_ephemeral_containers,
+    "hostAliases": validate_host_aliases,
+    "hostUsers": validate_host_users,
+    "hostname": validate_hostname,
+    "hostnameOverride": validate_hostname_override,
+    "initContainers": validate_init_containers,
+    "nodeName": _validate_object_name,
+    "nodeSelector": validate_labels,
+    "os": validate_os,
+    "overhead": validate_overhead,
+    "preemptionPolicy": validate_enum("PreemptLowerPriority", "Never"),
+    "priorityClassName": _validate_object_name,
+    "readinessGates": validate_readiness_gates,
+    "resourceClaims": validate_resource_claims,
+    "resources": validate_pod_resources,
+    "runtimeClassName": _validate_class_name,
+    "schedulingGates": validate_scheduling_gates,
+    "securityContext": validate_pod_security,
+    "serviceAccount": _validate_service_account,
+    "serviceAccountName": _validate_object_name,
+    "shareProcessNamespace": validate_process_namespace,
+    "subdomain": validate_hostname,
+    "tolerations": cache_valid(validate_tolerations),
+    "topologySpreadConstraints": cache_valid(validate_topology_spread, "matchLabelKeys"),
+    "volumes": cache_valid(validate_volumes, "ephemeral"),
 }
+_METADATA: ValidatorTable = {
+    "labels": validate_labels,
+    "annotations": validate_pod_annotations,
+    "finalizers": validate_finalizers,
+}
+# The annotations of these exceptions refer to containers and to the node.
+_validate_metadata = cache_valid(validate_mapping(_METADATA), "security.alpha.", "security.beta.", "config.mirror")
 
-# Some annotations of Kubernetes' own speak of containers and nodes.
-_METADATA = alone(mapping_of(METADATA), "security.alpha.", "security.beta.", "config.mirror")
 
+def validate_pod_template(template: Node, restart_policy: Node = None, pod_name: str = "") -> list[Problem]:
+    """Return the problems for which the API server rejects the pods of a template.
 
-def validate_pod_template(template: Data, restart_policy: Data = None, pod_name: str = "") -> Iterator[Problem]:
-    """Why the API server refuses the pods of a template, with the restart policy that the operator gives them."""
+    `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
+    """
     if not isinstance(template, dict):
-        return iter(())
-    metadata, spec = template.get("metadata"), template.get("spec")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    spec = spec if isinstance(spec, dict) else {}
+        return []
+    metadata, spec = as_mapping(template.get("metadata")), as_mapping(template.get("spec"))
     policy = restart_policy if value_of(restart_policy) is not None else spec.get("restartPolicy")
-    named = named_volumes(spec["volumes"]) if "volumes" in spec else {}
-    pod = PodCheck(metadata, spec, named, policy, pod_name, [])
+    volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
+    pod = PodValidation(metadata, spec, volumes, policy, pod_name, [])
     if metadata:
-        _METADATA("metadata", metadata, template, pod)
+        _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")):
-        missing("a pod", spec, "containers", template, pod)
-    judge(spec, _SPEC, pod)
-    pod_restart_policy(pod)
-    return iter(pod.problems)
+        report_missing("a pod", spec, "containers", template, pod)
+    validate_fields(spec, _SPEC, pod)
+    validate_pod_restart_policy(pod)
+    return pod.problems

@@ -1,173 +1,172 @@
-"""Containers: those of the pod, and those that run before them."""
+"""Validate the containers and init containers of a pod."""
 
 from __future__ import annotations
 
-from jobgen.check.admission.environment import env, env_from
+from collections.abc import Mapping
+
+from jobgen.check.admission.env import validate_env, validate_env_from
 from jobgen.check.admission.fields import (
-    PodCheck,
-    Table,
-    alone,
+    PodValidation,
+    ValidatorTable,
+    cache_valid,
     is_set,
-    judge,
-    mapping_of,
-    mappings,
-    missing,
-    require,
-    string,
-    unsupported,
-    word,
+    iter_mappings,
+    report_missing,
+    report_unsupported,
+    require_fields,
+    validate_enum,
+    validate_fields,
+    validate_mapping,
 )
-from jobgen.check.admission.mounts import devices, mounts
+from jobgen.check.admission.mounts import validate_volume_devices, validate_volume_mounts
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label
-from jobgen.check.admission.ports import host_ports, ports, same_on_host
-from jobgen.check.admission.probes import NO_PROBES, PROBES
-from jobgen.check.admission.resources import resources
-from jobgen.check.admission.security import container_security
-from jobgen.model.data import Data, value_of
+from jobgen.check.admission.network import validate_host_network_ports, validate_host_ports, validate_ports
+from jobgen.check.admission.probes import FORBIDDEN_PROBES, PROBES
+from jobgen.check.admission.resources import validate_container_resources
+from jobgen.check.admission.security import validate_container_security
+from jobgen.k8s.objects import as_text
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_POLICY = "invalid-container-policy"
-# What Go's strings.TrimSpace takes off; Python takes off four separators more.
+_POLICY_RULE = "invalid-container-policy"
+# What Go's strings.TrimSpace removes; Python's strip removes four separators more.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
-def containers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The containers of the pod; there must be one."""
+def validate_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the containers of the pod."""
     if not isinstance(value, list):
         return
     names: set[str] = set()
     for container in value:
         if isinstance(container, dict):
-            _container(container, names, key, pod)
-            judge(container, _MAIN, pod)
-    host_ports(value, pod)
-    if "hostNetwork" in pod.spec and pod.says("hostNetwork"):
-        same_on_host(pod)
+            _validate_name_and_image(container, names, key, pod)
+            validate_fields(container, _CONTAINER, pod)
+    validate_host_ports(value, pod)
+    if "hostNetwork" in pod.spec and pod.is_true("hostNetwork"):
+        validate_host_network_ports(pod)
 
 
-def init_containers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The containers that run first, one by one; with `restartPolicy: Always` they stay."""
+def validate_init_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
     if not isinstance(value, list):
         return
-    names = _names(pod.spec.get("containers"))
+    names = {as_text(container.get("name")) for container in iter_mappings(pod.spec.get("containers"))} - {""}
     for container in value:
         if isinstance(container, dict):
-            _container(container, names, key, pod)
-            stays = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
-            judge(container, _SIDECAR if stays else _INIT, pod)
+            _validate_name_and_image(container, names, key, pod)
+            is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
+            validate_fields(container, _CONTAINER if is_sidecar else _INIT_CONTAINER, pod)
             if "ports" in container:
-                host_ports([container], pod)
+                validate_host_ports([container], pod)
 
 
-def _names(containers: Data) -> set[str]:
-    names = set()
-    for container in containers if isinstance(containers, list) else ():
-        name = value_of(container.get("name")) if isinstance(container, dict) else None
-        if type(name) is str and name:
-            names.add(name)
-    return names
-
-
-def ephemeral_containers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Containers for debugging are added to a running pod, never written."""
+def validate_ephemeral_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Report ephemeral containers, which can only be added to a running pod."""
     if isinstance(value, list) and value:
-        message = "`ephemeralContainers` cannot be set when a pod is made; delete them"
+        message = "`ephemeralContainers` can only be added to a running pod; delete them"
         pod.report("ephemeral-container-in-template", message, key)
 
 
-def _container(container: dict[str, Data], names: set[str], around: str, pod: PodCheck) -> None:
-    """A name of its own, and an image."""
+def _validate_name_and_image(container: Mapping[str, Node], names: set[str], parent: str, pod: PodValidation) -> None:
     name = value_of(container.get("name"))
     if name is None or name == "":
-        missing("a container", container, "name", around, pod)
+        report_missing("a container", container, "name", parent, pod)
     elif type(name) is str:
         if not is_dns_label(name):
-            pod.report("invalid-container-name", f"`{name}` is not a container's name; {DNS_LABEL}", container["name"])
+            message = f"`{name}` is not a valid container name; {DNS_LABEL}"
+            pod.report("invalid-container-name", message, container["name"])
         if name in names:
-            pod.report("duplicate-container-name", f"`{name}` names two containers of the pod", container["name"])
+            message = f"two containers of the pod are named `{name}`; rename one of them"
+            pod.report("duplicate-container-name", message, container["name"])
         names.add(name)
     image = value_of(container.get("image"))
     if image is None or image == "":
-        missing(f"container `{name}`" if name else "a container", container, "image", around, pod)
+        report_missing(f"container `{name}`" if name else "a container", container, "image", parent, pod)
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         node = container["image"]
-        bare_name = (FixStep("set", node, image.strip(_SPACE)),)
-        pod.report("padded-image", f"`{image}` has space around the image's name", node, (bare_name, True))
+        fix = ((FixStep("set", node, image.strip(_SPACE)),), True)
+        pod.report(
+            "padded-image", f"the image `{image}` starts or ends with whitespace; delete the whitespace", node, fix
+        )
 
 
-def _resize(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """How a container takes a change of its resources."""
+def _validate_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     names: set[str] = set()
-    for policy in mappings(value):
-        judge(policy, _RESIZE_POLICY, pod)
-        require("a resize policy", policy, ("resourceName", "restartPolicy"), key, pod)
-        name, restart = string(policy.get("resourceName")), string(policy.get("restartPolicy"))
+    for policy in iter_mappings(value):
+        validate_fields(policy, _RESIZE_POLICY, pod)
+        require_fields("a resize policy", policy, ("resourceName", "restartPolicy"), key, pod)
+        name, restart_policy = as_text(policy.get("resourceName")), as_text(policy.get("restartPolicy"))
         if name and name in names:
-            pod.report(_POLICY, f"`{name}` has two resize policies", policy["resourceName"])
+            message = f"two resize policies are for `{name}`; delete one of them"
+            pod.report(_POLICY_RULE, message, policy["resourceName"])
         names.add(name)
-        if restart == "RestartContainer" and value_of(pod.restart_policy) == "Never":
-            message = "`RestartContainer` cannot be meant in a pod whose `restartPolicy` is `Never`"
-            pod.report(_POLICY, message, policy["restartPolicy"])
+        if restart_policy == "RestartContainer" and value_of(pod.restart_policy) == "Never":
+            message = (
+                "`RestartContainer` cannot be set if `restartPolicy` of the pod is `Never`; delete the resize policy"
+            )
+            pod.report(_POLICY_RULE, message, policy["restartPolicy"])
 
 
-def _init_resize(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The same for a container that ends by itself, which is never restarted for it."""
-    _resize(key, value, owner, pod)
-    for policy in mappings(value):
+def _validate_init_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    _validate_resize_policy(key, value, owner, pod)
+    for policy in iter_mappings(value):
         if value_of(policy.get("restartPolicy")) == "RestartContainer" and value_of(pod.restart_policy) != "Never":
-            message = "`RestartContainer` cannot be meant for an init container that ends by itself"
-            pod.report(_POLICY, message, policy["restartPolicy"])
+            message = (
+                "`RestartContainer` cannot be set for an init container that is not a sidecar; delete the resize policy"
+            )
+            pod.report(_POLICY_RULE, message, policy["restartPolicy"])
 
 
-def _restart_rules(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Rules by exit code, beside a container's own policy."""
+def _validate_restart_rules(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     if not isinstance(value, list) or not value:
         return
-    require("a container with `restartPolicyRules`", owner, ("restartPolicy",), key, pod)
+    require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), key, pod)
     if len(value) > 20:
-        pod.report(_POLICY, f"there are `{len(value)}` rules; Kubernetes takes 20", key)
-    for rule in mappings(value):
-        judge(rule, _RULE, pod)
-        require("a restart rule", rule, ("action",), key, pod)
+        pod.report(_POLICY_RULE, f"there are `{len(value)}` restart rules; the maximum is 20", key)
+    for rule in iter_mappings(value):
+        validate_fields(rule, _RESTART_RULE, pod)
+        require_fields("a restart rule", rule, ("action",), key, pod)
         if not is_set(rule.get("exitCodes")):
-            missing("a restart rule", rule, "exitCodes", key, pod)
+            report_missing("a restart rule", rule, "exitCodes", key, pod)
 
 
-def _exit_values(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+def _validate_exit_codes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     if isinstance(value, list) and len(value) > 255:
-        pod.report(_POLICY, f"there are `{len(value)}` exit codes; Kubernetes takes 255", key)
+        pod.report(_POLICY_RULE, f"there are `{len(value)}` exit codes; the maximum is 255", key)
 
 
-_RESIZE_POLICY: Table = {
-    "resourceName": word("", "cpu", "memory"),
-    "restartPolicy": word("", "NotRequired", "RestartContainer"),
+_RESIZE_POLICY: ValidatorTable = {
+    "resourceName": validate_enum("", "cpu", "memory"),
+    "restartPolicy": validate_enum("", "NotRequired", "RestartContainer"),
 }
-_RULE: Table = {
-    "action": word("", "Restart", "RestartAllContainers"),
-    "exitCodes": mapping_of({"operator": word("", "In", "NotIn"), "values": _exit_values}, "operator"),
+_RESTART_RULE: ValidatorTable = {
+    "action": validate_enum("", "Restart", "RestartAllContainers"),
+    "exitCodes": validate_mapping(
+        {"operator": validate_enum("", "In", "NotIn"), "values": _validate_exit_codes}, "operator"
+    ),
 }
-_COMMON: Table = {
-    "env": alone(env, "fileKeyRef"),
-    "envFrom": env_from,
-    "imagePullPolicy": word("", "Always", "IfNotPresent", "Never"),
-    "ports": alone(ports),
-    "resources": alone(resources, "claims"),
-    "resizePolicy": _resize,
-    "restartPolicy": word(*_RESTART_POLICIES),
-    "restartPolicyRules": _restart_rules,
-    "securityContext": container_security,
-    "terminationMessagePolicy": word("", "File", "FallbackToLogsOnError"),
-    "volumeDevices": devices,
-    "volumeMounts": mounts,
+_SHARED: ValidatorTable = {
+    "env": cache_valid(validate_env, "fileKeyRef"),
+    "envFrom": validate_env_from,
+    "imagePullPolicy": validate_enum("", "Always", "IfNotPresent", "Never"),
+    "ports": cache_valid(validate_ports),
+    "resources": cache_valid(validate_container_resources, "claims"),
+    "resizePolicy": _validate_resize_policy,
+    "restartPolicy": validate_enum(*_RESTART_POLICIES),
+    "restartPolicyRules": _validate_restart_rules,
+    "securityContext": validate_container_security,
+    "terminationMessagePolicy": validate_enum("", "File", "FallbackToLogsOnError"),
+    "volumeDevices": validate_volume_devices,
+    "volumeMounts": validate_volume_mounts,
 }
-_MAIN: Table = {**_COMMON, **PROBES}
-_SIDECAR = _MAIN
-_INIT: Table = {**_COMMON, **NO_PROBES, "resizePolicy": _init_resize}
+_CONTAINER: ValidatorTable = {**_SHARED, **PROBES}
+_INIT_CONTAINER: ValidatorTable = {**_SHARED, **FORBIDDEN_PROBES, "resizePolicy": _validate_init_resize_policy}
 
 
-def pod_restart_policy(pod: PodCheck) -> None:
-    """The policy that the operator gives to the pod."""
+def validate_pod_restart_policy(pod: PodValidation) -> None:
+    """Validate the restart policy that the operator sets for the pod."""
     found = value_of(pod.restart_policy)
     if type(found) is str and found and found not in _RESTART_POLICIES:
-        unsupported("restartPolicy", pod.restart_policy, _RESTART_POLICIES, pod)
+        report_unsupported("restartPolicy", pod.restart_policy, _RESTART_POLICIES, pod)

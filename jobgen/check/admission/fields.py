@@ -1,211 +1,224 @@
-"""How checks are put together: tables from a field's name to its check, so that only what is there is looked at."""
+"""Build validators from tables that map a field's name to its validator, so that only present fields cost time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from marshal import dumps
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from jobgen.model.data import Data, TracedScalar, value_of
+from jobgen.k8s.objects import as_text
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 
-class PodCheck(NamedTuple):
-    """The pod under judgement: what checks of one part need to know of the others, and what they found."""
+class PodValidation(NamedTuple):
+    """The pod that is validated: what validators of one part need to know about the others, and the problems so far."""
 
-    metadata: dict[str, Data]
-    spec: dict[str, Data]
-    volumes: dict[str, dict[str, Data]]
-    restart_policy: Data
+    metadata: Mapping[str, Node]
+    spec: Mapping[str, Node]
+    volumes: Mapping[str, Mapping[str, Node]]
+    restart_policy: Node
     name: str
     problems: list[Problem]
 
-    def report(self, rule: str, message: str, node: Data, fix_steps: SuggestedFix = NO_FIX) -> None:
-        """Note a fault that the API server will refuse the pod for, and what would mend it."""
-        self.problems.append(Problem(rule, message, node, category="pod", fix_steps=fix_steps[0], safe=fix_steps[1]))
+    def report(
+        self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None
+    ) -> None:
+        """Add a problem for which the API server rejects the pod, with its fix if there is one.
 
-    def says(self, field: str) -> bool:
-        """Whether a flag of the pod is true."""
+        `values` identify the problem in fingerprints where they are not those in backticks in the message.
+        """
+        problem = Problem(rule, message, node, category="pod", fix_steps=fix[0], safe=fix[1], evidence=values)
+        self.problems.append(problem)
+
+    def is_true(self, field: str) -> bool:
+        """Return whether a field of the pod spec is true."""
         return value_of(self.spec.get(field)) is True
 
-    def containers(self, *fields: str) -> Iterator[dict[str, Data]]:
-        """The containers in the given lists of the pod."""
+    def iter_containers(self, *fields: str) -> Iterator[Mapping[str, Node]]:
+        """Yield the containers in these lists of the pod spec."""
         for field in fields:
-            yield from mappings(self.spec.get(field))
+            yield from iter_mappings(self.spec.get(field))
 
 
-Check: TypeAlias = Callable[[str, Data, Data, PodCheck], None]
-"""Judges a field: its key, its value, the mapping or list that holds it, the pod."""
+Validator: TypeAlias = Callable[[str, Node, Mapping[str, Node], PodValidation], None]
+"""Validates a field: its key, its value, the mapping that contains it, the pod. Items of a list get the list's key."""
 
-Table: TypeAlias = Mapping[str, Check]
+ValidatorTable: TypeAlias = Mapping[str, Validator]
 
-_REMEMBERED = 2048
+_CACHE_SIZE = 2048
+_MAX_CACHED_BYTES = 2048
 
 
-def judge(mapping: dict[str, Data], table: Table, pod: PodCheck) -> None:
-    """Every field of the mapping that the table knows."""
+def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: PodValidation) -> None:
+    """Validate every field of the mapping that is in the table."""
     for key, value in mapping.items():
-        check = table.get(key)
-        if check is not None:
-            check(key, value, mapping, pod)
+        validate = table.get(key)
+        if validate is not None:
+            validate(key, value, mapping, pod)
 
 
-def mapping_of(table: Table, *needed: str) -> Check:
-    """A check for a mapping: its fields by the table, and those that it needs."""
+def validate_mapping(table: ValidatorTable, *required: str) -> Validator:
+    """Return a validator for a mapping: its fields by the table, and its required fields."""
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         if isinstance(value, dict):
-            judge(value, table, pod)
-            require(f"`{key}`", value, needed, key, pod)
+            validate_fields(value, table, pod)
+            require_fields(f"`{key}`", value, required, key, pod)
 
-    return check
+    return validate
 
 
-def each(item_check: Check) -> Check:
-    """A check for a list: one and the same for every item."""
+def validate_each(validate_item: Validator) -> Validator:
+    """Return a validator for a list: the same validator for every item."""
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         if isinstance(value, list):
             for item in value:
-                item_check(key, item, value, pod)
+                validate_item(key, item, owner, pod)
 
-    return check
-
-
-def alone(check: Check, *unless: str) -> Check:
-    """A check that looks at nothing but the value; one that it found good is known again, and not looked at.
-
-    A value that mentions a word of `unless` is looked at every time: there the check needs to know more of the pod.
-    """
-    good: set[bytes] = set()
-    words = [one.encode() for one in unless]
-
-    def remember(suggest_value: bytes) -> None:
-        if len(good) == _REMEMBERED:
-            good.clear()
-        if len(suggest_value) < _REMEMBERED and not any(one in suggest_value for one in words):
-            good.add(suggest_value)
-
-    def known(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-        try:
-            # No two values are written alike; that one may be written in two ways only costs a second look.
-            suggest_value = dumps(value)
-        except ValueError:
-            # A value with places in it is walked for what it says, not for speed.
-            check(key, value, owner, pod)
-            return
-        if suggest_value not in good:
-            before = len(pod.problems)
-            check(key, value, owner, pod)
-            if len(pod.problems) == before:
-                remember(suggest_value)
-
-    return known
+    return validate
 
 
-def both(*checks: Check) -> Check:
-    """Several checks of one value."""
+def validate_all(*validators: Validator) -> Validator:
+    """Return a validator that runs several validators on one value."""
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-        for one in checks:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+        for one in validators:
             one(key, value, owner, pod)
 
-    return check
+    return validate
 
 
-def word(*words: str) -> Check:
-    """A check for a word; an empty one is listed where Kubernetes fills it in."""
-    known = frozenset(words)
+def cache_valid(validate_value: Validator, *unless: str) -> Validator:
+    """Return a validator that skips values it has found valid before.
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    `validate_value` must depend on the value alone. A value that contains a text of `unless` is never skipped: there
+    the validator also reads other parts of the pod.
+    """
+    valid: set[bytes] = set()
+    exceptions = [text.encode() for text in unless]
+
+    def validate(key: str, value: Any, owner: Mapping[str, Node], pod: PodValidation) -> None:
+        try:
+            # Different values have different bytes; one value may have several, which only costs a second validation.
+            encoded = dumps(value)
+        except ValueError:
+            # Traced values cannot be encoded.
+            validate_value(key, value, owner, pod)
+            return
+        if encoded in valid:
+            return
+        before = len(pod.problems)
+        validate_value(key, value, owner, pod)
+        if len(pod.problems) > before or len(encoded) > _MAX_CACHED_BYTES:
+            return
+        if not any(text in encoded for text in exceptions):
+            if len(valid) == _CACHE_SIZE:
+                valid.clear()
+            valid.add(encoded)
+
+    return validate
+
+
+def validate_enum(*values: str) -> Validator:
+    """Return a validator for a string with fixed values; "" is one of them if the API server has a default for it."""
+    known = frozenset(values)
+
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         found = value_of(value)
         if type(found) is str and found not in known:
-            unsupported(key, value, words, pod)
+            report_unsupported(key, value, values, pod)
 
-    return check
+    return validate
 
 
-def unsupported(key: str, value: Data, words: tuple[str, ...], pod: PodCheck) -> None:
-    """Report a word that Kubernetes does not know, with the nearest that it does."""
-    found = value_of(value)
-    known = [one for one in words if one]
-    listed = ", ".join(f"`{one}`" for one in known)
-    message = f"`{key}` is `{found}`, not one of {listed}{did_you_mean(found, known)}"
+def report_unsupported(key: str, value: Node, values: tuple[str, ...], pod: PodValidation) -> None:
+    """Report a value that is not one of the supported values, with the closest of them."""
+    found = as_text(value)
+    known = [one for one in values if one]
+    message = f"`{key}` is `{found}`, but must be {join_names(known, 'or')}{did_you_mean(found, known)}"
     pod.report("unsupported-value", message, value, suggest_value(value, known))
 
 
-def text(rule: str, noun: str, fits: Callable[[str], bool], hint: str, *, empty: bool = False) -> Check:
-    """A check for a string; where `empty`, an empty one is judged too and not taken as left out."""
+def validate_string(
+    rule: str, noun: str, is_valid: Callable[[str], bool], hint: str, *, allow_empty: bool = True
+) -> Validator:
+    """Return a validator for a string; where `allow_empty`, an empty string means that the field is not set."""
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         found = value_of(value)
-        if type(found) is str and (found or empty) and not fits(found):
-            pod.report(rule, f"`{found}` is not {noun}; {hint}", value)
+        if type(found) is str and (found or not allow_empty) and not is_valid(found):
+            pod.report(rule, f"`{found}` is not a valid {noun}; {hint}", value)
 
-    return check
+    return validate
 
 
-def number(low: int, high: int | None = None, *, zero: bool = False, rule: str = "out-of-range") -> Check:
-    """A check for a whole number; where `zero`, 0 stands for left out."""
-    bounds = f"{low} or more" if high is None else f"from {low} to {high}" if low < high else str(low)
+def validate_number(
+    low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range"
+) -> Validator:
+    """Return a validator for an integer; where `allow_zero`, 0 means that the field is not set."""
+    bounds = f"at least {low}" if high is None else f"between {low} and {high}" if low < high else str(low)
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         found = value_of(value)
-        if type(found) is not int or (zero and found == 0):
+        if type(found) is not int or (allow_zero and found == 0):
             return
         if found < low or (high is not None and found > high):
-            pod.report(rule, f"`{key}` is `{found}`; it must be {bounds}", value)
+            pod.report(rule, f"`{key}` must be {bounds}, got `{found}`", value)
 
-    return check
+    return validate
 
 
-def require(what: str, owner: dict[str, Data], names: tuple[str, ...], around: Data, pod: PodCheck) -> None:
-    """Report fields that are left out, null or empty."""
+def require_fields(
+    what: str, owner: Mapping[str, Node], names: tuple[str, ...], parent: Node, pod: PodValidation
+) -> None:
+    """Report fields that are missing, null or empty."""
     for name in names:
         if is_empty(owner.get(name)):
-            missing(what, owner, name, around, pod)
+            report_missing(what, owner, name, parent, pod)
 
 
-def missing(what: str, owner: dict[str, Data], name: str, around: Data, pod: PodCheck) -> None:
-    """Report one field that is left out, on the empty value if there is one."""
+def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: PodValidation) -> None:
+    """Report a missing field, at its empty value if there is one."""
     value = owner.get(name)
-    # An empty mapping has no place of its own.
-    node = owner or around if value is None or value == {} else value
-    pod.report("missing-pod-field", f"{what} needs `{name}`", node)
+    # An empty mapping has no location.
+    node = owner or parent if value is None or value == {} else value
+    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", node)
 
 
-def is_empty(value: Data) -> bool:
-    """Whether Kubernetes takes a value as left out; 0 and false count as values."""
-    found = value_of(value)
+def is_empty(value: Node) -> bool:
+    """Return whether Kubernetes treats a value as not set; 0 and false are values."""
+    found: Any = value_of(value)
     return found is None or found in ("", [], {})
 
 
-def written(owner: dict[str, Data], names: Container[str]) -> list[str]:
-    """Those of the names that the mapping has, as keys with their places."""
+def list_set_keys(owner: Mapping[str, Node], names: Container[str]) -> list[str]:
+    """Return the keys of the mapping that are among the names and not null; the keys have locations."""
     return [key for key, value in owner.items() if key in names and is_set(value)]
 
 
-def is_set(value: Data) -> bool:
-    """Whether a value is there and not null."""
+def is_set(value: Node) -> bool:
+    """Return whether a value is present and not null."""
     return value is not None and not (type(value) is TracedScalar and value.value is None)
 
 
-def string(value: Data) -> str:
-    """The string that a value is, or an empty one."""
-    found = value_of(value)
-    return found if type(found) is str else ""
-
-
-def mappings(value: Data) -> Iterator[dict[str, Data]]:
-    """The mappings in a list."""
+def iter_mappings(value: Node) -> Iterator[Mapping[str, Node]]:
+    """Yield the mappings in a list."""
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-def strings(value: Data) -> Iterator[tuple[str, Data]]:
-    """The strings in a list, each with its node."""
+def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the strings in a list, each with its node."""
     if isinstance(value, list):
         for item in value:
             found = value_of(item)
             if type(found) is str:
                 yield found, item
+
+
+def join_names(names: list[str], conjunction: str) -> str:
+    """Return the names in backticks as one phrase: `a`, `b` and `c`."""
+    quoted = [f"`{name}`" for name in names]
+    return f" {conjunction} ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)

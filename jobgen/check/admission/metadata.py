@@ -1,117 +1,127 @@
-"""The metadata of a pod: labels, annotations, finalizers."""
+"""Validate metadata: names, labels, annotation keys and finalizers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 
-from jobgen.check.admission.fields import PodCheck, Table, string, strings
+from jobgen.check.admission.fields import PodValidation, iter_strings
 from jobgen.check.admission.names import (
+    DNS_LABEL,
+    DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
     is_annotation_key,
+    is_dns_label,
+    is_dns_subdomain,
     is_label_key,
     is_label_value,
 )
-from jobgen.check.admission.profiles import profile, refuse
-from jobgen.check.admission.tolerations import tolerations
-from jobgen.model.data import Data, value_of
+from jobgen.k8s.objects import as_text
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import Problem
 
-_ANNOTATIONS_LIMIT = 256 * 1024
+MAX_ANNOTATION_BYTES = 256 * 1024
 _FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def labels(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Labels, or what selects by them."""
+def validate_object_metadata(metadata: Node) -> Iterator[Problem]:
+    """Yield the problems for which the API server rejects an object of any kind because of its metadata."""
+    if not isinstance(metadata, dict):
+        return
+    yield from _validate_object_names(metadata)
+    for name, label in _iter_string_entries(metadata.get("labels")):
+        if not is_label_key(name):
+            yield _make_problem("invalid-label", describe_label_key(name), name)
+        if not is_label_value(as_text(label)):
+            yield _make_problem("invalid-label", _describe_label_value(name, as_text(label)), label)
+    size = 0
+    for name, value in _iter_string_entries(metadata.get("annotations")):
+        size += len(name.encode()) + len(as_text(value).encode(errors="replace"))
+        if not is_annotation_key(name):
+            yield _make_problem("invalid-annotation", _describe_annotation_key(name), name)
+    if size > MAX_ANNOTATION_BYTES:
+        yield _make_problem("invalid-annotation", _describe_annotation_size(size), metadata["annotations"])
+
+
+def _validate_object_names(metadata: Mapping[str, Node]) -> Iterator[Problem]:
+    name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
+    if name and not is_dns_subdomain(name):
+        yield _make_problem("invalid-name", f"`{name}` is not a valid object name; {DNS_SUBDOMAIN}", metadata["name"])
+    # The API server appends five characters, so the prefix may end in `-` or `.`.
+    if prefix and not name and not is_dns_subdomain(f"{prefix}aaaaa"):
+        message = f"`{prefix}` is not a valid prefix of an object name; {DNS_SUBDOMAIN}"
+        yield _make_problem("invalid-name", message, metadata["generateName"])
+    if namespace and not is_dns_label(namespace):
+        yield _make_problem(
+            "invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"]
+        )
+
+
+def _iter_string_entries(mapping: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the entries whose values are strings; the schema check reports the others."""
+    if isinstance(mapping, dict):
+        yield from ((name, value) for name, value in mapping.items() if isinstance(value_of(value), str))
+
+
+def _make_problem(rule: str, message: str, node: Node) -> Problem:
+    return Problem(rule, message, node, category="schema")
+
+
+def describe_label_key(name: str) -> str:
+    """Return the message for an invalid label key."""
+    return f"`{name}` is not a valid label key; {LABEL_KEY}"
+
+
+def _describe_label_value(name: str, value: str) -> str:
+    return f"label `{name}` has the invalid value `{value}`; {LABEL_VALUE}"
+
+
+def _describe_annotation_key(name: str) -> str:
+    return f"`{name}` is not a valid annotation key; {LABEL_KEY}"
+
+
+def _describe_annotation_size(size: int) -> str:
+    return f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
+
+
+def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate labels, or a selector by labels."""
     if not isinstance(value, dict):
         return
     for name, label in value.items():
         if not is_label_key(name):
-            pod.report("invalid-label", f"`{name}` is not a label's key; {LABEL_KEY}", name)
+            pod.report("invalid-label", describe_label_key(name), name)
         found = value_of(label)
         if type(found) is str and not is_label_value(found):
-            pod.report("invalid-label", f"`{name}` is `{found}`, which is not a label's value; {LABEL_VALUE}", label)
+            pod.report("invalid-label", _describe_label_value(name, found), label)
 
 
-def pod_annotations(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Annotations: their keys, their size, and those that Kubernetes itself reads."""
-    if not isinstance(value, dict):
-        return
-    size = 0
-    for name, note in value.items():
-        found = value_of(note)
-        if not is_annotation_key(name):
-            pod.report("invalid-annotation", f"`{name}` is not an annotation's key; {LABEL_KEY}", name)
-        elif type(found) is str:
-            size += len(name) + len(found)
-            if "kubernetes.io/" in name:
-                _read_by_kubernetes(name, found, note, pod)
-    if size > _ANNOTATIONS_LIMIT // 4:
-        _check_size(key, value, pod)
+def validate_annotation_key(name: str, pod: PodValidation) -> bool:
+    """Validate the key of an annotation and return whether it is valid."""
+    if is_annotation_key(name):
+        return True
+    pod.report("invalid-annotation", _describe_annotation_key(name), name)
+    return False
 
 
-def annotation_keys(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Annotations of something that is not the pod: nobody reads their values now."""
+def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate annotations of a template other than the pod's: Kubernetes does not read their values here."""
     if isinstance(value, dict):
         for name in value:
-            if not is_annotation_key(name):
-                pod.report("invalid-annotation", f"`{name}` is not an annotation's key; {LABEL_KEY}", name)
-        _check_size(key, value, pod)
+            validate_annotation_key(name, pod)
+        validate_annotation_size(key, value, pod)
 
 
-def _check_size(key: str, value: dict[str, Data], pod: PodCheck) -> None:
-    """Bytes are counted, not characters, which is slow; so only what may be too large is counted."""
-    size = sum(len(part.encode(errors="replace")) for name, note in value.items() for part in (name, string(note)))
-    if size > _ANNOTATIONS_LIMIT:
-        message = f"the annotations are `{size}` bytes long; Kubernetes takes {_ANNOTATIONS_LIMIT}"
-        pod.report("invalid-annotation", message, key)
+def validate_annotation_size(key: str, value: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the size of all annotations, in bytes of UTF-8."""
+    size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
+    if size > MAX_ANNOTATION_BYTES:
+        pod.report("invalid-annotation", _describe_annotation_size(size), key)
 
 
-def finalizers(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Finalizers: a domain and a name each, but for Kubernetes' own."""
-    for found, node in strings(value):
+def validate_finalizers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate finalizers: qualified names, or those of Kubernetes itself."""
+    for found, node in iter_strings(value):
         if not (is_label_key(found) and ("/" in found or found in _FINALIZERS)):
-            pod.report("invalid-finalizer", f"`{found}` is not a finalizer; write one like `example.com/{found}`", node)
-
-
-def _read_by_kubernetes(name: str, found: str, node: Data, pod: PodCheck) -> None:
-    check = _READ.get(name)
-    if check is not None:
-        check(name, found, node, pod)
-    else:
-        profile(name, found, node, pod)
-
-
-def _deletion_cost(name: str, found: str, node: Data, pod: PodCheck) -> None:
-    digits = found.removeprefix("-")
-    plain = digits.isascii() and digits.isdigit() and len(digits) < 20
-    # A leading zero is let through behind a minus only.
-    if not plain or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
-        refuse(name, found, "a whole number of 32 bits", node, pod)
-
-
-def _mirror(name: str, found: str, node: Data, pod: PodCheck) -> None:
-    if not string(pod.spec.get("nodeName")):
-        pod.report("invalid-annotation", f"`{name}` marks a mirror pod, and the pod has no `nodeName`", name)
-
-
-def _tolerations(name: str, found: str, node: Data, pod: PodCheck) -> None:
-    try:
-        listed = json.loads(found) if found else []
-    except (ValueError, RecursionError):
-        listed = None
-    if not isinstance(listed, list):
-        refuse(name, found, "a list of tolerations in JSON", node, pod)
-        return
-    shadow = pod._replace(problems=[])
-    tolerations(name, listed, found, shadow)
-    pod.problems.extend(problem._replace(rule="invalid-annotation", node=node) for problem in shadow.problems)
-
-
-_READ: dict[str, Callable[[str, str, Data, PodCheck], None]] = {
-    "controller.kubernetes.io/pod-deletion-cost": _deletion_cost,
-    "kubernetes.io/config.mirror": _mirror,
-    "scheduler.alpha.kubernetes.io/tolerations": _tolerations,
-}
-
-METADATA: Table = {"labels": labels, "annotations": pod_annotations, "finalizers": finalizers}
+            message = f"`{found}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
+            pod.report("invalid-finalizer", message, node, values=(found, f"example.com/{found}"))

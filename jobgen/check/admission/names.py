@@ -1,4 +1,4 @@
-"""What Kubernetes takes as a name, a label or a key; a word once judged is remembered."""
+"""The formats of names, labels and keys in Kubernetes, with hints for messages."""
 
 from __future__ import annotations
 
@@ -7,103 +7,111 @@ from ipaddress import IPv6Address, ip_address
 
 from jobgen.model.lazy_re import lazy_pattern
 
-DNS_LABEL = "use at most 63 of `a-z`, `0-9` and `-`, with a letter or digit at both ends"
-DNS_SUBDOMAIN = "use at most 253 of `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
-LABEL_KEY = "use at most 63 letters, digits, `-`, `_` and `.`, letters or digits at both ends, behind a domain and `/`"
-LABEL_VALUE = "use at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"
-PORT_NAME = "use at most 15 of `a-z`, `0-9` and single `-` inside, with at least one letter"
-ENV_NAME = "use printable ASCII without `=`"
-CONFIG_KEY = "use at most 253 letters, digits, `-`, `_` and `.`, not beginning with `..`"
+_ENDS = "starting and ending with a letter or digit"
+DNS_LABEL = f"use at most 63 characters from `a-z`, `0-9` and `-`, {_ENDS}"
+DNS_SUBDOMAIN = (
+    "use at most 253 characters from `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
+)
+LABEL_KEY = f"use at most 63 letters, digits, `-`, `_` and `.`, {_ENDS}, after an optional domain and `/`"
+LABEL_VALUE = f"use at most 63 letters, digits, `-`, `_` and `.`, {_ENDS}"
+PORT_NAME = "use at most 15 characters from `a-z`, `0-9` and single `-` inside, with at least one letter"
+ENV_NAME = "use printable ASCII characters except `=`"
+CONFIG_KEY = (
+    "use at most 253 letters, digits, `-`, `_` and `.`, but neither a single dot nor a name that starts with `..`"
+)
 
-_remembered = lru_cache(maxsize=8192)
+_cache_result = lru_cache(maxsize=8192)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_LOOSE_LABEL = r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
-_SYSCTL = r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
+_SEARCH_LABEL = r"_?[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
+_SYSCTL_PART = r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?"
 _dns_label = lazy_pattern(_LABEL)
 _dns_subdomain = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*")
-_search_domain = lazy_pattern(rf"{_LOOSE_LABEL}(?:\.{_LOOSE_LABEL})*")
-_sysctl = lazy_pattern(rf"(?:{_SYSCTL}[./])*{_SYSCTL}")
+_search_domain = lazy_pattern(rf"{_SEARCH_LABEL}(?:\.{_SEARCH_LABEL})*")
+_sysctl = lazy_pattern(rf"(?:{_SYSCTL_PART}[./])*{_SYSCTL_PART}")
 _label_name = lazy_pattern(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _port_name = lazy_pattern(r"[a-z0-9](?:-?[a-z0-9])*")
 _env_name = lazy_pattern(r"[ -<>-~]+")
 _config_key = lazy_pattern(r"[-._a-zA-Z0-9]+")
-_header = lazy_pattern(r"[-A-Za-z0-9]+")
+_header_name = lazy_pattern(r"[-A-Za-z0-9]+")
 
 
-@_remembered
+@_cache_result
 def is_dns_label(text: str) -> bool:
-    """The name of a container, a volume, a namespace."""
+    """Return whether a text can be the name of a container, a volume or a namespace."""
     return len(text) <= 63 and _dns_label.fullmatch(text) is not None
 
 
-@_remembered
+@_cache_result
 def is_dns_subdomain(text: str) -> bool:
-    """The name of most objects."""
+    """Return whether a text can be the name of an object of most kinds."""
     return len(text) <= 253 and _dns_subdomain.fullmatch(text) is not None
 
 
-@_remembered
+@_cache_result
 def is_search_domain(text: str) -> bool:
-    """A domain in a DNS search list: underscores and a last dot are fine there."""
-    bare = text.removesuffix(".")
-    return text == "." or (len(bare) <= 253 and _search_domain.fullmatch(bare) is not None)
+    """Return whether a text can be in a DNS search list, where underscores and a trailing dot are valid."""
+    domain = text.removesuffix(".")
+    return text == "." or (len(domain) <= 253 and _search_domain.fullmatch(domain) is not None)
 
 
-@_remembered
+@_cache_result
 def is_label_key(text: str) -> bool:
-    """A label's key, and whatever else is a qualified name."""
+    """Return whether a text can be the key of a label, which is a qualified name."""
     prefix, slash, name = text.rpartition("/")
     return (not slash or is_dns_subdomain(prefix)) and len(name) <= 63 and _label_name.fullmatch(name) is not None
 
 
-@_remembered
+@_cache_result
 def is_annotation_key(text: str) -> bool:
-    """An annotation's key: like a label's, but capitals are fine everywhere."""
+    """Return whether a text can be the key of an annotation: a label key, with uppercase letters anywhere."""
     return is_label_key(text.lower())
 
 
-@_remembered
+@_cache_result
 def is_label_value(text: str) -> bool:
-    """A label's value."""
+    """Return whether a text can be the value of a label."""
     return not text or (len(text) <= 63 and _label_name.fullmatch(text) is not None)
 
 
-@_remembered
+@_cache_result
 def is_port_name(text: str) -> bool:
-    """The name of a port, as IANA spells services."""
+    """Return whether a text can be the name of a port, which is an IANA service name."""
     return len(text) <= 15 and _port_name.fullmatch(text) is not None and not text.replace("-", "").isdigit()
 
 
-@_remembered
+@_cache_result
 def is_env_name(text: str) -> bool:
-    """The name of an environment variable, by the relaxed rule of Kubernetes 1.34 and later."""
+    """Return whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.34 and later."""
     return _env_name.fullmatch(text) is not None
 
 
-@_remembered
+@_cache_result
 def is_config_key(text: str) -> bool:
-    """A key in a ConfigMap or a Secret."""
+    """Return whether a text can be a key of a ConfigMap or a Secret."""
     return len(text) <= 253 and text != "." and not text.startswith("..") and _config_key.fullmatch(text) is not None
 
 
-def is_referred_subdomain(text: str) -> bool:
-    """A name in `envFrom`, where a last `-` is let through if what stands two before it is fine."""
+def is_name_prefix(text: str) -> bool:
+    """Return whether a text can be a name in `envFrom`, which Kubernetes validates as the prefix of a name.
+
+    It replaces `x-` at the end by `a` before it validates the rest.
+    """
     return is_dns_subdomain(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def is_header(text: str) -> bool:
-    """The name of an HTTP header."""
-    return _header.fullmatch(text) is not None
+def is_header_name(text: str) -> bool:
+    """Return whether a text can be the name of an HTTP header."""
+    return _header_name.fullmatch(text) is not None
 
 
-def is_sysctl(text: str) -> bool:
-    """The name of a kernel parameter, with `.` or `/` between its parts."""
+def is_sysctl_name(text: str) -> bool:
+    """Return whether a text can be the name of a kernel parameter, with `.` or `/` between its parts."""
     return len(text) <= 253 and _sysctl.fullmatch(text) is not None
 
 
-def is_ip(text: str) -> bool:
-    """An IP address, without a zone, leading zeros, or IPv4 inside IPv6."""
+def is_ip_address(text: str) -> bool:
+    """Return whether a text is an IP address, without a zone, leading zeros, or IPv4 inside IPv6."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -111,6 +119,6 @@ def is_ip(text: str) -> bool:
     return not isinstance(address, IPv6Address) or (address.scope_id is None and address.ipv4_mapped is None)
 
 
-def climbs(path: str) -> bool:
-    """Whether a path has a `..` in it."""
+def has_backsteps(path: str) -> bool:
+    """Return whether a path contains a `..` step."""
     return ".." in path and ".." in path.split("/")

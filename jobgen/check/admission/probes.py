@@ -1,111 +1,129 @@
-"""Probes and lifecycle hooks: one handler each."""
+"""Validate probes and lifecycle hooks: each has exactly one handler."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jobgen.check.admission.fields import (
-    Check,
-    PodCheck,
-    Table,
-    each,
+    PodValidation,
+    Validator,
+    ValidatorTable,
     is_set,
-    judge,
-    mapping_of,
-    number,
-    text,
-    word,
-    written,
+    join_names,
+    list_set_keys,
+    validate_each,
+    validate_enum,
+    validate_fields,
+    validate_mapping,
+    validate_number,
+    validate_string,
 )
-from jobgen.check.admission.names import is_header
-from jobgen.check.admission.ports import port_number, port_of_handler
-from jobgen.model.data import Data, value_of
+from jobgen.check.admission.names import is_header_name
+from jobgen.check.admission.network import validate_port_number, validate_port_reference
+from jobgen.model.data import Node, value_of
 
 _RULE = "invalid-probe"
-_DEFAULT_GRACE = 30
+_DEFAULT_GRACE_PERIOD = 30
 
-_positive = number(1)
-_not_negative = number(0)
-_once = number(1, 1, zero=True)
-_header = mapping_of({"name": text(_RULE, "the name of a header", is_header, "use letters, digits and `-`")}, "name")
+_validate_header_name = validate_string(_RULE, "header name", is_header_name, "use letters, digits and `-`")
 
 
-def _sleep(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    grace = value_of(pod.spec.get("terminationGracePeriodSeconds"))
-    # A negative period counts as one second.
-    grace = _DEFAULT_GRACE if grace is None else 1 if type(grace) is int and grace < 0 else grace
+def _validate_sleep(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    grace_period = value_of(pod.spec.get("terminationGracePeriodSeconds"))
+    if grace_period is None:
+        grace_period = _DEFAULT_GRACE_PERIOD
+    elif type(grace_period) is int and grace_period < 0:
+        # Kubernetes treats a negative period as one second.
+        grace_period = 1
     node = value.get("seconds") if isinstance(value, dict) else None
     seconds = value_of(node)
-    if type(seconds) is int and type(grace) is int and not 0 <= seconds <= grace:
-        message = (
-            f"`sleep` lasts `{seconds}` seconds; it must end within the {grace} of `terminationGracePeriodSeconds`"
-        )
-        pod.report("invalid-probe", message, node)
+    if type(seconds) is int and type(grace_period) is int and not 0 <= seconds <= grace_period:
+        limit = f"between 0 and `terminationGracePeriodSeconds`, which is {grace_period}"
+        pod.report(_RULE, f"`sleep` is `{seconds}` seconds, but must be {limit}", node)
 
 
-_EXEC = mapping_of({}, "command")
-_HTTP = mapping_of({"port": port_of_handler, "scheme": word("", "HTTP", "HTTPS"), "httpHeaders": each(_header)}, "port")
-_TCP = mapping_of({"port": port_of_handler}, "port")
-_GRPC = mapping_of({"port": port_number}, "port")
+_validate_exec = validate_mapping({}, "command")
+_validate_http_get = validate_mapping(
+    {
+        "port": validate_port_reference,
+        "scheme": validate_enum("", "HTTP", "HTTPS"),
+        "httpHeaders": validate_each(validate_mapping({"name": _validate_header_name}, "name")),
+    },
+    "port",
+)
+_validate_tcp_socket = validate_mapping({"port": validate_port_reference}, "port")
+_validate_grpc = validate_mapping({"port": validate_port_number}, "port")
 
-_PROBE_HANDLERS: Table = {"exec": _EXEC, "httpGet": _HTTP, "tcpSocket": _TCP, "grpc": _GRPC}
-_HOOK_HANDLERS: Table = {"exec": _EXEC, "httpGet": _HTTP, "tcpSocket": _TCP, "sleep": _sleep}
+_HANDLERS: ValidatorTable = {
+    "exec": _validate_exec,
+    "httpGet": _validate_http_get,
+    "tcpSocket": _validate_tcp_socket,
+}
+_PROBE_HANDLERS: ValidatorTable = {**_HANDLERS, "grpc": _validate_grpc}
+_HOOK_HANDLERS: ValidatorTable = {**_HANDLERS, "sleep": _validate_sleep}
 
 
-def _handler(key: str, value: dict[str, Data], handlers: Table, pod: PodCheck) -> None:
-    given = written(value, handlers)
+def _validate_one_handler(key: str, value: Mapping[str, Node], handlers: ValidatorTable, pod: PodValidation) -> None:
+    given = list_set_keys(value, handlers)
     if not given:
-        listed = ", ".join(f"`{name}`" for name in handlers)
-        pod.report("invalid-probe", f"`{key}` has no handler; give it one of {listed}", key)
+        pod.report(_RULE, f"`{key}` has no handler; set one of {join_names(list(handlers), 'or')}", key)
     elif len(given) > 1:
-        listed = " and ".join(f"`{name}`" for name in given)
-        pod.report("invalid-probe", f"`{key}` has {len(given)} handlers, {listed}; keep one of them", given[-1])
+        message = f"`{key}` has {len(given)} handlers: {join_names(given, 'and')}; keep one of them"
+        pod.report(_RULE, message, given[-1])
 
 
-def _hook(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+def _validate_hook(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     if isinstance(value, dict):
-        judge(value, _HOOK_HANDLERS, pod)
-        _handler(key, value, _HOOK_HANDLERS, pod)
+        validate_fields(value, _HOOK_HANDLERS, pod)
+        _validate_one_handler(key, value, _HOOK_HANDLERS, pod)
 
 
-lifecycle = mapping_of({"postStart": _hook, "preStop": _hook})
-
-
-def _probe(table: Table) -> Check:
+def _validate_probe(table: ValidatorTable) -> Validator:
+    """Return a validator for a probe: the fields of all probes, and those of the table."""
     fields = {**_PROBE_HANDLERS, **_PROBE, **table}
 
-    def check(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         if isinstance(value, dict):
-            judge(value, fields, pod)
-            _handler(key, value, _PROBE_HANDLERS, pod)
+            validate_fields(value, fields, pod)
+            _validate_one_handler(key, value, _PROBE_HANDLERS, pod)
 
-    return check
+    return validate
 
 
-def _no_grace(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+def _forbid_grace_period(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     if is_set(value):
-        pod.report(_RULE, f"`{key}` has no meaning for a readiness probe; delete it", key)
+        pod.report(_RULE, f"`{key}` cannot be set for a readiness probe; delete it", key)
 
 
-_PROBE: Table = {
-    "initialDelaySeconds": _not_negative,
-    "timeoutSeconds": _not_negative,
-    "periodSeconds": _not_negative,
-    "failureThreshold": _not_negative,
+_PROBE: ValidatorTable = {
+    "initialDelaySeconds": validate_number(0),
+    "timeoutSeconds": validate_number(0),
+    "periodSeconds": validate_number(0),
+    "failureThreshold": validate_number(0),
 }
-_deciding = _probe({"successThreshold": _once, "terminationGracePeriodSeconds": _positive})
+_validate_restarting_probe = _validate_probe(
+    {
+        "successThreshold": validate_number(1, 1, allow_zero=True),
+        "terminationGracePeriodSeconds": validate_number(1),
+    }
+)
+_validate_readiness_probe = _validate_probe(
+    {"successThreshold": validate_number(0), "terminationGracePeriodSeconds": _forbid_grace_period}
+)
 
-PROBES: Table = {
-    "lifecycle": lifecycle,
-    "livenessProbe": _deciding,
-    "readinessProbe": _probe({"successThreshold": _not_negative, "terminationGracePeriodSeconds": _no_grace}),
-    "startupProbe": _deciding,
+PROBES: ValidatorTable = {
+    "lifecycle": validate_mapping({"postStart": _validate_hook, "preStop": _validate_hook}),
+    "livenessProbe": _validate_restarting_probe,
+    "readinessProbe": _validate_readiness_probe,
+    "startupProbe": _validate_restarting_probe,
 }
 
 
-def forbidden(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """What an init container that ends by itself cannot have."""
+def _forbid_probe(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     if is_set(value):
-        message = f"an init container has no `{key}`; it is for containers that stay, with `restartPolicy: Always`"
+        message = f"an init container cannot have `{key}` without `restartPolicy: Always`; delete it"
         pod.report("probe-of-init-container", message, key)
 
 
-NO_PROBES: Table = dict.fromkeys(PROBES, forbidden)
+FORBIDDEN_PROBES: ValidatorTable = dict.fromkeys(PROBES, _forbid_probe)
+"""The probes and hooks that an init container cannot have unless it is a sidecar."""

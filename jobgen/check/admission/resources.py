@@ -1,172 +1,293 @@
-"""What containers ask for and may use at most."""
+"""Validate resources: requests and limits of containers and of the pod, and claims for devices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 
-from jobgen.check.admission.fields import PodCheck, is_set, mappings, missing, string
-from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_label_key
-from jobgen.model.data import Data, value_of
+from jobgen.check.admission.fields import (
+    PodValidation,
+    ValidatorTable,
+    is_set,
+    iter_mappings,
+    list_set_keys,
+    report_missing,
+    require_fields,
+    validate_fields,
+    validate_string,
+)
+from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_key
+from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
-_HUGEPAGES = "hugepages-"
-_NOTHING: dict[str, Data] = {}
+_HUGEPAGES_PREFIX = "hugepages-"
+_HUGEPAGES_RULE = "invalid-hugepages"
+_EMPTY: dict[str, Node] = {}
 
 
-class Sort(Enum):
-    """How a resource is counted."""
+class ResourceClass(Enum):
+    """How Kubernetes counts a resource."""
 
-    SHARED = "may be overcommitted"
-    DEVICE = "whole and never overcommitted"
+    NATIVE = "may be overcommitted"
+    EXTENDED = "whole and never overcommitted"
     HUGEPAGES = "in pages and never overcommitted"
     UNKNOWN = "not a resource of containers"
 
 
-# To look a member up is slower than all that is done with it.
-_SHARED, _DEVICE, _PAGED, _UNKNOWN = Sort
+# Global names, because the lookup of an enum member is slower than the rest of the check.
+_NATIVE, _EXTENDED, _HUGEPAGES, _UNKNOWN = ResourceClass
 
 
 @lru_cache(maxsize=1024)
-def sort_of(name: str) -> Sort:
-    """How Kubernetes counts the resource of this name."""
-    if name.startswith(_HUGEPAGES):
-        return _PAGED if is_label_key(name) else _UNKNOWN
+def _classify_resource(name: str) -> ResourceClass:
+    if name.startswith(_HUGEPAGES_PREFIX):
+        return _HUGEPAGES if is_label_key(name) else _UNKNOWN
     if "/" not in name:
-        return _SHARED if name in _STANDARD else _UNKNOWN
+        return _NATIVE if name in _STANDARD else _UNKNOWN
     if not is_label_key(name):
         return _UNKNOWN
     if "kubernetes.io/" in name:
-        return _SHARED
-    # In a quota the name gets a prefix, with which it must still be one.
-    fits = not name.startswith("requests.") and is_label_key(f"requests.{name}")
-    return _DEVICE if fits else _UNKNOWN
+        return _NATIVE
+    # The name has to be valid with the prefix that it has in a quota.
+    is_valid = not name.startswith("requests.") and is_label_key(f"requests.{name}")
+    return _EXTENDED if is_valid else _UNKNOWN
 
 
-def resources(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The requests, limits and claims of one container."""
-    requirements(key, value, owner, pod)
+def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the requests, limits and claims of one container."""
+    _validate_requirements(value, pod)
     if isinstance(value, dict) and "claims" in value:
-        claims(value["claims"], key, pod)
+        _validate_container_claims(value["claims"], key, pod)
 
 
-def requirements(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """Requests and limits, each and against each other."""
+def _validate_requirements(value: Node, pod: PodValidation) -> None:
+    """Validate requests and limits, alone and against each other."""
     if not isinstance(value, dict):
         return
     limits, requests = value.get("limits"), value.get("requests")
-    limits = limits if isinstance(limits, dict) else _NOTHING
-    requests = requests if isinstance(requests, dict) else _NOTHING
-    huge = _amounts(limits, pod) | _amounts(requests, pod)
-    for name, asked in requests.items():
-        _request(name, asked, limits.get(name), value, pod)
-    if huge and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
-        pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
+    limits = limits if isinstance(limits, dict) else _EMPTY
+    requests = requests if isinstance(requests, dict) else _EMPTY
+    has_hugepages = _validate_resource_list(limits, pod) | _validate_resource_list(requests, pod)
+    for name, request in requests.items():
+        _validate_request(name, request, limits.get(name), value, pod)
+    if has_hugepages and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
+        _report_hugepages_alone(value, pod)
 
 
-def overhead(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """What the pod costs beside its containers."""
-    if isinstance(value, dict) and _amounts(value, pod) and not value.keys() & {"cpu", "memory"}:
-        pod.report("invalid-hugepages", "huge pages need `cpu` or `memory` beside them", value)
+def validate_overhead(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the overhead of the pod."""
+    if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
+        _report_hugepages_alone(value, pod)
 
 
-def quantity(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """A quantity of something, which cannot be negative."""
+def _report_hugepages_alone(node: Node, pod: PodValidation) -> None:
+    pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", node)
+
+
+def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate a quantity, which cannot be negative."""
     found = value_of(value)
     milli = to_milli(value)
     if milli is None:
         if type(found) is str:
-            message = f"`{key}` is `{found}`, which is not a quantity like `500m` or `4Gi`"
+            message = f"`{key}` is `{found}`, which is not a quantity; write it like `500m` or `4Gi`"
             pod.report("invalid-quantity", message, value, suggest_quantity(value))
     elif milli < 0:
-        pod.report("negative-quantity", f"`{key}` is `{found}`, which is less than nothing", value)
+        pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
 
 
-def _amounts(amounts: dict[str, Data], pod: PodCheck) -> bool:
-    """Check one side; whether it has huge pages."""
-    huge = False
-    for name, value in amounts.items():
+def _validate_resource_list(resources: Mapping[str, Node], pod: PodValidation) -> bool:
+    """Validate requests or limits and return whether they contain huge pages."""
+    has_hugepages = False
+    for name, value in resources.items():
         if not is_set(value):
             continue
-        sort = sort_of(name)
+        resource_class = _classify_resource(name)
         milli = to_milli(value)
         if milli is None or milli < 0:
-            quantity(name, value, amounts, pod)
-        if sort is _UNKNOWN:
-            _unknown(name, amounts, pod)
-        elif sort is _DEVICE and milli is not None and milli % 1000:
-            message = f"`{name}` is `{value_of(value)}`; it is counted in whole ones"
-            pod.report("fractional-device", message, value)
-        elif sort is _PAGED:
-            huge = True
-            _pages(name, value, milli, pod)
-    return huge
+            validate_quantity(name, value, resources, pod)
+        if resource_class is _UNKNOWN:
+            _report_unknown(name, resources, pod)
+        elif resource_class is _EXTENDED and milli is not None and milli % 1000:
+            pod.report("fractional-device", f"`{name}` must be an integer, got `{value_of(value)}`", value)
+        elif resource_class is _HUGEPAGES:
+            has_hugepages = True
+            _validate_hugepages(name, value, milli, pod)
+    return has_hugepages
 
 
-def _unknown(name: str, amounts: dict[str, Data], pod: PodCheck) -> None:
+def _report_unknown(name: str, resources: Mapping[str, Node], pod: PodValidation) -> None:
     known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
-    message = f"`{name}` is not a resource of containers{did_you_mean(name, known)}"
-    pod.report("unknown-resource", message, name, suggest_rename(name, known, amounts))
+    hint = did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
+    message = f"containers cannot request the resource `{name}`{hint}"
+    pod.report("unknown-resource", message, name, suggest_rename(name, known, resources))
 
 
-def _pages(name: str, value: Data, milli: int | None, pod: PodCheck) -> None:
-    size = to_milli(name[len(_HUGEPAGES) :])
+def _validate_hugepages(name: str, value: Node, milli: int | None, pod: PodValidation) -> None:
+    size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
     if size is None or size <= 0 or size % 1000:
-        pod.report("invalid-hugepages", f"`{name}` does not name a size of pages like `hugepages-2Mi`", name)
-    # A part of a byte counts as one.
+        pod.report(_HUGEPAGES_RULE, f"`{name}` does not contain a page size; write it like `hugepages-2Mi`", name)
+    # Kubernetes rounds up to whole bytes.
     elif milli is not None and (-(-milli // 1000)) % (size // 1000):
-        pod.report("invalid-hugepages", f"`{name}` is `{value_of(value)}`, which is not a whole number of pages", value)
+        message = f"`{name}` is `{value_of(value)}`, but must be a whole number of pages"
+        pod.report(_HUGEPAGES_RULE, message, value)
 
 
-def _request(name: str, asked: Data, limit: Data, owner: dict[str, Data], pod: PodCheck) -> None:
-    sort = sort_of(name)
-    shared = sort is _SHARED
-    if sort is _UNKNOWN or not is_set(asked):
+def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[str, Node], pod: PodValidation) -> None:
+    resource_class = _classify_resource(name)
+    is_native = resource_class is _NATIVE
+    if resource_class is _UNKNOWN or not is_set(request):
         return
     if not is_set(limit):
-        if not shared:
-            message = f"`{name}` is requested without a limit; it cannot be overcommitted, so set the same limit"
-            limits = owner.get("limits")
-            same = (
-                suggest_entry(name, asked, limits)
-                if isinstance(limits, dict) and limits
-                else suggest_entry("limits", {name: asked}, owner)
-            )
-            pod.report("missing-resource-limit", message, name, (same, True))
+        if not is_native:
+            _report_missing_limit(name, request, resources, pod)
         return
-    wanted, allowed = to_milli(asked), to_milli(limit)
-    if wanted is None or allowed is None or wanted == allowed:
+    requested, limited = to_milli(request), to_milli(limit)
+    if requested is None or limited is None or requested == limited:
         return
-    if not shared:
-        message = f"`{name}` requests `{value_of(asked)}` and is limited to `{value_of(limit)}`; they must be equal"
-        if sort is _PAGED:
-            pod.report("invalid-hugepages", message, asked)
+    subject = f"the request for `{name}` is `{value_of(request)}`"
+    if not is_native:
+        message = f"{subject}, but its limit is `{value_of(limit)}`; they must be equal"
+        if resource_class is _HUGEPAGES:
+            pod.report(_HUGEPAGES_RULE, message, request)
         else:
-            # No pod of the job runs today, so nothing that runs is changed.
-            pod.report("gpu-request-limit-mismatch", message, asked, ((FixStep("set", asked, limit),), True))
-    elif wanted > allowed:
-        message = f"`{name}` requests `{value_of(asked)}`, more than its limit of `{value_of(limit)}`"
-        pod.report("request-exceeds-limit", message, asked, ((FixStep("set", asked, limit),), False))
+            # Safe: the API server rejects every pod of the job, so the fix changes no running pod.
+            pod.report("gpu-request-limit-mismatch", message, request, ((FixStep("set", request, limit),), True))
+    elif requested > limited:
+        message = f"{subject}, more than its limit `{value_of(limit)}`; lower the request"
+        pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))
 
 
-def claims(value: Data, around: str, pod: PodCheck) -> None:
-    """The claims of the pod that a container uses."""
-    known = {string(claim.get("name")) for claim in mappings(pod.spec.get("resourceClaims"))} - {""}
-    seen: set[tuple[str, str]] = set()
-    for claim in mappings(value):
-        name, request = string(claim.get("name")), string(claim.get("request"))
+def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node], pod: PodValidation) -> None:
+    message = f"`{name}` has a request but no limit, and cannot be overcommitted; set a limit equal to the request"
+    limits = resources.get("limits")
+    if isinstance(limits, dict) and limits:
+        steps = suggest_entry(name, request, limits)
+    else:
+        steps = suggest_entry("limits", {name: request}, resources)
+    pod.report("missing-resource-limit", message, name, (steps, True))
+
+
+_POD_RULE = "inconsistent-pod-resources"
+
+
+def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the requests and limits of the whole pod against those of its containers."""
+    if not isinstance(value, dict):
+        return
+    if is_set(value.get("claims")):
+        pod.report(_POD_RULE, "`claims` cannot be set for the pod; move them to containers", value["claims"])
+    _validate_requirements(value, pod)
+    requests = as_mapping(value.get("requests"))
+    for name, node in as_mapping(value.get("limits")).items():
+        _validate_pod_resource_name(name, pod)
+        _validate_pod_limit(name, node, pod, has_request=name in requests)
+    for name, node in requests.items():
+        _validate_pod_resource_name(name, pod)
+        requested = to_milli(node)
+        if requested is not None and _sum_requests(name, pod) > requested:
+            message = (
+                f"the pod's request for `{name}` is `{value_of(node)}`, less than its containers together; raise it"
+            )
+            pod.report(_POD_RULE, message, node)
+
+
+def _validate_pod_resource_name(name: str, pod: PodValidation) -> None:
+    if name not in ("cpu", "memory") and not name.startswith(_HUGEPAGES_PREFIX):
+        pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", name)
+
+
+def _validate_pod_limit(name: str, node: Node, pod: PodValidation, *, has_request: bool) -> None:
+    limit = to_milli(node)
+    if limit is None:
+        return
+    subject = f"the pod limits `{name}` to `{value_of(node)}`"
+    for container in pod.iter_containers("containers"):
+        if dict(_iter_amounts(container, "limits")).get(name, 0) > limit:
+            pod.report(_POD_RULE, f"{subject}, less than the limit of a container; raise it", node)
+    # Without a request of its own, the pod requests what its containers request together.
+    if not has_request and _sum_requests(name, pod) > limit:
+        pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", node)
+
+
+def _sum_requests(name: str, pod: PodValidation) -> int:
+    """Return what the containers request together, or what the largest init container needs, if that is more."""
+    total = sum(_get_request(container, name) for container in pod.iter_containers("containers"))
+    sidecars = largest = 0
+    for container in pod.iter_containers("initContainers"):
+        request = _get_request(container, name)
+        if as_text(container.get("restartPolicy")) == "Always":
+            sidecars += request
+            total += request
+            largest = max(largest, sidecars)
+        else:
+            largest = max(largest, sidecars + request)
+    return max(total, largest)
+
+
+def _get_request(container: Mapping[str, Node], name: str) -> int:
+    """Return the request of a container, which defaults to its limit."""
+    amounts = dict(_iter_amounts(container, "limits"))
+    amounts.update(_iter_amounts(container, "requests"))
+    return amounts.get(name, 0)
+
+
+def _iter_amounts(container: Mapping[str, Node], field: str) -> Iterator[tuple[str, int]]:
+    resources = as_mapping(container.get("resources"))
+    for name, node in as_mapping(resources.get(field)).items():
+        milli = to_milli(node)
+        if milli is not None:
+            yield name, milli
+
+
+_CLAIM_RULE = "invalid-resource-claim"
+_validate_claim_object_name = validate_string(
+    "invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
+)
+_RESOURCE_CLAIM: ValidatorTable = {
+    "name": validate_string(_CLAIM_RULE, "claim name", is_dns_label, DNS_LABEL),
+    "resourceClaimName": _validate_claim_object_name,
+    "resourceClaimTemplateName": _validate_claim_object_name,
+}
+
+
+def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the claims for devices that the pod shares with its containers."""
+    names: set[str] = set()
+    for claim in iter_mappings(value):
+        validate_fields(claim, _RESOURCE_CLAIM, pod)
+        require_fields("a resource claim", claim, ("name",), key, pod)
+        name = as_text(claim.get("name"))
+        if name and name in names:
+            pod.report(_CLAIM_RULE, f"two resource claims are named `{name}`; rename one of them", claim["name"])
+        names.add(name)
+        given = list_set_keys(claim, ("resourceClaimName", "resourceClaimTemplateName"))
+        if len(given) != 1:
+            message = "a resource claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
+            pod.report(_CLAIM_RULE, message, given[-1] if given else claim or key)
+
+
+def _validate_container_claims(value: Node, parent: str, pod: PodValidation) -> None:
+    """Validate the claims of the pod that a container uses."""
+    known = {as_text(claim.get("name")) for claim in iter_mappings(pod.spec.get("resourceClaims"))} - {""}
+    used: set[tuple[str, str]] = set()
+    for claim in iter_mappings(value):
+        name, request = as_text(claim.get("name")), as_text(claim.get("request"))
         if not name:
-            missing("a claim", claim, "name", around, pod)
+            report_missing("a claim", claim, "name", parent, pod)
             continue
         if name not in known:
-            message = f"`resourceClaims` of the pod has no `{name}`{did_you_mean(name, sorted(known))}"
-            pod.report("invalid-resource-claim", message, claim["name"])
+            hint = did_you_mean(name, sorted(known)) or "; add it there"
+            message = f"`resourceClaims` of the pod has no `{name}`{hint}"
+            pod.report(_CLAIM_RULE, message, claim["name"])
         if request and not is_dns_label(request):
-            pod.report("invalid-resource-claim", f"`{request}` is not a request's name; {DNS_LABEL}", claim["request"])
-        # The whole claim holds each of its requests.
-        if (name, request) in seen or (name, "") in seen or (not request and any(name == one for one, _ in seen)):
-            pod.report("invalid-resource-claim", f"claim `{name}` is used twice", claim["name"])
-        seen.add((name, request))
+            pod.report(_CLAIM_RULE, f"`{request}` is not a valid request name; {DNS_LABEL}", claim["request"])
+        # A claim without a request contains all its requests.
+        if (name, request) in used or (name, "") in used or (not request and any(name == one for one, _ in used)):
+            pod.report(_CLAIM_RULE, f"the container uses claim `{name}` twice; delete one of them", claim["name"])
+        used.add((name, request))

@@ -1,164 +1,273 @@
-"""Security contexts of pods and containers."""
+"""Validate security contexts, Windows options, and fields that do not fit the operating system of the pod."""
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import (
-    PodCheck,
-    Table,
-    each,
-    is_set,
-    judge,
-    mappings,
-    missing,
-    number,
-    string,
-    strings,
-    unsupported,
-    word,
-)
-from jobgen.check.admission.mounts import inner_path
-from jobgen.check.admission.names import is_sysctl
-from jobgen.check.admission.windows import windows_options
-from jobgen.model.data import Data, value_of
+from collections.abc import Iterable, Mapping
 
-_PROFILES = ("RuntimeDefault", "Unconfined", "Localhost")
-_CONFLICT = "conflicting-security-context"
-_PROFILE = "invalid-security-profile"
+from jobgen.check.admission.fields import (
+    PodValidation,
+    ValidatorTable,
+    is_set,
+    iter_mappings,
+    iter_strings,
+    report_missing,
+    report_unsupported,
+    validate_each,
+    validate_enum,
+    validate_fields,
+    validate_mapping,
+    validate_number,
+    validate_string,
+)
+from jobgen.check.admission.mounts import validate_local_path
+from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain, is_sysctl_name
+from jobgen.k8s.objects import as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+
+_PROFILE_TYPES = ("RuntimeDefault", "Unconfined", "Localhost")
+_CONFLICT_RULE = "conflicting-security-context"
+_PROFILE_RULE = "invalid-security-profile"
+_SYSCTL_RULE = "invalid-sysctl"
 _IPC_SYSCTLS = frozenset(
     f"kernel.{name}" for name in "sem shmall shmmax shmmni shm_rmid_forced shm msgmax msgmnb msgmni msg".split()
 )
 
-_identity = number(0, 2**31 - 1)
+_validate_id = validate_number(0, 2**31 - 1)
+_validate_proc_mount_type = validate_enum("Default", "Unmasked")
 
 
-def _profile_type(key: str, value: dict[str, Data], pod: PodCheck) -> str:
-    """What kind of profile this is, and whether a path belongs to it."""
-    kind = string(value.get("type"))
+def _validate_profile_type(key: str, value: Mapping[str, Node], pod: PodValidation) -> str:
+    """Validate the type of a profile, which decides whether it has a path, and return the type."""
+    profile_type = as_text(value.get("type"))
     path = value.get("localhostProfile")
-    if not kind:
-        missing(f"`{key}`", value, "type", key, pod)
-    elif kind not in _PROFILES:
-        unsupported("type", value["type"], _PROFILES, pod)
-    if kind == "Localhost" and not is_set(path):
-        missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
-    elif kind != "Localhost" and kind in _PROFILES and is_set(path):
-        pod.report(_PROFILE, f"`localhostProfile` is for type `Localhost`, and this is `{kind}`", path)
-    return kind
+    if not profile_type:
+        report_missing(f"`{key}`", value, "type", key, pod)
+    elif profile_type not in _PROFILE_TYPES:
+        report_unsupported("type", value["type"], _PROFILE_TYPES, pod)
+    if profile_type == "Localhost" and not is_set(path):
+        report_missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
+    elif profile_type != "Localhost" and profile_type in _PROFILE_TYPES and is_set(path):
+        message = f"`localhostProfile` requires type `Localhost`, got `{profile_type}`"
+        pod.report(_PROFILE_RULE, message, path)
+    return profile_type
 
 
-def _seccomp(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    if isinstance(value, dict) and _profile_type(key, value, pod) == "Localhost":
-        inner_path("localhostProfile", value.get("localhostProfile"), value, pod)
+def _validate_seccomp_profile(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if isinstance(value, dict) and _validate_profile_type(key, value, pod) == "Localhost":
+        validate_local_path("localhostProfile", value.get("localhostProfile"), value, pod)
 
 
-def _apparmor(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    if not isinstance(value, dict) or _profile_type(key, value, pod) != "Localhost":
+def _validate_apparmor_profile(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if not isinstance(value, dict) or _validate_profile_type(key, value, pod) != "Localhost":
         return
     path = value_of(value.get("localhostProfile"))
     if type(path) is str:
         if path == "":
-            missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
+            report_missing(f"`{key}` of type `Localhost`", value, "localhostProfile", key, pod)
         elif path != path.strip():
-            pod.report(_PROFILE, f"`{path}` has space around it", value["localhostProfile"])
+            message = f"the profile `{path}` starts or ends with whitespace; delete the whitespace"
+            pod.report(_PROFILE_RULE, message, value["localhostProfile"])
         elif len(path) > 4095:
-            pod.report(_PROFILE, "`localhostProfile` is longer than 4095 characters", value["localhostProfile"])
+            message = f"`localhostProfile` must have at most 4095 characters, got {len(path)}"
+            pod.report(_PROFILE_RULE, message, value["localhostProfile"])
 
 
-def _sysctls(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
+def _validate_sysctls(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
     names: set[str] = set()
-    for item in mappings(value):
-        name = string(item.get("name"))
+    for item in iter_mappings(value):
+        name = as_text(item.get("name"))
         if not name:
-            missing("a sysctl", item, "name", key, pod)
-        elif not is_sysctl(name):
-            message = f"`{name}` is not the name of a kernel parameter; use `a-z`, `0-9`, `-`, `_` between `.` or `/`"
-            pod.report("invalid-sysctl", message, item["name"])
+            report_missing("a sysctl", item, "name", key, pod)
+        elif not is_sysctl_name(name):
+            message = (
+                f"`{name}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by `.` or `/`"
+            )
+            pod.report(_SYSCTL_RULE, message, item["name"])
         elif name in names:
-            pod.report("invalid-sysctl", f"`{name}` is set twice", item["name"])
+            pod.report(_SYSCTL_RULE, f"`{name}` is set twice; delete one of them", item["name"])
         else:
-            _host_sysctl(name, item["name"], pod)
+            _validate_namespaced_sysctl(name, item["name"], pod)
         names.add(name)
 
 
-def _host_sysctl(name: str, node: Data, pod: PodCheck) -> None:
-    """A pod in a namespace of the host cannot set that namespace's parameters."""
-    # The first separator decides which of the two is meant as one.
-    slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
-    dotted = name.translate(str.maketrans("/.", "./")) if slashes else name
-    for flag, own in (
+def _validate_namespaced_sysctl(name: str, node: Node, pod: PodValidation) -> None:
+    """Validate that a pod in a namespace of the host does not set a sysctl of that namespace."""
+    # The first separator decides which of `.` and `/` separates the parts.
+    has_slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
+    dotted = name.translate(str.maketrans("/.", "./")) if has_slashes else name
+    for flag, is_namespaced in (
         ("hostNetwork", dotted.startswith("net.")),
         ("hostIPC", dotted.startswith("fs.mqueue.") or dotted in _IPC_SYSCTLS),
     ):
-        if own and pod.says(flag):
-            pod.report("invalid-sysctl", f"`{name}` cannot be set with `{flag}`: it is the host's", node)
+        if is_namespaced and pod.is_true(flag):
+            pod.report(_SYSCTL_RULE, f"`{name}` cannot be set if `{flag}` is true; delete one of them", node)
 
 
-def _proc_mount(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    word("Default", "Unmasked")(key, value, owner, pod)
+def _validate_proc_mount(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    _validate_proc_mount_type(key, value, owner, pod)
     if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
-        pod.report(_CONFLICT, "`procMount: Unmasked` needs `hostUsers: false` of the pod", value)
+        pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", value)
 
 
-def _escalation(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """`allowPrivilegeEscalation: false` beside what is an escalation."""
+def _validate_escalation(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate that `allowPrivilegeEscalation: false` is not combined with privileges."""
     if value_of(value) is not False:
         return
+    conflict = "`allowPrivilegeEscalation` cannot be false if"
     if value_of(owner.get("privileged")) is True:
-        pod.report(_CONFLICT, "`allowPrivilegeEscalation` is false, and `privileged` true", value)
-    capabilities = owner.get("capabilities")
-    for name, node in strings(capabilities.get("add") if isinstance(capabilities, dict) else None):
+        pod.report(_CONFLICT_RULE, f"{conflict} `privileged` is true; delete one of them", value)
+    for name, node in iter_strings(get_path(owner, "capabilities", "add")):
         if name == "CAP_SYS_ADMIN":
-            pod.report(_CONFLICT, f"`allowPrivilegeEscalation` is false, and `{name}` is added", node)
+            pod.report(_CONFLICT_RULE, f"{conflict} the capability `{name}` is added; delete one of them", node)
 
 
-_SHARED: Table = {
-    "runAsUser": _identity,
-    "runAsGroup": _identity,
-    "seccompProfile": _seccomp,
-    "appArmorProfile": _apparmor,
-    "windowsOptions": windows_options,
+_WINDOWS_RULE = "invalid-os-option"
+_WINDOWS_DOMAIN = lazy_pattern(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
+_WINDOWS_USER = lazy_pattern(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
+_CONTROL_CHARACTER = lazy_pattern(r"[\x00-\x1f\x7f]")
+_MAX_CREDENTIAL_BYTES = 64 * 1024
+
+
+def _is_windows_user(name: str) -> bool:
+    domain, slash, user = name.rpartition("\\")
+    is_valid = (
+        not slash or _WINDOWS_DOMAIN.fullmatch(domain) or (len(domain) < 256 and is_dns_subdomain(domain.lower()))
+    )
+    return bool(is_valid) and not _CONTROL_CHARACTER.search(name) and _WINDOWS_USER.fullmatch(user) is not None
+
+
+def _validate_credential_spec(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    found = value_of(value)
+    if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
+        message = f"`{key}` has `{len(found)}` characters, but must have 1 to {_MAX_CREDENTIAL_BYTES} bytes"
+        pod.report(_WINDOWS_RULE, message, value)
+
+
+def _validate_host_process(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate that all containers of a pod run as processes of the Windows host, or none."""
+    if value_of(value) is not True:
+        return
+    in_pod = _get_host_process(pod.spec)
+    in_containers = [_get_host_process(one) for one in pod.iter_containers("containers", "initContainers")]
+    if not all(in_pod if one is None else one for one in in_containers) or in_pod is False:
+        pod.report(_WINDOWS_RULE, f"`{key}` must be true for all containers of the pod or for none", value)
+    if not pod.is_true("hostNetwork"):
+        pod.report(_WINDOWS_RULE, f"`{key}` requires `hostNetwork: true` in the pod spec", value)
+
+
+def _get_host_process(owner: Mapping[str, Node]) -> bool | None:
+    found = value_of(get_path(owner, "securityContext", "windowsOptions", "hostProcess"))
+    return found if isinstance(found, bool) else None
+
+
+_validate_windows_options = validate_mapping(
+    {
+        "gmsaCredentialSpecName": validate_string(
+            _WINDOWS_RULE, "object name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False
+        ),
+        "gmsaCredentialSpec": _validate_credential_spec,
+        "hostProcess": _validate_host_process,
+        "runAsUserName": validate_string(
+            _WINDOWS_RULE, "Windows user", _is_windows_user, "write it as `DOMAIN\\user` or `user`", allow_empty=False
+        ),
+    }
+)
+
+_SHARED: ValidatorTable = {
+    "runAsUser": _validate_id,
+    "runAsGroup": _validate_id,
+    "seccompProfile": _validate_seccomp_profile,
+    "appArmorProfile": _validate_apparmor_profile,
+    "windowsOptions": _validate_windows_options,
 }
-_CONTAINER: Table = {**_SHARED, "procMount": _proc_mount, "allowPrivilegeEscalation": _escalation}
-_POD: Table = {
+_CONTAINER: ValidatorTable = {
     **_SHARED,
-    "fsGroup": _identity,
-    "supplementalGroups": each(_identity),
-    "supplementalGroupsPolicy": word("Merge", "Strict"),
-    "fsGroupChangePolicy": word("OnRootMismatch", "Always"),
+    "procMount": _validate_proc_mount,
+    "allowPrivilegeEscalation": _validate_escalation,
+}
+_POD: ValidatorTable = {
+    **_SHARED,
+    "fsGroup": _validate_id,
+    "supplementalGroups": validate_each(_validate_id),
+    "supplementalGroupsPolicy": validate_enum("Merge", "Strict"),
+    "fsGroupChangePolicy": validate_enum("OnRootMismatch", "Always"),
     # `MountOption` needs a feature gate that is off by default.
-    "seLinuxChangePolicy": word("Recursive"),
-    "sysctls": _sysctls,
+    "seLinuxChangePolicy": validate_enum("Recursive"),
+    "sysctls": _validate_sysctls,
 }
 
 
-def container_security(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The security context of one container."""
+def validate_container_security(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the security context of one container."""
     if isinstance(value, dict):
-        judge(value, _CONTAINER, pod)
+        validate_fields(value, _CONTAINER, pod)
 
 
-def pod_security(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """The security context of the pod."""
+def validate_pod_security(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the security context of the pod."""
     if isinstance(value, dict):
-        judge(value, _POD, pod)
+        validate_fields(value, _POD, pod)
 
 
-def share_process_namespace(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """One process namespace for all containers cannot be the host's too."""
-    if value_of(value) is True and pod.says("hostPID"):
-        pod.report(_CONFLICT, "`shareProcessNamespace` and `hostPID` are both true", value)
+def validate_process_namespace(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate that the containers share either a process namespace of their own or that of the host."""
+    if value_of(value) is True and pod.is_true("hostPID"):
+        message = "`shareProcessNamespace` and `hostPID` cannot both be true; delete one of them"
+        pod.report(_CONFLICT_RULE, message, value)
 
 
-def host_users(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """A pod with users of its own shares no other namespace with the host."""
+def validate_host_users(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate that a pod with a user namespace of its own shares no other namespace with the host."""
     if value_of(value) is not False:
         return
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
-        if pod.says(flag):
-            message = f"`{flag}` is true, and `hostUsers` false; a pod with its own users shares nothing with the host"
-            pod.report(_CONFLICT, message, pod.spec[flag])
-    for container in pod.containers("containers", "initContainers"):
+        if pod.is_true(flag):
+            message = f"`{flag}` cannot be true if `hostUsers` is false; delete one of them"
+            pod.report(_CONFLICT_RULE, message, pod.spec[flag])
+    for container in pod.iter_containers("containers", "initContainers"):
         devices = container.get("volumeDevices")
         if isinstance(devices, list) and devices:
-            message = "`volumeDevices` cannot be used with `hostUsers: false`"
-            pod.report(_CONFLICT, message, devices)
+            message = "`volumeDevices` cannot be set with `hostUsers: false`; delete one of them"
+            pod.report(_CONFLICT_RULE, message, devices)
+
+
+_LINUX_CONTEXT = frozenset(
+    "appArmorProfile seLinuxOptions seccompProfile fsGroup fsGroupChangePolicy runAsUser runAsGroup "
+    "supplementalGroups supplementalGroupsPolicy seLinuxChangePolicy sysctls "
+    "capabilities readOnlyRootFilesystem privileged allowPrivilegeEscalation procMount".split()
+)
+_LINUX_POD = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace", "resources"))
+# False is the same as not set for these fields of the pod.
+_FLAGS = ("hostPID", "hostIPC")
+
+
+def validate_os(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the operating system of the pod, and that no fields of the other are set."""
+    if not isinstance(value, dict):
+        return
+    name = as_text(value.get("name"))
+    if not name:
+        report_missing("`os`", value, "name", key, pod)
+    elif name == "linux":
+        _forbid_fields(frozenset(("windowsOptions",)), _list_security_contexts(pod), name, pod)
+    elif name == "windows":
+        _forbid_fields(_LINUX_CONTEXT, _list_security_contexts(pod), name, pod)
+        _forbid_fields(_LINUX_POD, (pod.spec,), name, pod)
+    else:
+        report_unsupported("name", value["name"], ("linux", "windows"), pod)
+
+
+def _list_security_contexts(pod: PodValidation) -> list[Mapping[str, Node]]:
+    owners = (pod.spec, *pod.iter_containers("containers", "initContainers"))
+    contexts = (owner.get("securityContext") for owner in owners)
+    return [context for context in contexts if isinstance(context, dict)]
+
+
+def _forbid_fields(
+    fields: frozenset[str], owners: Iterable[Mapping[str, Node]], os_name: str, pod: PodValidation
+) -> None:
+    for owner in owners:
+        for key, value in owner.items():
+            if key in fields and is_set(value) and not (key in _FLAGS and not value_of(value)):
+                pod.report(_WINDOWS_RULE, f"`{key}` cannot be set with `os: {os_name}`; delete it", key)

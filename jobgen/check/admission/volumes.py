@@ -1,74 +1,408 @@
-"""Volumes: a name and one source each."""
+"""Validate volumes: their names, and the fields of each volume source."""
 
 from __future__ import annotations
 
-from jobgen.check.admission.fields import PodCheck, is_set, missing, string
-from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
-from jobgen.check.admission.sources import SOURCES
-from jobgen.model.data import Data, value_of
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from jobgen.check.admission.env import validate_file_field_ref, validate_file_resource_ref
+from jobgen.check.admission.fields import (
+    PodValidation,
+    Validator,
+    ValidatorTable,
+    is_empty,
+    is_set,
+    iter_mappings,
+    iter_strings,
+    join_names,
+    list_set_keys,
+    report_missing,
+    report_unsupported,
+    require_fields,
+    validate_all,
+    validate_each,
+    validate_enum,
+    validate_fields,
+    validate_mapping,
+    validate_number,
+    validate_string,
+)
+from jobgen.check.admission.metadata import validate_annotation_keys, validate_labels
+from jobgen.check.admission.mounts import validate_local_path, validate_unreserved_local_path
+from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, has_backsteps, is_dns_label, is_dns_subdomain
+from jobgen.check.admission.resources import validate_quantity
+from jobgen.check.admission.scheduling import validate_label_selector
+from jobgen.k8s.objects import as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import to_milli
+
+_RULE = "invalid-volume-source"
+_PATH_RULE = "invalid-volume-path"
 
 
-def named_volumes(value: Data) -> dict[str, dict[str, Data]]:
-    """The pod's volumes by their names."""
-    named = {}
+def index_volumes(value: Node) -> dict[str, Mapping[str, Node]]:
+    """Return the volumes of the pod by name."""
+    volumes: dict[str, Mapping[str, Node]] = {}
     for volume in value if isinstance(value, list) else ():
         if isinstance(volume, dict):
             name = value_of(volume.get("name"))
             if type(name) is str:
-                named[name] = volume
-    return named
+                volumes[name] = volume
+    return volumes
 
 
-def volumes(key: str, value: Data, owner: Data, pod: PodCheck) -> None:
-    """All volumes of the pod."""
+def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the volumes of the pod."""
     if not isinstance(value, list):
         return
     names: set[str] = set()
     for volume in value:
         if isinstance(volume, dict):
-            _name(volume, names, key, pod)
-            _source(volume, pod)
+            _validate_volume_name(volume, names, key, pod)
+            _validate_volume_source(volume, pod)
             if "ephemeral" in volume and is_set(volume["ephemeral"]):
-                _ephemeral(string(volume.get("name")), volume, pod)
+                _validate_ephemeral_claim_name(as_text(volume.get("name")), volume, pod)
 
 
-def _name(volume: dict[str, Data], names: set[str], around: str, pod: PodCheck) -> None:
+def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: str, pod: PodValidation) -> None:
     name = value_of(volume.get("name"))
     if name is None or name == "":
-        missing("a volume", volume, "name", around, pod)
+        report_missing("a volume", volume, "name", parent, pod)
     elif type(name) is str:
         if not is_dns_label(name):
-            pod.report("invalid-volume-name", f"`{name}` is not a volume's name; {DNS_LABEL}", volume["name"])
+            pod.report("invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", volume["name"])
         if name in names:
-            pod.report("duplicate-volume", f"`{name}` names two volumes", volume["name"])
+            pod.report("duplicate-volume", f"two volumes are named `{name}`; rename one of them", volume["name"])
         names.add(name)
 
 
-def _source(volume: dict[str, Data], pod: PodCheck) -> None:
-    """The volume's source; without one it is an empty directory."""
+def _validate_volume_source(volume: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the source of a volume; without one it is an `emptyDir`."""
     first = ""
-    for kind, source in volume.items():
-        check = SOURCES.get(kind)
-        if check is None or not is_set(source):
+    for source_type, source in volume.items():
+        validate = _SOURCES.get(source_type)
+        if validate is None or not is_set(source):
             continue
         if first:
-            message = f"volume `{string(volume.get('name'))}` has two sources, `{first}` and `{kind}`; keep one of them"
-            pod.report("conflicting-volume-source", message, kind)
+            name = as_text(volume.get("name"))
+            message = f"volume `{name}` has two sources, `{first}` and `{source_type}`; keep one of them"
+            pod.report("conflicting-volume-source", message, source_type)
         else:
-            check(kind, source, volume, pod)
-        first = kind
+            validate(source_type, source, volume, pod)
+        first = source_type
 
 
-def _ephemeral(name: str, volume: dict[str, Data], pod: PodCheck) -> None:
-    """The claim that is made for an ephemeral volume is named after the pod and the volume."""
-    made = f"{pod.name}-{name}"
+def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the name of the claim for an ephemeral volume: that of the pod and that of the volume."""
+    claim_name = f"{pod.name}-{name}"
     if not pod.name:
         return
-    if is_dns_label(name) and not is_dns_subdomain(made):
-        message = f"`{made}`, the claim of this volume, is not the name of an object; {DNS_SUBDOMAIN}"
+    if is_dns_label(name) and not is_dns_subdomain(claim_name):
+        message = f"`{claim_name}`, the claim of this volume, is not a valid object name; {DNS_SUBDOMAIN}"
         pod.report("invalid-volume-name", message, volume["name"])
     for other in pod.volumes.values():
         claim = other.get("persistentVolumeClaim")
-        if isinstance(claim, dict) and string(claim.get("claimName")) == made:
-            message = f"`{made}` is the claim that is made for the ephemeral volume `{name}`; mount that"
-            pod.report("invalid-volume-source", message, claim["claimName"])
+        if isinstance(claim, dict) and as_text(claim.get("claimName")) == claim_name:
+            message = f"`{claim_name}` is the claim of the ephemeral volume `{name}`; mount that volume instead"
+            pod.report(_RULE, message, claim["claimName"])
+
+
+_validate_mode = validate_number(0, 0o777)
+_validate_byte = validate_number(0, 255)
+_validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
+_validate_named_secret = validate_mapping({}, "name")
+
+
+def _validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if has_backsteps(as_text(value)):
+        pod.report(_PATH_RULE, f"`{key}` is `{value_of(value)}`, but must not contain `..`", value)
+
+
+def _validate_absolute_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    path = as_text(value)
+    if path and not path.startswith("/"):
+        pod.report(_PATH_RULE, f"`{key}` must be an absolute path, got `{path}`", value)
+
+
+def _validate_key_to_path(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate an item that projects a key of a ConfigMap or a Secret to a file."""
+    if isinstance(item, dict):
+        validate_fields(item, _KEY_TO_PATH, pod)
+        require_fields("an item", item, ("key", "path"), key, pod)
+
+
+def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate an item that projects a field of the pod to a file."""
+    if not isinstance(item, dict):
+        return
+    validate_fields(item, _DOWNWARD_FILE, pod)
+    require_fields("an item", item, ("path",), key, pod)
+    given = list_set_keys(item, ("fieldRef", "resourceFieldRef"))
+    if len(given) != 1:
+        message = "an item requires exactly one of `fieldRef` and `resourceFieldRef`"
+        pod.report(_RULE, message, given[-1] if given else item or key)
+
+
+_KEY_TO_PATH: ValidatorTable = {"path": validate_unreserved_local_path, "mode": _validate_mode}
+_DOWNWARD_FILE: ValidatorTable = {
+    **_KEY_TO_PATH,
+    "fieldRef": validate_file_field_ref,
+    "resourceFieldRef": validate_file_resource_ref,
+}
+_validate_items = validate_each(_validate_key_to_path)
+_validate_downward_items = validate_each(_validate_downward_file)
+
+
+def _validate_projected(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate that each projection has one source and no two write the same file."""
+    paths: set[str] = set()
+    for projection in iter_mappings(value.get("sources")):
+        given = list_set_keys(projection, _PROJECTIONS)
+        if len(given) > 1:
+            message = f"a projection has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
+            pod.report("conflicting-volume-source", message, given[-1])
+        for source in (projection[name] for name in given):
+            for item in iter_mappings(get_path(source, "items")):
+                path = as_text(item.get("path"))
+                if path and path in paths:
+                    pod.report(_RULE, f"two items of the volume write `{path}`; change one of them", item["path"])
+                paths.add(path)
+
+
+_PROJECTIONS: ValidatorTable = {
+    "secret": validate_mapping({"items": _validate_items}, "name"),
+    "configMap": validate_mapping({"items": _validate_items}, "name"),
+    "downwardAPI": validate_mapping({"items": _validate_downward_items}),
+    "serviceAccountToken": validate_mapping(
+        {"expirationSeconds": validate_number(600, 1 << 32), "path": validate_unreserved_local_path}, "path"
+    ),
+}
+
+
+def _validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    name = as_text(value)
+    if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
+        message = f"`{name}` is not a valid driver name; use a domain name with at most 63 characters"
+        pod.report(_RULE, message, value)
+
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_STORAGE = "resources.requests.storage"
+_validate_namespace = validate_string("invalid-object-name", "namespace name", is_dns_label, DNS_LABEL)
+
+
+def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    """Validate the template of the claim that Kubernetes creates for an ephemeral volume."""
+    if not isinstance(value, dict):
+        return
+    validate_fields(value, _CLAIM_TEMPLATE, pod)
+    if not isinstance(value.get("spec"), dict):
+        require_fields("a volume claim", {}, ("accessModes", _STORAGE), key, pod)
+
+
+def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if isinstance(value, dict):
+        validate_fields(value, _CLAIM_METADATA, pod)
+        for name, part in value.items():
+            if name not in _CLAIM_METADATA and not is_empty(part):
+                message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
+                pod.report(_RULE, message, name)
+
+
+def _validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if not isinstance(value, dict):
+        return
+    validate_fields(value, _CLAIM_SPEC, pod)
+    require_fields("a volume claim", value, ("accessModes",), key, pod)
+    storage = get_path(value, *_STORAGE.split("."))
+    if not is_set(storage):
+        report_missing("a volume claim", {}, _STORAGE, key, pod)
+    elif (milli := to_milli(storage)) is not None and milli <= 0:
+        pod.report(_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
+    _validate_data_sources(value, pod)
+
+
+def _validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    modes = list(iter_strings(value))
+    for mode, node in modes:
+        if mode not in _ACCESS_MODES:
+            report_unsupported(key, node, _ACCESS_MODES, pod)
+    known = {mode for mode, _ in modes} & set(_ACCESS_MODES)
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        message = "`ReadWriteOncePod` cannot be combined with other access modes; delete it or the others"
+        pod.report(_RULE, message, key)
+
+
+def _validate_data_sources(spec: Mapping[str, Node], pod: PodValidation) -> None:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if not isinstance(source, dict) or not isinstance(reference, dict):
+        return
+    if as_text(reference.get("namespace")):
+        message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
+        pod.report(_RULE, message, source)
+    elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
+        message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
+        pod.report(_RULE, message, reference)
+
+
+def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    if not isinstance(value, dict):
+        return
+    validate_fields(value, _DATA_SOURCE, pod)
+    require_fields(f"`{key}`", value, ("name", "kind"), key, pod)
+    kind = as_text(value.get("kind"))
+    if kind not in ("", "PersistentVolumeClaim") and not as_text(value.get("apiGroup")):
+        message = f"`{kind}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid"
+        pod.report(_RULE, message, value["kind"])
+
+
+_DATA_SOURCE: ValidatorTable = {"apiGroup": _validate_object_name, "namespace": _validate_namespace}
+_CLAIM_METADATA: ValidatorTable = {"labels": validate_labels, "annotations": validate_annotation_keys}
+_CLAIM_SPEC: ValidatorTable = {
+    "accessModes": _validate_access_modes,
+    "selector": validate_label_selector,
+    "storageClassName": _validate_object_name,
+    "volumeAttributesClassName": _validate_object_name,
+    "volumeMode": validate_enum("Filesystem", "Block"),
+    "dataSource": _validate_data_source,
+    "dataSourceRef": _validate_data_source,
+}
+_CLAIM_TEMPLATE: ValidatorTable = {"metadata": _validate_claim_metadata, "spec": _validate_claim_spec}
+
+
+_IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
+_EUI_OR_NAA = lazy_pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
+_validate_iqn = validate_string(
+    _RULE,
+    "iSCSI qualified name",
+    lambda name: bool(_IQN.match(name) or _EUI_OR_NAA.match(name)),
+    "use the `iqn.`, `eui.` or `naa.` format",
+)
+_validate_storageos_name = validate_string(_RULE, "StorageOS name", is_dns_label, DNS_LABEL)
+
+
+def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    for option in value if isinstance(value, dict) else ():
+        domain = f".{option.partition('/')[0].lower()}"
+        if domain.endswith((".kubernetes.io", ".k8s.io")):
+            message = f"option `{option}` has a domain that is reserved for Kubernetes; use another"
+            pod.report(_RULE, message, option)
+
+
+def _validate_iscsi(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
+    if chap and not is_set(value.get("secretRef")):
+        pod.report(_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
+    interface = f"{as_text(owner.get('name'))}:{as_text(value.get('targetPortal'))}"
+    if is_set(value.get("initiatorName")) and len(interface) > 64:
+        message = f"`{interface}` must have at most 64 characters with `initiatorName`; shorten the volume's name"
+        pod.report(_RULE, message, owner.get("name") or key)
+
+
+def _validate_fc(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
+    if targets == wwids:
+        pod.report(_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
+    if targets:
+        require_fields("`fc` with `targetWWNs`", value, ("lun",), key, pod)
+        _validate_byte("lun", value.get("lun"), value, pod)
+
+
+def _validate_flocker(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    name, uuid = as_text(value.get("datasetName")), as_text(value.get("datasetUUID"))
+    if bool(name) == bool(uuid):
+        pod.report(_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
+    if "/" in name:
+        pod.report(_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
+
+
+def _validate_quobyte(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
+    if registry and len(tenant) > 64:
+        pod.report(_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
+    elif registry and not all(re.fullmatch(r"(\[[^][]*\]|[^][:]*):[^][:]*", pair) for pair in registry.split(",")):
+        message = f"`registry` is `{registry}`, but must be a comma-separated list of `host:port`"
+        pod.report(_RULE, message, value["registry"])
+
+
+def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+    # The default of `kind` is `Shared`, a blob.
+    prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
+    uri = as_text(value.get("diskURI"))
+    if uri and not uri.startswith(prefix):
+        pod.report(
+            _RULE, f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk", value["diskURI"]
+        )
+
+
+_SourceValidator: TypeAlias = Callable[[str, Mapping[str, Node], Mapping[str, Node], PodValidation], None]
+
+
+def _validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
+    """Return a validator for a volume source: fields by the table, required fields, and their combination by `also`."""
+    validate_each_field = validate_mapping(table, *required)
+    if also is None:
+        return validate_each_field
+
+    def validate_combination(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+        if isinstance(value, dict):
+            also(key, value, owner, pod)
+
+    return validate_all(validate_each_field, validate_combination)
+
+
+_HOST_PATH_TYPES = tuple("DirectoryOrCreate Directory FileOrCreate File Socket CharDevice BlockDevice".split())
+_FILES: ValidatorTable = {"items": _validate_items, "defaultMode": _validate_mode}
+_DOWNWARD_FILES: ValidatorTable = {"items": _validate_downward_items, "defaultMode": _validate_mode}
+_PROJECTED: ValidatorTable = {
+    "sources": validate_each(validate_mapping(_PROJECTIONS)),
+    "defaultMode": _validate_mode,
+}
+_CSI: ValidatorTable = {
+    "driver": _validate_driver,
+    "nodePublishSecretRef": validate_mapping({"name": _validate_object_name}, "name"),
+}
+_ISCSI: ValidatorTable = {"iqn": _validate_iqn, "initiatorName": _validate_iqn, "lun": _validate_byte}
+_AZURE_DISK: ValidatorTable = {
+    "cachingMode": validate_enum("None", "ReadOnly", "ReadWrite"),
+    "kind": validate_enum("Shared", "Dedicated", "Managed"),
+}
+_STORAGEOS: ValidatorTable = {
+    "volumeName": _validate_storageos_name,
+    "volumeNamespace": _validate_storageos_name,
+    "secretRef": _validate_named_secret,
+}
+_SOURCES: ValidatorTable = {
+    "emptyDir": _validate_source({"sizeLimit": validate_quantity}),
+    "hostPath": _validate_source({"path": _validate_host_path, "type": validate_enum("", *_HOST_PATH_TYPES)}, "path"),
+    "persistentVolumeClaim": _validate_source({}, "claimName"),
+    "configMap": _validate_source(_FILES, "name"),
+    "secret": _validate_source(_FILES, "secretName"),
+    "downwardAPI": _validate_source(_DOWNWARD_FILES),
+    "projected": _validate_source(_PROJECTED, also=_validate_projected),
+    "nfs": _validate_source({"path": _validate_absolute_path}, "server", "path"),
+    "ephemeral": _validate_source({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
+    "csi": _validate_source(_CSI, "driver"),
+    "image": _validate_source({"pullPolicy": validate_enum("", "Always", "IfNotPresent", "Never")}, "reference"),
+    "gitRepo": _validate_source({"directory": validate_local_path}, "repository"),
+    "iscsi": _validate_source(_ISCSI, "targetPortal", "iqn", also=_validate_iscsi),
+    "fc": _validate_source({}, also=_validate_fc),
+    "glusterfs": _validate_source({}, "endpoints", "path"),
+    "rbd": _validate_source({}, "monitors", "image"),
+    "cephfs": _validate_source({}, "monitors"),
+    "cinder": _validate_source({"secretRef": _validate_named_secret}, "volumeID"),
+    "flocker": _validate_source({}, also=_validate_flocker),
+    "quobyte": _validate_source({}, "registry", "volume", also=_validate_quobyte),
+    "flexVolume": _validate_source({"options": _validate_flex_options}, "driver"),
+    "gcePersistentDisk": _validate_source({"partition": _validate_byte}, "pdName"),
+    "awsElasticBlockStore": _validate_source({"partition": _validate_byte}, "volumeID"),
+    "azureFile": _validate_source({}, "secretName", "shareName"),
+    "azureDisk": _validate_source(_AZURE_DISK, "diskName", "diskURI", also=_validate_azure_disk),
+    "vsphereVolume": _validate_source({}, "volumePath"),
+    "photonPersistentDisk": _validate_source({}, "pdID"),
+    "portworxVolume": _validate_source({}, "volumeID"),
+    "scaleIO": _validate_source({}, "gateway", "system", "volumeName"),
+    "storageos": _validate_source(_STORAGEOS, "volumeName"),
+}
