@@ -9,7 +9,8 @@ from pathlib import Path
 from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.write_files import place
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
-from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay, overlay_text
+from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
+from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
 from jobgen.model.data import Data
 from jobgen.model.finding import Problem
@@ -89,12 +90,12 @@ def _said(each: ImportedManifest | SkippedManifest) -> str:
         shown = [*each.details[:_MOST_SHOWN], *(["…"] if len(each.details) > _MOST_SHOWN else [])]
         lines = [f"{each.location}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
     else:
-        dropped = each.spec.dropped
+        dropped = each.spec.removed
         lines = [f"{location}: {note}" for location, note in each.notes]
         lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in dropped)}"] if dropped else []
         lines += (
             f"{each.location.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
-            for remark in each.spec.lost
+            for remark in each.spec.lost_comments
         )
     return "".join(f"{visible(line)}\n" for line in lines)
 
@@ -109,7 +110,7 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
         if factor and len(jobs) > 1:
             name = "imported" if len(platforms) == 1 else f"imported-{platform}"
             overlay, thinner = extract_overlay(name, platform, jobs, project.kinds)
-            files[f"overlays/{name}/overlay.yaml"] = overlay_text(overlay)
+            files[f"overlays/{name}/overlay.yaml"] = format_document(overlay)
             texts.update(
                 (id(job), rewrite_document(job.text, document))
                 for job, document in zip(jobs, thinner, strict=True)
@@ -119,7 +120,7 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
             # Where there is any overlay, Kubeflow's jobs need one too; those that are there already go with them.
             there = _names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
             overlay = build_overlay(platform, platform, [*there, *(job.name for job in jobs)])
-            files[f"overlays/{platform}/overlay.yaml"] = overlay_text(overlay)
+            files[f"overlays/{platform}/overlay.yaml"] = format_document(overlay)
     for spec in specs:
         path = f"jobs/{spec.name}.yaml"
         # A file may hold several jobs, and those of one name do not get into each other's way there.

@@ -137,7 +137,7 @@ def _origin(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) 
         spec = import_manifest(data, kind, project.kinds)
         if not isinstance(spec, ImportedSpec):
             return "no spec renders to exactly this object; `jobgen import` shows why"
-        return _Origin(job, spec.document, kind, str(spec.document["spec"]["framework"]), is_spec=False)
+        return _Origin(job, spec.document, kind, spec.framework, is_spec=False)
     found = list(_homes(job, project, envs or project.environments()))
     if not found and not envs:
         found = [

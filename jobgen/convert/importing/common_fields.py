@@ -1,83 +1,87 @@
-"""What all roles of a job share, said once of the job; the short form of resources, which comes last."""
+"""Move fields that all roles share to the job, and write resources in their short form."""
 
 from __future__ import annotations
 
-from jobgen.model.data import Data
+from typing import Any
+
+from jobgen.model.data import Plain
 from jobgen.model.quantity import canonicalize_quantity
 
-Fields = dict[str, Data]
-# Maps that merge key by key, so that a part of them can be said of the job.
+Fields = dict[str, Any]
+"""Fields of a job or a role. Their values come from a manifest, so their types are checked where they are used."""
+# Maps that merge key by key, so that a part of them can be moved to the job.
 _MAPS = frozenset(("labels", "annotations", "nodeSelector", "securityContext", "volumes", "env"))
 _ORDERED = frozenset(("env",))
+_MISSING = object()
 
 
-def extract_common(roles: dict[str, Fields], *, parts: bool) -> tuple[Fields, dict[str, Fields]]:
-    """The words that hold for all roles, and what is left of each; with `parts`, maps are split."""
+def extract_common(roles: dict[str, Fields], *, split_maps: bool) -> tuple[Fields, dict[str, Fields]]:
+    """The fields that all roles share, and the rest of each role; with `split_maps`, also parts of maps."""
     common: Fields = {}
     own: dict[str, Fields] = {name: {} for name in roles}
-    for field in dict.fromkeys(field for words in roles.values() for field in words):
-        values = [words.get(field, _NOTHING) for words in roles.values()]
-        shared, rests = (_NOTHING, values) if field == "replicas" else _split(field, values, parts=parts)
-        if shared is not _NOTHING:
+    for field in dict.fromkeys(field for fields in roles.values() for field in fields):
+        values = [fields.get(field, _MISSING) for fields in roles.values()]
+        shared, rests = (_MISSING, values) if field == "replicas" else _split(field, values, split_maps=split_maps)
+        if shared is not _MISSING:
             common[field] = shared
         for name, rest in zip(roles, rests, strict=True):
-            if rest is not _NOTHING:
+            if rest is not _MISSING:
                 own[name][field] = rest
     return common, own
 
 
-_NOTHING = object()
-
-
-def _split(field: str, values: list[Data], *, parts: bool) -> tuple[Data, list[Data]]:
+def _split(field: str, values: list[Any], *, split_maps: bool) -> tuple[Any, list[Any]]:
+    """The shared value or part of a field, and the rest of each value."""
     first = values[0]
-    ordered = field in _ORDERED and isinstance(first, dict)
-    if all(with_types(value) == with_types(first) and (not ordered or list(value) == list(first)) for value in values):
-        return first, [_NOTHING] * len(values)
-    if not parts or not all(isinstance(value, dict) and value for value in values):
-        return _NOTHING, values
+    is_ordered = field in _ORDERED and isinstance(first, dict)
+    if all(
+        with_types(value) == with_types(first) and (not is_ordered or list(value) == list(first)) for value in values
+    ):
+        return first, [_MISSING] * len(values)
+    if not split_maps or not all(isinstance(value, dict) and value for value in values):
+        return _MISSING, values
     if field in ("podTemplate", "resources"):
-        return _deep(values)
+        return _split_nested(values)
     if field in _MAPS:
-        return _shallow(values, ordered=ordered)
-    return _NOTHING, values
+        return _split_map(values, is_ordered=is_ordered)
+    return _MISSING, values
 
 
-def _shallow(values: list[Fields], *, ordered: bool) -> tuple[Data, list[Data]]:
-    """The entries that all maps have."""
+def _split_map(values: list[Fields], *, is_ordered: bool) -> tuple[Any, list[Any]]:
+    """The entries that all maps share."""
     shared = {key: value for key, value in values[0].items() if all(_has(other, key, value) for other in values)}
-    # What is said of the job comes first, and variables may refer to those before them.
-    if not shared or (ordered and any(list(value)[: len(shared)] != list(shared) for value in values)):
-        return _NOTHING, list(values)
+    # The job's entries come first, and variables may refer to earlier ones.
+    if not shared or (is_ordered and any(list(value)[: len(shared)] != list(shared) for value in values)):
+        return _MISSING, list(values)
     rests = [{key: value for key, value in each.items() if key not in shared} for each in values]
-    return shared, [rest or _NOTHING for rest in rests]
+    return shared, [rest or _MISSING for rest in rests]
 
 
-def _deep(values: list[Fields]) -> tuple[Data, list[Data]]:
-    """The entries that all maps have, and those of the maps inside them."""
+def _split_nested(values: list[Fields]) -> tuple[Any, list[Any]]:
+    """The entries that all maps share, and the shared entries of the maps in them."""
     shared: Fields = {}
     rests: list[Fields] = [{} for _ in values]
     for key in dict.fromkeys(key for value in values for key in value):
-        found = [value.get(key, _NOTHING) for value in values]
+        found = [value.get(key, _MISSING) for value in values]
         if all(isinstance(each, dict) and each for each in found):
-            same, left = _shallow(found, ordered=False)
+            common, left = _split_map(found, is_ordered=False)
         else:
-            alike = all(with_types(each) == with_types(found[0]) for each in found)
-            same, left = (found[0], [_NOTHING] * len(values)) if alike else (_NOTHING, found)
-        if same is not _NOTHING:
-            shared[key] = same
+            is_same = all(with_types(each) == with_types(found[0]) for each in found)
+            common, left = (found[0], [_MISSING] * len(values)) if is_same else (_MISSING, found)
+        if common is not _MISSING:
+            shared[key] = common
         for rest, each in zip(rests, left, strict=True):
-            if each is not _NOTHING:
+            if each is not _MISSING:
                 rest[key] = each
-    return (shared or _NOTHING), [rest or _NOTHING for rest in rests]
+    return (shared or _MISSING), [rest or _MISSING for rest in rests]
 
 
-def _has(mapping: Fields, key: str, value: Data) -> bool:
-    return key in mapping and bool(with_types(mapping[key]) == with_types(value))
+def _has(mapping: Fields, key: str, value: Any) -> bool:
+    return key in mapping and with_types(mapping[key]) == with_types(value)
 
 
-def with_types(tree: Data) -> Data:
-    """The tree with the type of every scalar, for Python takes 1 and True for the same."""
+def with_types(tree: object) -> object:
+    """The tree with the type of every scalar, because 1 and True are equal in Python."""
     if isinstance(tree, dict):
         return {key: with_types(value) for key, value in tree.items()}
     if isinstance(tree, list):
@@ -85,15 +89,17 @@ def with_types(tree: Data) -> Data:
     return type(tree).__name__, tree
 
 
-def shorten_resources(resources: Data, gpu_resource: str) -> Data:
-    """Amounts that are requested and limited alike are written once."""
+def shorten_resources(resources: Plain, gpu_resource: str) -> Plain:
+    """Write amounts once that are equal in limits and requests."""
     if not isinstance(resources, dict):
         return resources
-    sides = {side: resources[side] for side in ("limits", "requests") if side in resources}
-    alike = [key for key in sides.get("limits", {}) if _alike(sides, key)]
-    short: Fields = {_word(key, gpu_resource): _number(key, sides["limits"][key]) for key in alike}
+    sides: dict[str, Fields] = {side: resources[side] for side in ("limits", "requests") if side in resources}
+    equal = [key for key in sides.get("limits", {}) if _is_equal_on_both_sides(sides, key)]
+    short: Fields = {_short_name(key, gpu_resource): _to_number(key, sides["limits"][key]) for key in equal}
     for side, amounts in sides.items():
-        rest = {_word(key, gpu_resource): _number(key, value) for key, value in amounts.items() if key not in alike}
+        rest = {
+            _short_name(key, gpu_resource): _to_number(key, value) for key, value in amounts.items() if key not in equal
+        }
         if rest or not amounts:
             short[side] = rest
     if "claims" in resources:
@@ -101,7 +107,7 @@ def shorten_resources(resources: Data, gpu_resource: str) -> Data:
     return short
 
 
-def _alike(sides: dict[str, Fields], key: str) -> bool:
+def _is_equal_on_both_sides(sides: dict[str, Fields], key: str) -> bool:
     one, other = (sides.get(side, {}).get(key) for side in ("limits", "requests"))
     return (
         other is not None
@@ -110,10 +116,10 @@ def _alike(sides: dict[str, Fields], key: str) -> bool:
     )
 
 
-def _word(key: str, gpu_resource: str) -> str:
+def _short_name(key: str, gpu_resource: str) -> str:
     return "gpu" if key == gpu_resource else key
 
 
-def _number(key: str, value: Data) -> Data:
-    """`"2"` of a cpu as 2: rendering prints a quantity, and a number needs no quotes. Devices keep their type."""
+def _to_number(key: str, value: Plain) -> Plain:
+    """`"2"` CPUs as 2, which needs no quotes; amounts of devices keep their type, because rendering keeps it."""
     return int(value) if isinstance(value, str) and value.isdecimal() and "/" not in key else value

@@ -1,90 +1,106 @@
-"""Manifests that people already have to job specs, each proven: what it renders to is the manifest."""
+"""Import one manifest: find the shortest spec that renders to it, and format it with its comments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.importing.comments import Remark, carried, remarks_in, with_remarks
+from jobgen.convert.importing.comments import CommentBlock, find_comments, transfer_comments, transfer_to_same_fields
 from jobgen.convert.importing.format_yaml import format_document
-from jobgen.convert.importing.invert import Difference, build_candidates, to_spec_name
-from jobgen.convert.importing.server_fields import without_server_fields
-from jobgen.convert.importing.verify import renderer_for
-from jobgen.model.data import Data
+from jobgen.convert.importing.invert import build_candidates, to_spec_name
+from jobgen.convert.importing.server_fields import remove_server_fields
+from jobgen.convert.importing.verify import Difference, renderer_for
+from jobgen.model.data import Node, Plain
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 
 class ImportedSpec(NamedTuple):
-    """A spec that renders to a manifest, or the manifest itself if it is no job; and what was left out of it."""
+    """A spec that renders to a manifest, or the manifest itself if it is not a job.
 
-    document: dict[str, Data]
+    `removed` are the paths of server fields, `lost_comments` the comments without a place in the spec.
+    """
+
+    document: dict[str, Plain]
     text: str
     kind: Kind
-    manifest: dict[str, Data]
-    dropped: tuple[str, ...]
-    lost: tuple[Remark, ...] = ()
+    manifest: dict[str, Plain]
+    removed: tuple[str, ...]
+    lost_comments: tuple[CommentBlock, ...] = ()
     is_spec: bool = True
 
     @property
     def name(self) -> str:
-        """The name of the job."""
+        """The name of the job, which is also a valid file name."""
         metadata = self.document["metadata"]
-        # It becomes the name of a file, and that of a manifest may be anything.
+        assert isinstance(metadata, dict), "checked before import"
         return to_spec_name(str(metadata.get("name", metadata.get("generateName", ""))))
+
+    @property
+    def framework(self) -> str:
+        """The framework of the spec; empty if it is a manifest."""
+        spec = self.document.get("spec")
+        return str(spec["framework"]) if self.is_spec and isinstance(spec, dict) else ""
 
 
 class ImportFailure(NamedTuple):
-    """A manifest for which no spec was found, with what the best one makes otherwise."""
+    """Why no spec renders to a manifest: the differences or problems of the first candidate."""
 
     differences: tuple[Difference, ...]
     problems: tuple[str, ...]
 
 
-def import_manifest(manifest: dict[str, Data], kind: Kind, kinds: Sequence[Kind]) -> ImportedSpec | ImportFailure:
-    """The shortest proven spec of a manifest."""
-    clean, dropped = without_server_fields(manifest)
-    bench = renderer_for(kind.platform, kinds)
+def import_manifest(manifest: dict[str, Plain], kind: Kind, kinds: Sequence[Kind]) -> ImportedSpec | ImportFailure:
+    """Find the shortest spec that renders to a manifest."""
+    clean, removed = remove_server_fields(manifest)
+    renderer = renderer_for(kind.platform, kinds)
     found: list[ImportedSpec] = []
-    failed: ImportFailure | None = None
-    for attempt in build_candidates(clean, kind, bench):
-        if attempt.differences or attempt.problems:
-            failed = failed or ImportFailure(attempt.differences, attempt.problems)
+    failure: ImportFailure | None = None
+    for candidate in build_candidates(clean, kind, renderer):
+        if candidate.differences or candidate.problems:
+            failure = failure or ImportFailure(candidate.differences, candidate.problems)
             continue
-        text = format_document(attempt.document)
-        # What is written must be read as what was proven.
-        if [each.data for each in read(text.encode(), "").documents] == [attempt.document]:
-            found.append(ImportedSpec(attempt.document, text, kind, clean, tuple(dropped)))
-    return min(found, key=lambda each: each.text.count("\n")) if found else failed or ImportFailure((), ())
+        text = format_document(candidate.document)
+        if _reads_as(text, candidate.document):
+            found.append(ImportedSpec(candidate.document, text, kind, clean, tuple(removed)))
+    return min(found, key=lambda each: each.text.count("\n")) if found else failure or ImportFailure((), ())
 
 
-def keep_manifest(manifest: dict[str, Data], kind: Kind) -> ImportedSpec:
-    """A manifest that is no job, without what a server wrote: it goes through overlays as it is."""
-    clean, dropped = without_server_fields(manifest)
-    return ImportedSpec(clean, to_yaml(clean), kind, clean, tuple(dropped), is_spec=False)
+def keep_manifest(manifest: dict[str, Plain], kind: Kind) -> ImportedSpec:
+    """Import a manifest that is not a job: remove server fields, and keep the rest."""
+    clean, removed = remove_server_fields(manifest)
+    return ImportedSpec(clean, to_yaml(clean), kind, clean, tuple(removed), is_spec=False)
 
 
-def add_comments(spec: ImportedSpec, marked: Data, remarks: list[Remark], kinds: Sequence[Kind]) -> ImportedSpec:
-    """The spec with the comments of its manifest, as far as they have a place in it."""
-    if not remarks:
+def add_comments(
+    spec: ImportedSpec, manifest: Node, comments: list[CommentBlock], kinds: Sequence[Kind]
+) -> ImportedSpec:
+    """Add the comments of a traced manifest to its spec, as far as they have a place in it."""
+    if not comments:
         return spec
-    bench = renderer_for(spec.kind.platform, kinds)
-    text, lost, crowded = with_remarks(spec.text, remarks, marked, spec.kind, bench)
-    if crowded:
-        text, lost, _ = with_remarks(format_document(spec.document, crowded), remarks, marked, spec.kind, bench)
-    if [each.data for each in read(text.encode(), "").documents] != [spec.document]:
-        return spec._replace(lost=tuple(remarks))
-    return spec._replace(text=text, lost=tuple(lost))
+    renderer = renderer_for(spec.kind.platform, kinds)
+    result = transfer_comments(spec.text, comments, manifest, spec.kind, renderer)
+    if result.crowded:
+        text = format_document(spec.document, result.crowded)
+        result = transfer_comments(text, comments, manifest, spec.kind, renderer)
+    if not _reads_as(result.text, spec.document):
+        return spec._replace(lost_comments=tuple(comments))
+    return spec._replace(text=result.text, lost_comments=tuple(result.lost))
 
 
-def rewrite_document(before: str, after: dict[str, Data]) -> str:
-    """A changed document, with the comments that the text of the old one had where the same fields stand."""
-    lines = before.split("\n")
-    [marked] = [document.data for document in read(before.encode(), "", marked=True).documents]
-    remarks = remarks_in(lines, marked, 1, len(lines))
-    text = format_document(after)
-    woven, _, crowded = carried(text, remarks, marked)
-    if crowded:
-        woven, _, _ = carried(format_document(after, crowded), remarks, marked)
-    return woven if [document.data for document in read(woven.encode(), "").documents] == [after] else text
+def rewrite_document(old_text: str, document: Mapping[str, Plain]) -> str:
+    """Format a changed document, with the comments of the old text at the fields that both have."""
+    lines = old_text.split("\n")
+    [traced] = [each.data for each in read(old_text.encode(), "", marked=True).documents]
+    comments = find_comments(lines, traced, 1, len(lines))
+    text = format_document(document)
+    result = transfer_to_same_fields(text, comments, traced)
+    if result.crowded:
+        result = transfer_to_same_fields(format_document(document, result.crowded), comments, traced)
+    return result.text if _reads_as(result.text, document) else text
+
+
+def _reads_as(text: str, document: Mapping[str, Plain]) -> bool:
+    """Whether a YAML text has exactly this content."""
+    return [each.data for each in read(text.encode(), "").documents] == [document]

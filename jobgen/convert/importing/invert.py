@@ -1,16 +1,16 @@
-"""A manifest to the job spec that renders to it: the kind description read backwards."""
+"""Build job specs that may render to a manifest, by applying its kind description in reverse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
-from jobgen.convert.importing.job_fields import field_words, framework_of, settle_defaults
+from jobgen.convert.importing.job_fields import detect_framework, drop_defaults, take_job_fields
 from jobgen.convert.importing.patch import create_patch
-from jobgen.convert.importing.pod_fields import fits, words_of
-from jobgen.convert.importing.verify import SpecRenderer, find_differences, is_equivalent, render_spec
-from jobgen.model.data import API_VERSION, Data, value_of
+from jobgen.convert.importing.pod_fields import is_valid_field, split_template
+from jobgen.convert.importing.verify import Difference, SpecRenderer, find_differences, is_equivalent, render_spec
+from jobgen.model.data import API_VERSION, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
 from jobgen.spec.kinds import Kind
@@ -21,69 +21,71 @@ _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
 _ORDER = """
     framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
     resources volumes shm restartPolicy nodeSelector tolerations affinity serviceAccount imagePullSecrets
-    securityContext labels annotations queue priority suspend runPolicy
-    FRAMEWORK tensorboard roles podTemplate manifest
+    securityContext labels annotations queue priority suspend runPolicy FRAMEWORK tensorboard roles podTemplate manifest
 """.split()
-# `FRAMEWORK` stands for the block of the job's framework, whatever its name.
-_RANK = {field: place for place, field in enumerate(_ORDER)}
-
-Difference = tuple[tuple[Step, ...], Data, Data]
+_RANK = {field: rank for rank, field in enumerate(_ORDER)}
+"""The order of fields in a spec; `FRAMEWORK` stands for the settings of any framework."""
 
 
 class Candidate(NamedTuple):
-    """A spec, and where what it renders to is not the manifest."""
+    """A spec, and how the object that it renders to differs from the manifest."""
 
-    document: dict[str, Data]
+    document: dict[str, Plain]
     differences: tuple[Difference, ...]
     problems: tuple[str, ...] = ()
 
 
-def build_candidates(manifest: dict[str, Data], kind: Kind, bench: SpecRenderer) -> Iterator[Candidate]:
-    """Specs for a manifest, the ones with the most short forms first."""
-    for inverted in (True, False):
-        for parts in (True, False):
-            yield _attempt(manifest, kind, bench, inverted=inverted, parts=parts)
+def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer) -> Iterator[Candidate]:
+    """Specs for a manifest, those with the most short forms first."""
+    for split_templates in (True, False):
+        for split_maps in (True, False):
+            yield _build_candidate(manifest, kind, renderer, split_templates=split_templates, split_maps=split_maps)
 
 
-def _attempt(manifest: dict[str, Data], kind: Kind, bench: SpecRenderer, *, inverted: bool, parts: bool) -> Candidate:
-    document = _document(manifest, kind, bench.gpu_resource, inverted=inverted, parts=parts)
-    made, problems = render_spec(document, bench)
-    if not isinstance(made, dict):
-        return Candidate(document, (), tuple(problems))
-    if not is_equivalent(made, manifest):
-        document["spec"]["manifest"] = create_patch(made, manifest)
-        made, problems = render_spec(document, bench)
-    return Candidate(
-        document, tuple(find_differences(manifest, made)) if isinstance(made, dict) else (), tuple(problems)
+def _build_candidate(
+    manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer, *, split_templates: bool, split_maps: bool
+) -> Candidate:
+    document = _build_document(
+        manifest, kind, renderer.gpu_resource, split_templates=split_templates, split_maps=split_maps
     )
+    rendered, problems = render_spec(document, renderer)
+    if rendered is None:
+        return Candidate(document, (), tuple(problems))
+    if not is_equivalent(rendered, manifest):
+        document["spec"]["manifest"] = create_patch(rendered, manifest)
+        rendered, problems = render_spec(document, renderer)
+    differences = () if rendered is None else tuple(find_differences(manifest, rendered))
+    return Candidate(document, differences, tuple(problems))
 
 
-def _document(manifest: dict[str, Data], kind: Kind, gpu: str, *, inverted: bool, parts: bool) -> dict[str, Data]:
-    framework = framework_of(manifest, kind)
-    spec, left = field_words(manifest, kind, framework)
-    metadata = _metadata(left["metadata"])
-    roles = _roles(left, kind, framework, str(metadata["name"]), inverted=inverted)
-    _priority(spec, roles, kind)
-    settle_defaults(spec, kind.frameworks[framework].defaults)
-    common, own = extract_common(_settled(roles, kind, framework), parts=parts)
-    for words in (common, *own.values()):
-        if "resources" in words:
-            words["resources"] = shorten_resources(words["resources"], gpu)
+def _build_document(
+    manifest: dict[str, Plain], kind: Kind, gpu_resource: str, *, split_templates: bool, split_maps: bool
+) -> Fields:
+    framework = detect_framework(manifest, kind)
+    spec, left = take_job_fields(manifest, kind, framework)
+    metadata = _build_metadata(left["metadata"])
+    roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=split_templates)
+    _take_job_fields_of_templates(spec, roles, kind)
+    drop_defaults(spec, kind.frameworks[framework].defaults)
+    common, own = extract_common(_drop_role_defaults(roles, kind, framework), split_maps=split_maps)
+    for fields in (common, *own.values()):
+        if "resources" in fields:
+            fields["resources"] = shorten_resources(fields["resources"], gpu_resource)
     spec = {"framework": framework, **common, **spec}
     if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
-        spec["roles"] = {name: sort_fields(words) for name, words in own.items()}
+        spec["roles"] = {name: sort_fields(fields) for name, fields in own.items()}
     return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": sort_fields(spec)}
 
 
 def sort_fields(fields: Fields) -> Fields:
-    """Fields in the order in which people look for them."""
+    """Fields in the usual order of a spec."""
     return dict(sorted(fields.items(), key=lambda pair: _RANK.get(pair[0], _RANK["FRAMEWORK"])))
 
 
-def _metadata(metadata: dict[str, Data]) -> dict[str, Data]:
-    """The metadata of a spec; what it does not take, or takes otherwise, is patched into the object."""
+def _build_metadata(metadata: Fields) -> Fields:
+    """The metadata of a spec; what a spec cannot have is patched into the object."""
     name = metadata.get("name", metadata.get("generateName", ""))
-    kept: dict[str, Data] = {"name": name if _NAME.match(str(name)) else to_spec_name(str(name))}
+    kept: Fields = {"name": name if _NAME.match(str(name)) else to_spec_name(str(name))}
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and _NAMESPACE.match(namespace):
         kept["namespace"] = namespace
@@ -95,34 +97,34 @@ def _metadata(metadata: dict[str, Data]) -> dict[str, Data]:
 
 
 def to_spec_name(name: str) -> str:
-    """A name that a spec can have, for an object whose own it cannot be."""
+    """A valid name of a spec, similar to the name of an object."""
     return _NOT_IN_NAMES.sub("-", name.lower()).strip("-.")[:253] or "imported"
 
 
-def _roles(manifest: dict[str, Data], kind: Kind, framework: str, job: str, *, inverted: bool) -> dict[str, Fields]:
-    """The fields of every role that the kind knows; what is odd about a role is left out and patched in later."""
+def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, split_templates: bool) -> dict[str, Fields]:
+    """The fields of every role of the kind; what they cannot express is patched into the object."""
     container = job if value_of(kind.container) == "{job}" else str(value_of(kind.container))
     roles: dict[str, Fields] = {}
-    for name, replica in _replicas(manifest, kind, framework):
-        words = words_of(replica.get("template"), container) if inverted else None
-        fields: Fields = {**words.fields} if words else {}
-        if words and words.rest:
-            fields["podTemplate"] = words.rest
+    for name, replica in _list_replicas(manifest, kind, framework):
+        template = split_template(replica.get("template"), container) if split_templates else None
+        fields: Fields = {**template.fields} if template else {}
+        if template and template.rest:
+            fields["podTemplate"] = template.rest
         for key in ("replicas", "restartPolicy"):
             if key not in replica:
                 fields[key] = None
-            elif replica[key] is not None and (fits(key, replica[key])):
+            elif replica[key] is not None and is_valid_field(key, replica[key]):
                 fields[key] = replica[key]
         roles[name] = fields
     return roles
 
 
-def _replicas(manifest: dict[str, Data], kind: Kind, framework: str) -> Iterator[tuple[str, dict[str, Data]]]:
+def _list_replicas(manifest: Fields, kind: Kind, framework: str) -> Iterator[tuple[str, Fields]]:
     """The roles of a manifest in the kind's order, each as a replica with a template."""
     if kind.shape == "one":
-        yield kind.frameworks[framework].single, _one(manifest, kind)
+        yield kind.frameworks[framework].single, _to_replica(manifest, kind)
         return
-    node = _at(manifest, kind.replicas_at)
+    node = _get(manifest, kind.replicas_at)
     for name in kind.frameworks[framework].roles:
         spelling = value_of(kind.roles[name].spelling)
         if kind.shape == "map":
@@ -134,43 +136,42 @@ def _replicas(manifest: dict[str, Data], kind: Kind, framework: str) -> Iterator
             yield name, found[0]
 
 
-def _one(manifest: dict[str, Data], kind: Kind) -> dict[str, Data]:
-    """A kind without templates as if it had one."""
-    assert kind.template is not None, "schemas/kind.json ties the shape `one` to a template"
-    container: dict[str, Data] = {"name": str(value_of(kind.container))}
+def _to_replica(manifest: Fields, kind: Kind) -> Fields:
+    """A kind without templates, as a replica with a template."""
+    assert kind.template is not None, "schemas/kind.json requires a template for the shape `one`"
+    container: Fields = {"name": str(value_of(kind.container))}
     for field, path in kind.template.container.items():
-        value = _at(manifest, path)
+        value = _get(manifest, path)
         if value is not None:
             container[field] = value
-    replica: dict[str, Data] = {"template": {"spec": {"containers": [container]}}, "restartPolicy": None}
-    count = _at(manifest, kind.replicas_at)
+    replica: Fields = {"template": {"spec": {"containers": [container]}}, "restartPolicy": None}
+    count = _get(manifest, kind.replicas_at)
     return replica if count is None else {**replica, "replicas": count}
 
 
-def _settled(roles: dict[str, Fields], kind: Kind, framework: str) -> dict[str, Fields]:
-    """Roles without what the kind says anyway; a null unsays what it says and the manifest does not."""
-    default = kind.frameworks[framework].defaults.get("restartPolicy")
-    settled: dict[str, Fields] = {}
+def _drop_role_defaults(roles: dict[str, Fields], kind: Kind, framework: str) -> dict[str, Fields]:
+    """Roles without fields that equal the kind's default; a null removes a default that the manifest does not have."""
+    restart_policy = value_of(kind.frameworks[framework].defaults.get("restartPolicy"))
+    result: dict[str, Fields] = {}
     for name, fields in roles.items():
-        said = {"replicas": value_of(kind.roles[name].replicas), "restartPolicy": value_of(default)}
-        settled[name] = {
-            key: value for key, value in fields.items() if key not in said or with_types(value) != with_types(said[key])
+        defaults = {"replicas": value_of(kind.roles[name].replicas), "restartPolicy": restart_policy}
+        result[name] = {
+            key: value
+            for key, value in fields.items()
+            if key not in defaults or with_types(value) != with_types(defaults[key])
         }
-    return settled
+    return result
 
 
-def _priority(spec: Fields, roles: dict[str, Fields], kind: Kind) -> None:
-    """What stands in every template and is a field of the job."""
+def _take_job_fields_of_templates(spec: Fields, roles: dict[str, Fields], kind: Kind) -> None:
+    """Move values that every template has, and that are a field of the job, to the job: the priority class."""
     for path, field in kind.fields.items():
         if field.at[:2] != ("template", "spec") or len(field.at) != 3 or not roles:
             continue
         key = str(field.at[2])
         found = [fields.get("podTemplate", {}).get("spec", {}).get(key) for fields in roles.values()]
-        if (
-            found[0] is None
-            or any(with_types(each) != with_types(found[0]) for each in found)
-            or not fits(path, found[0])
-        ):
+        is_shared = found[0] is not None and all(with_types(each) == with_types(found[0]) for each in found)
+        if not is_shared or not is_valid_field(path, found[0]):
             continue
         spec[path] = found[0]
         for fields in roles.values():
@@ -182,7 +183,7 @@ def _priority(spec: Fields, roles: dict[str, Fields], kind: Kind) -> None:
                 del fields["podTemplate"]
 
 
-def _at(tree: Data, path: tuple[Step, ...]) -> Data:
+def _get(tree: Any, path: tuple[Step, ...]) -> Any:
     for step in path:
         if not isinstance(tree, dict):
             return None

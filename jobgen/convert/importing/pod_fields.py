@@ -1,10 +1,11 @@
-"""A pod template to the fields of a role that say the same; what has no short form is left for `podTemplate`."""
+"""Map a pod template to fields of a role; what has no field of its own stays in `podTemplate`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import API_VERSION, Data
+from jobgen.convert.importing.common_fields import Fields
+from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
 from jobgen.spec.frameworks import Frameworks
@@ -20,7 +21,7 @@ _CONTAINER_SECURITY = frozenset(
     ("allowPrivilegeEscalation", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem")
 )
 _MOUNT_FIELDS = frozenset(("name", "mountPath", "subPath", "readOnly"))
-# A source that is a name alone: how we call it, and the field that holds the name.
+# Volume sources that consist of a name: our field, and the field that holds the name.
 _NAMED_SOURCES = {
     "persistentVolumeClaim": ("pvc", "claimName"),
     "configMap": ("configMap", "name"),
@@ -30,21 +31,26 @@ _NAMED_SOURCES = {
 _SHM_MOUNT = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108
 
 
-class Words(NamedTuple):
-    """What a pod template says: in fields of ours, and the rest as a template to be merged in."""
+class RoleTemplate(NamedTuple):
+    """A pod template as fields of a role, and the rest of it."""
 
-    fields: dict[str, Data]
-    rest: dict[str, Data]
+    fields: Fields
+    rest: Fields
 
 
-def fits(field: str, value: Data, frameworks: Frameworks = ()) -> bool:
-    """Whether the job spec takes a value in a field of its own."""
-    document = {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": {"name": "x"}, "spec": {field: value}}
+def is_valid_field(field: str, value: Plain, frameworks: Frameworks = ()) -> bool:
+    """Whether the job spec accepts a value in a field."""
+    document: dict[str, Plain] = {
+        "apiVersion": API_VERSION,
+        "kind": "TrainingJob",
+        "metadata": {"name": "x"},
+        "spec": {field: value},
+    }
     return not config.find_errors(document, "trainingjob", frameworks)
 
 
-def words_of(template: Data, container_name: str) -> Words | None:
-    """The words of a template whose first container is the main one; None if it has no such container."""
+def split_template(template: Any, container_name: str) -> RoleTemplate | None:
+    """Split a template whose first container is the main one; None if it has no such container."""
     spec = template.get("spec") if isinstance(template, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(containers, list) or not containers:
@@ -52,34 +58,34 @@ def words_of(template: Data, container_name: str) -> Words | None:
     main, *others = containers
     if not isinstance(main, dict) or not isinstance(main.get("name"), str):
         return None
-    fields: dict[str, Data] = {}
+    fields: Fields = {}
     if main["name"] != container_name:
-        if not fits("containerName", main["name"]):
+        if not is_valid_field("containerName", main["name"]):
             return None
         fields["containerName"] = main["name"]
-    inside = _container(main, fields)
-    outside = _pod({key: value for key, value in spec.items() if key != "containers"}, fields)
-    _security(inside, outside, fields)
-    _volumes(inside, outside, fields)
-    metadata = _metadata(template, fields)
-    if inside or others:
-        outside["containers"] = [*([{"name": main["name"], **inside}] if inside else []), *others]
+    container = _split_container(main, fields)
+    pod = _split_pod({key: value for key, value in spec.items() if key != "containers"}, fields)
+    _join_security_contexts(container, pod, fields)
+    _join_volumes(container, pod, fields)
+    metadata = _split_metadata(template, fields)
+    if container or others:
+        pod["containers"] = [*([{"name": main["name"], **container}] if container else []), *others]
     rest = {key: value for key, value in template.items() if key not in ("metadata", "spec")}
     if metadata is not None:
         rest["metadata"] = metadata
-    if outside:
-        rest["spec"] = outside
-    return Words(fields, rest)
+    if pod:
+        rest["spec"] = pod
+    return RoleTemplate(fields, rest)
 
 
-def _take(holder: dict[str, Data], key: str, fields: dict[str, Data], field: str) -> None:
-    """Move a value to a field of ours if it takes it."""
-    if key in holder and fits(field, holder[key]):
+def _take(holder: Fields, key: str, fields: Fields, field: str) -> None:
+    """Move a value to a field if the field accepts it."""
+    if key in holder and is_valid_field(field, holder[key]):
         fields[field] = holder.pop(key)
 
 
-def _metadata(template: dict[str, Data], fields: dict[str, Data]) -> Data:
-    """What is left of the template's metadata; None if nothing has to be said of it."""
+def _split_metadata(template: Fields, fields: Fields) -> Any:
+    """The rest of the template's metadata; None if there is no rest."""
     metadata = template.get("metadata")
     if not isinstance(metadata, dict):
         return metadata
@@ -89,45 +95,45 @@ def _metadata(template: dict[str, Data], fields: dict[str, Data]) -> Data:
     return left if left or not metadata else None
 
 
-def _container(main: dict[str, Data], fields: dict[str, Data]) -> dict[str, Data]:
-    """The fields of the main container; what is left of it."""
+def _split_container(main: Fields, fields: Fields) -> Fields:
+    """The rest of the main container."""
     left = {key: value for key, value in main.items() if key != "name"}
     for key in _SAME_IN_CONTAINER:
         _take(left, key, fields, key)
-    for key, shorten in (("env", _env), ("ports", _ports)):
+    for key, shorten in (("env", _shorten_env), ("ports", _shorten_ports)):
         if isinstance(left.get(key), list):
             short = shorten(left[key])
-            if short is not None and fits(key, short):
+            if short is not None and is_valid_field(key, short):
                 fields[key] = short
                 del left[key]
     resources = left.get("resources")
-    if isinstance(resources, dict) and _are_amounts(resources):
+    if isinstance(resources, dict) and _are_quantities(resources):
         fields["resources"] = left.pop("resources")
     return left
 
 
-def _env(env: list[Data]) -> Data:
-    """A map of names to values where that says it all, else the list; None if it cannot be said."""
+def _shorten_env(env: list[Any]) -> Any:
+    """A map of names to values if that is equivalent, else the list; None if a spec cannot have it."""
     if not all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in env):
         return None
     if len({item["name"] for item in env}) != len(env):
         return None
-    short: dict[str, Data] = {}
+    short: Fields = {}
     for item in env:
-        said = {key: value for key, value in item.items() if key != "name"}
-        if set(said) == {"value"} and isinstance(said["value"], str):
-            short[item["name"]] = said["value"]
-        elif set(said) == {"valueFrom"} and isinstance(said["valueFrom"], dict) and said["valueFrom"]:
-            short[item["name"]] = said["valueFrom"]
-        elif "value" in said and not isinstance(said["value"], str):
+        rest = {key: value for key, value in item.items() if key != "name"}
+        if set(rest) == {"value"} and isinstance(rest["value"], str):
+            short[item["name"]] = rest["value"]
+        elif set(rest) == {"valueFrom"} and isinstance(rest["valueFrom"], dict) and rest["valueFrom"]:
+            short[item["name"]] = rest["valueFrom"]
+        elif "value" in rest and not isinstance(rest["value"], str):
             return None
         else:
             return env
     return short
 
 
-def _ports(ports: list[Data]) -> Data:
-    """A map of names to numbers where that says it all, else the list; None if two of them are one."""
+def _shorten_ports(ports: list[Any]) -> Any:
+    """A map of names to numbers if that is equivalent, else the list; None if two ports are the same."""
     if not all(isinstance(item, dict) and isinstance(item.get("containerPort"), int) for item in ports):
         return None
     if len({(item["containerPort"], item.get("protocol", "TCP")) for item in ports}) != len(ports):
@@ -140,8 +146,8 @@ def _ports(ports: list[Data]) -> Data:
     return ports
 
 
-def _are_amounts(resources: dict[str, Data]) -> bool:
-    """Whether all that is asked for are quantities, and under no name that means something else to us."""
+def _are_quantities(resources: Fields) -> bool:
+    """Whether all amounts are quantities, and no resource has a name that the job spec reserves."""
     for side, amounts in resources.items():
         if side == "claims" and isinstance(amounts, list):
             continue
@@ -154,33 +160,33 @@ def _are_amounts(resources: dict[str, Data]) -> bool:
     return True
 
 
-def _is_quantity(value: Data) -> bool:
-    number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return number and canonicalize_quantity(str(value)) is not None
+def _is_quantity(value: Plain) -> bool:
+    is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return is_number and canonicalize_quantity(str(value)) is not None
 
 
-def _pod(spec: dict[str, Data], fields: dict[str, Data]) -> dict[str, Data]:
-    """The fields of the pod; what is left of it."""
+def _split_pod(spec: Fields, fields: Fields) -> Fields:
+    """The rest of the pod."""
     left = dict(spec)
     for key, field in _SAME_IN_POD.items():
         _take(left, key, fields, field)
     secrets = left.get("imagePullSecrets")
     if isinstance(secrets, list) and all(isinstance(item, dict) and set(item) == {"name"} for item in secrets):
         names = [item["name"] for item in secrets]
-        if fits("imagePullSecrets", names) and len(set(names)) == len(names):
+        if is_valid_field("imagePullSecrets", names) and len(set(names)) == len(names):
             fields["imagePullSecrets"] = names
             del left["imagePullSecrets"]
     return left
 
 
-def _security(inside: dict[str, Data], outside: dict[str, Data], fields: dict[str, Data]) -> None:
-    """One security context, of which each part goes back to where it was."""
-    context: dict[str, Data] = {}
-    for holder, own in ((inside, True), (outside, False)):
+def _join_security_contexts(container: Fields, pod: Fields, fields: Fields) -> None:
+    """Join both security contexts; rendering separates them again by their fields."""
+    context: Fields = {}
+    for holder, of_container in ((container, True), (pod, False)):
         found = holder.get("securityContext")
         if not isinstance(found, dict) or not found:
             continue
-        taken = {key: value for key, value in found.items() if (key in _CONTAINER_SECURITY) is own}
+        taken = {key: value for key, value in found.items() if (key in _CONTAINER_SECURITY) is of_container}
         context.update(taken)
         left = {key: value for key, value in found.items() if key not in taken}
         del holder["securityContext"]
@@ -190,31 +196,32 @@ def _security(inside: dict[str, Data], outside: dict[str, Data], fields: dict[st
         fields["securityContext"] = context
 
 
-def _volumes(inside: dict[str, Data], outside: dict[str, Data], fields: dict[str, Data]) -> None:
-    """Volumes with their mounts; what no short form says stays where it is."""
-    volumes, mounts = outside.get("volumes"), inside.get("volumeMounts", [])
+def _join_volumes(container: Fields, pod: Fields, fields: Fields) -> None:
+    """Join volumes and their mounts; those without a short form stay in the template."""
+    volumes, mounts = pod.get("volumes"), container.get("volumeMounts", [])
     if not isinstance(volumes, list) or not volumes or not isinstance(mounts, list):
         return
     if not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in (*volumes, *mounts)):
         return
-    named = [volume["name"] for volume in volumes]
+    names = [volume["name"] for volume in volumes]
     paths = [str(mount.get("mountPath")) for mount in mounts]
-    if len(set(named)) != len(named) or len(set(paths)) != len(paths):
+    if len(set(names)) != len(names) or len(set(paths)) != len(paths):
         return
-    taken: list[Data] = []
-    short: dict[str, Data] = {}
+    taken: list[Any] = []
+    short: Fields = {}
     for volume in list(volumes):
-        own = [mount for mount in mounts if mount["name"] == volume["name"] and _is_short(mount)]
+        own = [mount for mount in mounts if mount["name"] == volume["name"] and _has_short_form(mount)]
         mount = own[0] if own else {}
-        if _is_shm(volume) and mount == _SHM_MOUNT and fits("shm", volume["emptyDir"]["sizeLimit"]):
+        if _is_shm(volume) and mount == _SHM_MOUNT and is_valid_field("shm", volume["emptyDir"]["sizeLimit"]):
             fields["shm"] = volume["emptyDir"]["sizeLimit"]
         else:
-            said = {**_source(volume), **{key: value for key, value in mount.items() if key != "name"}}
-            if not _source(volume) or not fits("volumes", {volume["name"]: said}):
+            source = _shorten_source(volume)
+            entry = {**source, **{key: value for key, value in mount.items() if key != "name"}}
+            if not source or not is_valid_field("volumes", {volume["name"]: entry}):
                 continue
-            short[volume["name"]] = said
+            short[volume["name"]] = entry
         taken += [volume, *own[:1]]
-    for holder, key, items in ((outside, "volumes", volumes), (inside, "volumeMounts", mounts)):
+    for holder, key, items in ((pod, "volumes", volumes), (container, "volumeMounts", mounts)):
         left = [item for item in items if not any(item is other for other in taken)]
         if left or not items:
             holder.update({key: left} if key in holder else {})
@@ -224,26 +231,26 @@ def _volumes(inside: dict[str, Data], outside: dict[str, Data], fields: dict[str
         fields["volumes"] = short
 
 
-def _is_short(mount: dict[str, Data]) -> bool:
+def _has_short_form(mount: Fields) -> bool:
     return "mountPath" in mount and set(mount) <= _MOUNT_FIELDS
 
 
-def _is_shm(volume: dict[str, Data]) -> bool:
+def _is_shm(volume: Fields) -> bool:
     source = volume.get("emptyDir")
     if set(volume) != {"name", "emptyDir"} or volume["name"] != "shm" or not isinstance(source, dict):
         return False
     return set(source) == {"medium", "sizeLimit"} and source["medium"] == "Memory" and _is_quantity(source["sizeLimit"])
 
 
-def _source(volume: dict[str, Data]) -> dict[str, Data]:
-    """The one source of a volume as we write it; nothing if there is not one."""
+def _shorten_source(volume: Fields) -> Fields:
+    """The source of a volume as the job spec has it; empty if there is not exactly one."""
     sources = {key: value for key, value in volume.items() if key != "name"}
     if len(sources) != 1:
         return {}
     [(kind, source)] = sources.items()
-    word, field = _NAMED_SOURCES.get(kind, ("", ""))
-    if word and isinstance(source, dict) and set(source) == {field} and isinstance(source[field], str):
-        return {word: source[field]}
+    ours, field = _NAMED_SOURCES.get(kind, ("", ""))
+    if ours and isinstance(source, dict) and set(source) == {field} and isinstance(source[field], str):
+        return {ours: source[field]}
     if kind == "emptyDir" and (not isinstance(source, dict) or not _is_quantity(source.get("sizeLimit", 0))):
         return {}
     return sources

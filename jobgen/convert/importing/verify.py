@@ -1,11 +1,11 @@
-"""When two objects mean the same: quantities by their amount, volumes and mounts in any order, all else exactly."""
+"""Render a spec, and compare the object with the manifest that the spec came from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 from jobgen.model.finding import Problem
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import canonicalize_quantity
@@ -17,88 +17,101 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Cluster, Environment
 
-_AMOUNTS = frozenset(("limits", "requests"))
-# Kubernetes tells their items apart by these keys, and their order says nothing to it.
+_QUANTITY_MAPS = frozenset(("limits", "requests"))
+# Lists without a meaningful order, and the key of their items.
 _UNORDERED = {"volumes": "name", "volumeMounts": "mountPath"}
 _KEYED = {**_UNORDERED, "containers": "name", "initContainers": "name", "env": "name", "replicaSpecs": "type"}
 
+Difference = tuple[tuple[Step, ...], Plain, Plain]
+"""A path, the expected value and the actual value; None for a missing value."""
 
-def is_equivalent(one: Data, other: Data, name: str = "", holder: str = "") -> bool:
-    """Whether two nodes mean the same; `name` is the key they stand under, `holder` the one above it."""
+
+class SpecRenderer(NamedTuple):
+    """Renders specs for one environment with the kinds of a repository."""
+
+    expander: Expander
+
+    @property
+    def gpu_resource(self) -> str:
+        """The resource that `gpu` stands for in the cluster."""
+        return self.expander.environment.cluster.gpu_resource
+
+
+def renderer_for(platform: str, kinds: Sequence[Kind]) -> SpecRenderer:
+    """A renderer for an environment of which only the platform is known."""
+    return SpecRenderer(Expander(Environment("", Cluster(platform=platform)), list(kinds)))
+
+
+def render_spec(
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True
+) -> tuple[dict[str, Plain] | None, list[str]]:
+    """The object that a spec renders to, and error messages.
+
+    A null that deletes nothing is an error if the spec is `alone`; otherwise it may be meant for an overlay.
+    """
+    errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.expander.kinds))
+    if errors:
+        return None, [error.message for error in errors]
+    problems: list[Problem] = []
+    deletions: list[Deletion] = []
+    rendered: Any = build_object(JobDocument(document, ""), renderer.expander, [], problems, deletions)
+    hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
+    missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
+    failed = [
+        each.fault or f"`{each.key}` cannot be deleted, because it is not set" for each in missed if alone or each.fault
+    ]
+    return rendered, [*(problem.message for problem in problems), *failed]
+
+
+def is_equivalent(one: Plain, other: Plain, name: str = "", parent: str = "") -> bool:
+    """Whether two nodes mean the same: quantities by value, volumes and mounts in any order, all else exactly.
+
+    `name` is the key of the nodes, `parent` the key above it.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(is_equivalent(one[key], other[key], str(key), name) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             return False
         by = _UNORDERED.get(name)
-        pairs = zip(_sorted(one, by), _sorted(other, by), strict=True)
+        pairs = zip(_sort_items(one, by), _sort_items(other, by), strict=True)
         return all(is_equivalent(first, second, "", name) for first, second in pairs)
-    if name == "sizeLimit" or holder in _AMOUNTS:
-        return bool(_amount(one) == _amount(other))
-    return type(one) is type(other) and bool(one == other)
+    if name == "sizeLimit" or parent in _QUANTITY_MAPS:
+        return _normalize_quantity(one) == _normalize_quantity(other)
+    return type(one) is type(other) and one == other
 
 
-def _sorted(items: list[Data], by: str | None) -> list[Data]:
+def _sort_items(items: list[Any], by: str | None) -> list[Any]:
     if by is None or not all(isinstance(item, dict) and isinstance(item.get(by), str) for item in items):
         return items
     return sorted(items, key=lambda item: str(item[by]))
 
 
-def _amount(value: Data) -> Data:
-    plain_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    return (canonicalize_quantity(str(value)) or value) if plain_number else (type(value).__name__, value)
+def _normalize_quantity(value: Plain) -> object:
+    is_number = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return (canonicalize_quantity(str(value)) or value) if is_number else (type(value).__name__, value)
 
 
 def find_differences(
-    wanted: Data, made: Data, path: tuple[Step, ...] = (), name: str = ""
-) -> Iterator[tuple[tuple[Step, ...], Data, Data]]:
-    """Every place where two objects differ: the path, what is wanted there and what was made; None for nothing."""
-    if isinstance(wanted, dict) and isinstance(made, dict):
-        for key in [*wanted, *(key for key in made if key not in wanted)]:
-            if key not in wanted or key not in made:
-                yield (*path, key), wanted.get(key), made.get(key)
-            elif not is_equivalent(wanted[key], made[key], str(key), name):
-                yield from find_differences(wanted[key], made[key], (*path, key), str(key))
-    elif isinstance(wanted, list) and isinstance(made, list) and len(wanted) == len(made):
+    expected: Plain, actual: Plain, path: tuple[Step, ...] = (), name: str = ""
+) -> Iterator[Difference]:
+    """The places where two objects are not equivalent."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
+            if key not in expected or key not in actual:
+                yield (*path, key), expected.get(key), actual.get(key)
+            elif not is_equivalent(expected[key], actual[key], str(key), name):
+                yield from find_differences(expected[key], actual[key], (*path, key), str(key))
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         by = _UNORDERED.get(name)
-        for index, (one, other) in enumerate(zip(_sorted(wanted, by), _sorted(made, by), strict=True)):
+        for index, (one, other) in enumerate(zip(_sort_items(expected, by), _sort_items(actual, by), strict=True)):
             if not is_equivalent(one, other, "", name):
-                yield from find_differences(one, other, (*path, _step(one, name, index)), name)
-    elif not is_equivalent(wanted, made, name):
-        yield path, wanted, made
+                yield from find_differences(one, other, (*path, _step_to(one, name, index)), name)
+    elif not is_equivalent(expected, actual, name):
+        yield path, expected, actual
 
 
-def _step(item: Data, name: str, index: int) -> Step:
+def _step_to(item: Plain, name: str, index: int) -> Step:
     by = _KEYED.get(name)
-    return NamedItem(by, item[by]) if by and isinstance(item, dict) and isinstance(item.get(by), str) else index
-
-
-class SpecRenderer(NamedTuple):
-    """What specs are rendered with: the kinds of a repository and one environment."""
-
-    expander: Expander
-
-    @property
-    def gpu_resource(self) -> str:
-        """How the cluster spells `gpu`."""
-        return self.expander.environment.cluster.gpu_resource
-
-
-def renderer_for(platform: str, kinds: Sequence[Kind]) -> SpecRenderer:
-    """An environment of that platform of which nothing else is known."""
-    return SpecRenderer(Expander(Environment("", Cluster(platform=platform)), list(kinds)))
-
-
-def render_spec(document: dict[str, Data], bench: SpecRenderer, *, alone: bool = True) -> tuple[Data, list[str]]:
-    """The object that a spec makes, and what is wrong; unless it is `alone`, nulls may be meant for overlays."""
-    faults = config.find_errors(document, "trainingjob", collect_frameworks(bench.expander.kinds))
-    if faults:
-        return None, [fault.message for fault in faults]
-    problems: list[Problem] = []
-    deletions: list[Deletion] = []
-    made = build_object(JobDocument(document, ""), bench.expander, [], problems, deletions)
-    hit = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
-    missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hit]
-    dead = [each for each in missed if alone or each.fault]
-    faulty = [each.fault or f"`{each.key}` is to be deleted, but there is nothing to delete" for each in dead]
-    return made, [*(problem.message for problem in problems), *faulty]
+    value = item.get(by) if by and isinstance(item, dict) else None
+    return NamedItem(by, value) if by and isinstance(value, str) else index
