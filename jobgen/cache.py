@@ -1,7 +1,7 @@
-"""What was worked out before: bytes by the content they were made of, on disk; off until somebody switches it on.
+"""A cache on disk: results, by a digest of the inputs they were computed from. Disabled by default.
 
-A memory can only save time. What is damaged, unreadable or from another jobgen is made anew, and a folder that cannot
-be written is no fault. Entries appear whole or not at all, so any number of runs can share one folder.
+The cache can only save time. Entries that are damaged or from another version are computed again, and a folder that
+cannot be written is not an error. Entries are written atomically, so concurrent runs can share one folder.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 _DIGEST = 16
-# What nobody has looked up for so long, or does not fit, is forgotten; once a day is enough to see to it.
+# Entries that were not used for so long, or exceed the size limit, are removed once a day.
 _DAY = 24 * 60 * 60
-_KEPT = 30 * _DAY
-_MOST_BYTES = 512 * 1024 * 1024
-_TIDIED = "tidied"
-# What is remembered depends on them too: how YAML is read, and how CEL is evaluated.
+_MAX_AGE = 30 * _DAY
+_MAX_BYTES = 512 * 1024 * 1024
+_CLEANUP_MARKER = "tidied"
+# Libraries on which results depend: they read YAML and evaluate CEL.
 _LIBRARIES = ("yaml", "cel_expr_python")
 _folder: str = ""
 _salt: bytes = b""
 
 
 def find_default_folder() -> Path | None:
-    """Where programs of this machine keep what they can make again; None for somebody without a home."""
+    """The cache folder of this user; None without a home folder."""
     named = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    # A relative path would mean another folder everywhere; the specification says to ignore it.
+    # The XDG specification says to ignore relative paths.
     if named and os.path.isabs(named):
         return Path(named) / "jobgen"
     try:
@@ -42,7 +42,7 @@ def find_default_folder() -> Path | None:
 
 
 def installation_fingerprint() -> str:
-    """What tells this jobgen from another: the names, sizes and times of its own files, and of what it is built on."""
+    """A text that changes with the installation: names, sizes and times of the files of jobgen and its libraries."""
     files: list[str] = []
     pending = [os.path.dirname(__file__)]
     while pending:
@@ -51,36 +51,36 @@ def installation_fingerprint() -> str:
                 if entry.is_dir():
                     pending.append(entry.path)
                 elif entry.name.endswith(".py"):
-                    files.append(_stamped(entry.path, entry.stat()))
+                    files.append(_describe_file(entry.path, entry.stat()))
     for spec in map(PathFinder.find_spec, _LIBRARIES):
-        files += [_stamped(spec.origin, os.stat(spec.origin))] if spec and spec.origin else []
+        files += [_describe_file(spec.origin, os.stat(spec.origin))] if spec and spec.origin else []
     return "\n".join(sorted(files))
 
 
-def _stamped(path: str, status: os.stat_result) -> str:
+def _describe_file(path: str, status: os.stat_result) -> str:
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def enable(folder: Path | None, salt: str) -> None:
-    """Remember from now on; what another jobgen or another Python has made is told apart by the salt."""
-    global _folder, _salt  # noqa: PLW0603 -- one for the process: it changes how fast things are, never what they are
+    """Enable the cache; the salt separates entries of different versions of jobgen."""
+    global _folder, _salt  # noqa: PLW0603 -- one per process; it never changes results
     _folder = str(folder or "")
     _salt = f"{salt} {sys.version}".encode()
 
 
 def disable() -> None:
-    """Remember nothing, and look nothing up."""
+    """Disable the cache."""
     global _folder  # noqa: PLW0603
     _folder = ""
 
 
 def is_enabled() -> bool:
-    """Whether anything is remembered."""
+    """Whether the cache is enabled."""
     return bool(_folder)
 
 
 def make_key(*parts: bytes | str) -> str:
-    """A name for what is made of these parts."""
+    """Compute the key of a result from the inputs that it depends on."""
     digest = blake2b(_salt, digest_size=_DIGEST)
     for part in parts:
         data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
@@ -90,7 +90,7 @@ def make_key(*parts: bytes | str) -> str:
 
 
 def get(key: str) -> bytes | None:
-    """What was kept under a key, if it is still what it was."""
+    """The entry of a key; None if there is none or it is damaged."""
     if not _folder:
         return None
     try:
@@ -103,7 +103,7 @@ def get(key: str) -> bytes | None:
 
 
 def put(key: str, content: bytes) -> None:
-    """Keep something under a key; where that cannot be done, it is made again next time."""
+    """Store an entry; if that fails, it is computed again next time."""
     if not _folder:
         return
     path = _path(key)
@@ -113,30 +113,30 @@ def put(key: str, content: bytes) -> None:
         with open(draft, "wb") as stream:
             stream.write(blake2b(content, digest_size=_DIGEST).digest() + content)
         os.replace(draft, path)
-        _tidy(os.path.join(_folder, _TIDIED))
+        _remove_old_entries(os.path.join(_folder, _CLEANUP_MARKER))
     except OSError:
         with suppress(OSError):
             os.unlink(draft)
 
 
-def _tidy(marker: str) -> None:
-    """Forget what is old, and the oldest of what is too much, unless somebody did so today."""
+def _remove_old_entries(marker: str) -> None:
+    """Remove entries that are too old, and the oldest beyond the size limit, at most once a day."""
     now = time.time()
     with suppress(OSError):
         if now - os.stat(marker).st_mtime < _DAY:
             return
     with open(marker, "wb"):
         os.utime(marker)
-    room = _MOST_BYTES
-    for used, size, path in sorted(_entries(), reverse=True):
-        room -= size
-        if room < 0 or now - used > _KEPT:
+    remaining = _MAX_BYTES
+    for used, size, path in sorted(_list_entries(), reverse=True):
+        remaining -= size
+        if remaining < 0 or now - used > _MAX_AGE:
             with suppress(OSError):
                 os.unlink(path)
 
 
-def _entries() -> Iterator[tuple[float, int, str]]:
-    """All that is kept: when it was last used, how large it is, and where it stands."""
+def _list_entries() -> Iterator[tuple[float, int, str]]:
+    """Yield the time of last use, the size and the path of every entry."""
     with os.scandir(_folder) as folders:
         for folder in folders:
             if folder.is_dir(follow_symlinks=False):

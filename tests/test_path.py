@@ -117,7 +117,7 @@ def test_path_steps(text, steps):
     ],
 )
 def test_invalid_path_reports_the_position(text, stuck):
-    with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a path: stuck at `{stuck}`")):
+    with pytest.raises(InvalidPathError, match=re.escape(f"`{text}` is not a path: cannot be parsed from `{stuck}`")):
         parse_path(text)
 
 

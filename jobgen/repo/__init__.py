@@ -1,1 +1,1 @@
-"""Files on disk: layout of a repository, atomic writes, Git, the lock file, the rendered tree."""
+"""Files on disk: the layout of a repository, atomic writes, Git, the lock file, the rendered tree."""

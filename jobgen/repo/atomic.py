@@ -1,4 +1,4 @@
-"""Single files on disk, written whole or not at all."""
+"""Write single files atomically, inside the repository only."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-_ASTRAY = "a symbolic link leads out of the repository, and is not followed"
+_LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
 
 
 def links_outside(path: str | Path, home: str | Path) -> bool:
-    """Whether a path that begins in a folder is led out of it by symbolic links; what was named outside is not."""
+    """Whether symbolic links lead from a path inside a folder to the outside; False for a path outside."""
     named, inside = os.path.abspath(path), os.path.join(os.path.realpath(home), "")
     begins = any(f"{named}{os.sep}".startswith(start) for start in (inside, os.path.join(os.path.abspath(home), "")))
     return begins and not os.path.join(os.path.realpath(path), "").startswith(inside)
 
 
 def replace_file(path: Path, content: bytes, home: Path) -> None:
-    """Put new content in the place of a file, which keeps its rights; whoever reads it meanwhile sees old or new.
+    """Replace the content of a file atomically and keep its permissions.
 
-    What a repository holds must not decide which files outside of it are written.
+    Links must not lead out of the repository: its content must not decide which other files are written.
     """
-    # A link stays a link: what it leads to is what changes.
     from tempfile import mkstemp
 
-    _stay(path, home)
+    _check_inside(path, home)
+    # A link stays a link: its target is replaced.
     target = os.path.realpath(path)
     descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
     try:
@@ -33,30 +33,30 @@ def replace_file(path: Path, content: bytes, home: Path) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(draft, _rights(target))
+        os.chmod(draft, _permissions(target))
         os.replace(draft, target)
-    except BaseException as fault:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(draft)
-        if isinstance(fault, OSError) and fault.filename in (None, draft):
-            # Nobody knows the draft by its name.
-            raise OSError(fault.errno, fault.strerror, str(path)) from fault
+        if isinstance(error, OSError) and error.filename in (None, draft):
+            # Report the path that the user knows, not that of the temporary file.
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def make_folder(path: Path, home: Path) -> None:
-    """Make a folder and those above it, none of them out of the repository."""
-    _stay(path, home)
+    """Create a folder and its parents, all inside the repository."""
+    _check_inside(path, home)
     path.mkdir(parents=True, exist_ok=True)
 
 
-def _stay(path: Path, home: Path) -> None:
+def _check_inside(path: Path, home: Path) -> None:
     if links_outside(path, home):
-        raise OSError(errno.ELOOP, _ASTRAY, str(path))
+        raise OSError(errno.ELOOP, _LINK_OUTSIDE, str(path))
 
 
-def _rights(path: str) -> int:
-    """The rights of a file; those that a new one gets where there is none."""
+def _permissions(path: str) -> int:
+    """The permissions of a file; those of a new file if it does not exist."""
     with suppress(OSError):
         return os.stat(path).st_mode & 0o7777
     mask = os.umask(0)

@@ -1,7 +1,7 @@
-"""Changes of a YAML text that touch nothing else: a scalar set, a key renamed, an entry taken out or put in.
+"""Edit YAML text in place: set a scalar, rename a key, remove or add an entry, change a comment.
 
-What is outside the touched node stays byte for byte. A change proves itself: the new text, read again, is the old data
-with just that change, or nothing is changed at all.
+Everything outside the edited node stays byte for byte. Every edit is verified: the new text, read again, must be the
+old data with only that change; otherwise nothing is changed.
 """
 
 from __future__ import annotations
@@ -9,78 +9,93 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, TracedKey, TracedScalar, untraced
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced, value_of
 from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
-from jobgen.yamlio.written import EditRefusedError, Place, documents, place_of, scalars
 
-__all__ = ["EditRefusedError", "apply_edits"]
-
-_WORDS = lazy_pattern(r"\S")
+_NON_SPACE = lazy_pattern(r"\S")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 _NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
 
 
+_Parents = tuple[tuple[Any, "str | int"], ...]
+"""The collections above a node, outermost first, each with the key or index of the next one."""
+
+
+class EditRefusedError(Exception):
+    """The text cannot be edited; the message gives the reason."""
+
+
+class _Target(NamedTuple):
+    """The entry to edit: its mapping or list, its key or index there, and the collections above."""
+
+    holder: Any
+    step: str | int
+    parents: _Parents
+
+
 def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
-    """The text with all changes made; `RefusedError` if one of them cannot be."""
-    text = _decoded(content)
-    # From the end to the beginning, so that places above stay what they are.
+    """Apply all edits to a text; raise `EditRefusedError` if one of them cannot be applied."""
+    text = _decode(content)
+    # From the end to the beginning, so that earlier locations stay valid.
     ordered = sorted(
-        _once(edits), key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
+        _deduplicate(edits), key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
     )
-    ordered = [_quoted(edit, _Page(text, file)) if edit.op == "quote" else edit for edit in ordered]
-    wanted = documents(content, file)
+    ordered = [_resolve_quote(edit, _Text(text, file)) if edit.op == "quote" else edit for edit in ordered]
+    wanted = _read_documents(content, file)
     for edit in ordered:
         if edit.op != "comment":
-            _change(edit, wanted)
-    carried = dict(_Page(text, file).remarks(edit) for edit in ordered if edit.op == "remove")
+            _apply_to_data(edit, wanted)
+    comments = dict(_Text(text, file).find_comment(edit) for edit in ordered if edit.op == "remove")
     for edit in ordered:
-        text = _Page(text, file).change(edit, carried)
+        text = _Text(text, file).apply(edit, comments)
     new = text.encode("utf-8")
-    if [untraced(document) for document in documents(new, file)] != [untraced(document) for document in wanted]:
-        raise EditRefusedError("the change would touch more than it should")
+    if [untraced(document) for document in _read_documents(new, file)] != [untraced(document) for document in wanted]:
+        raise EditRefusedError("the edit would change more than it should")
     return new
 
 
-def _once(edits: Sequence[TextEdit]) -> list[TextEdit]:
-    return [edit for place, edit in enumerate(edits) if edit not in edits[:place]]
+def _deduplicate(edits: Sequence[TextEdit]) -> list[TextEdit]:
+    return [edit for at, edit in enumerate(edits) if edit not in edits[:at]]
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise EditRefusedError("the file is not UTF-8") from None
     if text.startswith("\ufeff") or re.search("[\x85\u2028\u2029]|\r(?!\n)", text):
-        raise EditRefusedError("the file has characters that readers count differently")
+        raise EditRefusedError("the file has characters that editors and readers count differently")
     return text
 
 
-def _quoted(edit: TextEdit, page: _Page) -> TextEdit:
-    """A scalar is put in quotes as it is written: `1.10` is set to the text `1.10`."""
-    begin, end = page.span(edit.location)
-    written = page.text[begin:end]
+def _resolve_quote(edit: TextEdit, text: _Text) -> TextEdit:
+    """`quote` becomes `set` with the text of the scalar: `1.10` is set to the string `1.10`."""
+    begin, end = text.span(edit.location)
+    written = text.text[begin:end]
     if not written or _NOT_PLAIN.match(written) or "\n" in written:
-        raise EditRefusedError("the value is not a plain word")
+        raise EditRefusedError("the value is not a plain scalar")
     return edit._replace(op="set", value=written)
 
 
-def _change(edit: TextEdit, trees: Sequence[Data]) -> None:
-    """Make the change in the data, as the text shall read afterwards."""
-    place = place_of(edit, trees)
-    holder = place.holder
+def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
+    """Apply an edit to the data, to compare the edited text with."""
+    target = _find_target(edit, trees)
+    holder = target.holder
     if edit.op == "set":
-        holder[place.step] = TracedScalar(edit.value, holder[place.step].location)
+        holder[target.step] = TracedScalar(edit.value, holder[target.step].location)
     elif edit.op == "remove":
-        _take_out(place)
+        _remove_entry(target)
     elif isinstance(holder, list):
         raise EditRefusedError("an item of a list has no name")
     else:
         entries = list(holder.items())
-        at = [key for key, _ in entries].index(place.step)
+        at = [key for key, _ in entries].index(target.step)
         if edit.op == "rename":
             key = TracedKey.at(str(edit.value), entries[at][0].location)
             entries[at] = (key, entries[at][1])
@@ -94,29 +109,29 @@ def _change(edit: TextEdit, trees: Sequence[Data]) -> None:
         holder.update(entries)
 
 
-def _take_out(place: Place) -> None:
-    """Take an entry out, and with the last one what held it."""
-    holder, step, above = place
+def _remove_entry(target: _Target) -> None:
+    """Remove an entry; if its mapping is then empty, remove that too."""
+    holder, step, parents = target
     while True:
         del holder[step]
-        if holder or not above or isinstance(above[-1][0], list):
+        if holder or not parents or isinstance(parents[-1][0], list):
             return
-        *rest, (holder, step) = above
-        above = tuple(rest)
+        *rest, (holder, step) = parents
+        parents = tuple(rest)
 
 
-class _Page:
+class _Text:
     """A text, and where its scalars, comments and brackets are."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
         self.file = file
         self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.documents = documents(text.encode("utf-8"), file)
+        self.documents = _read_documents(text.encode("utf-8"), file)
         masked = list(text)
-        for location in scalars(self.documents):
+        for location in _list_scalars(self.documents):
             begin, end = self.span(location)
-            masked[begin:end] = _WORDS.sub("x", text[begin:end])
+            masked[begin:end] = _NON_SPACE.sub("x", text[begin:end])
         self.masked = _COMMENT.sub(lambda found: " " * len(found[0]), "".join(masked))
         self.is_json = file.endswith(".json")
 
@@ -126,51 +141,51 @@ class _Page:
     def span(self, location: Location) -> tuple[int, int]:
         return self.offset(location.line, location.column), self.offset(location.end_line, location.end_column)
 
-    def remarks(self, edit: TextEdit) -> tuple[str, str]:
-        """The name of an entry that is taken out, in small letters, and the comment behind it on its line."""
+    def find_comment(self, edit: TextEdit) -> tuple[str, str]:
+        """The name of an entry that is removed, in lower case, and the comment after it on its line."""
         line = self.starts[edit.location.line - 1]
-        said, written = self._line(self.masked, edit.location.line).rstrip(), self._line(self.text, edit.location.line)
-        place = place_of(edit._replace(was=None), self.documents)
-        alone = self._flow(line + len(said)) is None and isinstance(place.holder[place.step], TracedScalar)
-        return str(place.step).lower(), written[len(said) :].rstrip() if alone else ""
+        text, written = self._line(self.masked, edit.location.line).rstrip(), self._line(self.text, edit.location.line)
+        target = _find_target(edit._replace(was=None), self.documents)
+        alone = self._find_braces(line + len(text)) is None and isinstance(target.holder[target.step], TracedScalar)
+        return str(target.step).lower(), written[len(text) :].rstrip() if alone else ""
 
-    def change(self, edit: TextEdit, carried: Mapping[str, str]) -> str:
+    def apply(self, edit: TextEdit, comments: Mapping[str, str]) -> str:
+        """Apply an edit; an entry that moves takes its comment with it."""
         if edit.op == "comment":
-            return self._commented(*self.span(edit.location), str(edit.value))
-        place = place_of(edit._replace(was=None), self.documents)
+            return self._set_comment(*self.span(edit.location), str(edit.value))
+        target = _find_target(edit._replace(was=None), self.documents)
         if edit.op == "set":
-            return self._spliced(*self.span(edit.location), self._scalar(edit))
+            return self._splice(*self.span(edit.location), self._format_scalar(edit))
         if edit.op == "rename":
-            return self._spliced(*self.span(edit.location), self._written(edit.value))
+            return self._splice(*self.span(edit.location), self._format(edit.value))
         if edit.op == "remove":
-            while len(place.holder) == 1 and place.above and isinstance(place.above[-1][0], dict):
-                # An empty mapping would be left behind: it goes too.
-                *rest, (holder, step) = place.above
-                place = Place(holder, step, tuple(rest))
-            return self._without(place)
+            while len(target.holder) == 1 and target.parents and isinstance(target.parents[-1][0], dict):
+                # The mapping would be empty: remove it too.
+                *rest, (holder, step) = target.parents
+                target = _Target(holder, step, tuple(rest))
+            return self._remove(target)
         moved = next(iter(edit.value)) if isinstance(edit.value, dict) and edit.value else edit.key
-        # Who moves an entry means what is said of it, too.
-        return self._with(place, edit, carried.get(edit.key.lower()) or carried.get(moved.lower(), ""))
+        return self._add(target, edit, comments.get(edit.key.lower()) or comments.get(moved.lower(), ""))
 
-    def _spliced(self, begin: int, end: int, new: str) -> str:
+    def _splice(self, begin: int, end: int, new: str) -> str:
         return self.text[:begin] + new + self.text[end:]
 
-    def _commented(self, begin: int, end: int, new: str) -> str:
-        """Another comment in the place of one; without any, the space before it goes too, or its whole line."""
+    def _set_comment(self, begin: int, end: int, new: str) -> str:
+        """Replace a comment; without new text, remove it with the space before it, or its whole line."""
         if not self.text[begin:end].startswith("#"):
-            raise EditRefusedError("there is no comment at that place any more")
+            raise EditRefusedError("there is no comment at that location any more")
         if new:
-            return self._spliced(begin, end, new)
+            return self._splice(begin, end, new)
         line = self.text.rfind("\n", 0, begin) + 1
         if self.text[line:begin].strip():
-            return self._spliced(len(self.text[:begin].rstrip(" \t")), end, "")
+            return self._splice(len(self.text[:begin].rstrip(" \t")), end, "")
         newline = self.text.find("\n", end)
-        return self._spliced(line, newline + 1 if newline >= 0 else len(self.text), "")
+        return self._splice(line, newline + 1 if newline >= 0 else len(self.text), "")
 
-    def _written(self, value: Data) -> str:
+    def _format(self, value: Any) -> str:
         return json.dumps(value, ensure_ascii=False) if self.is_json else to_inline_yaml(value)
 
-    def _scalar(self, edit: TextEdit) -> str:
+    def _format_scalar(self, edit: TextEdit) -> str:
         begin, end = self.span(edit.location)
         old = self.text[begin:end]
         if old[:1] in ("|", ">"):
@@ -179,10 +194,10 @@ class _Page:
             return json.dumps(edit.value, ensure_ascii=False)
         if old[:1] == "'" and isinstance(edit.value, str) and edit.value.isprintable():
             return "'" + edit.value.replace("'", "''") + "'"
-        return self._written(edit.value)
+        return self._format(edit.value)
 
-    def _flow(self, at: int) -> tuple[int, int] | None:
-        """The innermost braces around a place."""
+    def _find_braces(self, at: int) -> tuple[int, int] | None:
+        """The innermost brackets or braces around a position."""
         opened: list[int] = []
         for match in re.finditer(r"[\[\]{}]", self.masked):
             if match[0] in "[{":
@@ -193,65 +208,65 @@ class _Page:
                     return begin, match.start()
         return None
 
-    def _siblings(self, place: Place) -> tuple[TracedKey, TracedKey | None, TracedKey | None]:
-        """The key itself, the one before it and the one behind it."""
-        keys = list(place.holder)
-        at = keys.index(place.step)
+    def _siblings(self, target: _Target) -> tuple[TracedKey, TracedKey | None, TracedKey | None]:
+        """The key, the one before it and the one after it."""
+        keys = list(target.holder)
+        at = keys.index(target.step)
         return keys[at], keys[at - 1] if at else None, keys[at + 1] if at + 1 < len(keys) else None
 
-    def _without(self, place: Place) -> str:
-        if not isinstance(place.holder, dict):
-            raise EditRefusedError("only entries of mappings can be taken out")
-        key, before, behind = self._siblings(place)
+    def _remove(self, target: _Target) -> str:
+        if not isinstance(target.holder, dict):
+            raise EditRefusedError("only entries of mappings can be removed")
+        key, before, after = self._siblings(target)
         begin = self.offset(key.location.line, key.location.column)
-        flow = self._flow(begin)
-        if flow and behind:
-            return self._spliced(begin, self.offset(behind.location.line, behind.location.column), "")
+        flow = self._find_braces(begin)
+        if flow and after:
+            return self._splice(begin, self.offset(after.location.line, after.location.column), "")
         if flow:
             comma = self.masked.rfind(",", flow[0], begin) if before else flow[0] + 1
-            return self._spliced(comma, len(self.text[: flow[1]].rstrip()), "")
+            return self._splice(comma, len(self.text[: flow[1]].rstrip()), "")
         line_start = self.starts[key.location.line - 1]
         if self.text[line_start:begin].strip():
-            # The first of a list item shares its line with the dash: the next one moves up to it.
-            if behind is None:
-                raise EditRefusedError("the entry is all that its item has")
-            return self._spliced(begin, self.offset(behind.location.line, behind.location.column), "")
-        return self._spliced(line_start, self._end_of(key, place.holder[key]), "")
+            # The first entry of a list item is on the line of the dash: the next entry moves there.
+            if after is None:
+                raise EditRefusedError("the entry is the only one of its item")
+            return self._splice(begin, self.offset(after.location.line, after.location.column), "")
+        return self._splice(line_start, self._find_end(key, target.holder[key]), "")
 
-    def _with(self, place: Place, edit: TextEdit, remark: str) -> str:
-        key, _, behind = self._siblings(place)
-        entry = f"{self._written(edit.key)}: {self._written(edit.value)}"
+    def _add(self, target: _Target, edit: TextEdit, comment: str) -> str:
+        key, _, after = self._siblings(target)
+        entry = f"{self._format(edit.key)}: {self._format(edit.value)}"
         begin = self.offset(key.location.line, key.location.column)
-        flow = self._flow(begin)
-        if flow and behind:
-            at = self.offset(behind.location.line, behind.location.column)
-            return self._spliced(at, at, f"{entry}, ")
+        flow = self._find_braces(begin)
+        if flow and after:
+            at = self.offset(after.location.line, after.location.column)
+            return self._splice(at, at, f"{entry}, ")
         if flow:
             at = len(self.text[: flow[1]].rstrip())
-            return self._spliced(at, at, f", {entry}")
-        at = self._end_of(key, place.holder[key])
+            return self._splice(at, at, f", {entry}")
+        at = self._find_end(key, target.holder[key])
         newline = "\r\n" if "\r\n" in self.text else "\n"
         missing = "" if self.text[:at].endswith("\n") else newline
-        return self._spliced(at, at, f"{missing}{' ' * (key.location.column - 1)}{entry}{remark}{newline}")
+        return self._splice(at, at, f"{missing}{' ' * (key.location.column - 1)}{entry}{comment}{newline}")
 
-    def _end_of(self, key: TracedKey, value: Data) -> int:
-        """The beginning of the line behind a block entry; comments above what follows belong to what follows."""
+    def _find_end(self, key: TracedKey, value: Any) -> int:
+        """The start of the line after a block entry; comments above the next entry belong to that."""
         indent = key.location.column - 1
         last = key.location.line
         for number in range(key.location.line + 1, len(self.starts) + 1):
             line = self._line(self.masked, number)
-            said = line.strip()
-            if not said:
-                # A comment that is indented deeper belongs to the entry, and so does a blank line in a block of text.
+            text = line.strip()
+            if not text:
+                # A comment with a deeper indent belongs to the entry, and so does a blank line in a block scalar.
                 comment = self._line(self.text, number)
                 if comment.strip() and len(comment) - len(comment.lstrip()) > indent:
                     last = number
                 continue
             depth = len(line) - len(line.lstrip())
             own = depth > indent or (
-                depth == indent and (said[0] in "]}" or (isinstance(value, list) and said[0] == "-"))
+                depth == indent and (text[0] in "]}" or (isinstance(value, list) and text[0] == "-"))
             )
-            if not own or said == "---":
+            if not own or text == "---":
                 break
             last = number
         return self.starts[last] if last < len(self.starts) else len(self.text)
@@ -259,3 +274,65 @@ class _Page:
     def _line(self, text: str, number: int) -> str:
         end = self.starts[number] if number < len(self.starts) else len(text)
         return text[self.starts[number - 1] : end]
+
+
+def _read_documents(content: bytes, file: str) -> list[Any]:
+    """Read the documents of a text with locations."""
+    source = read(content, file, marked=True)
+    if source.findings:
+        raise EditRefusedError("the file cannot be read")
+    return [document.data for document in source.documents]
+
+
+def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:
+    """Find the one entry whose key or scalar an edit is about."""
+    targets = [target for tree in trees for target in _find_entries(tree, edit.location)]
+    if not targets:
+        raise EditRefusedError("there is nothing at that location any more")
+    if len(targets) > 1:
+        raise EditRefusedError("the value is used in several places, by an alias")
+    target = targets[0]
+    key, value = _find_key(target), target.holder[target.step]
+    node = key if _is_at(key, edit.location) else value
+    if (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)) or (
+        edit.op == "rename" and node is not key
+    ):
+        raise EditRefusedError("the location has something else")
+    if edit.op == "remove" and edit.key and key != edit.key:
+        raise EditRefusedError(f"`{edit.key}` was derived from `{key}`, which is at that location")
+    # A number may have become a string on the way.
+    if edit.was is not None and str(edit.was) != str(value_of(node)):
+        raise EditRefusedError(f"`{edit.was}` was derived from `{value_of(node)}`, which is at that location")
+    return target
+
+
+def _find_key(target: _Target) -> Any:
+    return next(key for key in target.holder if key == target.step) if isinstance(target.holder, dict) else None
+
+
+def _find_entries(tree: Any, location: Location, parents: _Parents = ()) -> Iterator[_Target]:
+    if isinstance(tree, (dict, list)):
+        for step, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            if _is_at(step, location) or _is_at(child, location):
+                yield _Target(tree, step, parents)
+            yield from _find_entries(child, location, (*parents, (tree, step)))
+
+
+def _is_at(node: Any, location: Location) -> bool:
+    return isinstance(node, (TracedKey, TracedScalar)) and (node.location.line, node.location.column) == (
+        location.line,
+        location.column,
+    )
+
+
+def _list_scalars(tree: Node) -> Iterator[Location]:
+    """Yield the locations of all keys and scalars of a tree."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _list_scalars(key)
+            yield from _list_scalars(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _list_scalars(value)
+    elif isinstance(tree, (TracedScalar, TracedKey)):
+        yield tree.location
