@@ -1,4 +1,4 @@
-"""The lock of a rendered environment: which files are ours, what each was made from, and by which jobgen."""
+"""The lock file of a rendered environment: the files that jobgen wrote, their inputs, and the version of jobgen."""
 
 from __future__ import annotations
 
@@ -12,36 +12,35 @@ from typing import NamedTuple
 from jobgen.model.lazy_re import lazy_pattern
 
 LOCK = "jobgen.lock.json"
-"""Names the files of an environment that are ours; everything else in its folder is somebody else's."""
+"""Lists the files of an environment that jobgen wrote; it never touches any other file in the folder."""
 
 KUSTOMIZATION = "kustomization.yaml"
 ATTRIBUTES = ".gitattributes"
 
-# What we write is a file in the folder of a namespace, or one of two by name; a lock that lists anything else was not
-# written by us.
-_OURS = lazy_pattern(
+# jobgen writes files in folders of namespaces, and two files by name. Other paths in a lock file are ignored.
+_OWN_PATH = lazy_pattern(
     rf"[^./\\\0][^/\\\0]*/[^./\\\0][^/\\\0]*\.(?:yaml|json)\Z|{KUSTOMIZATION}\Z|{re.escape(ATTRIBUTES)}\Z"
 )
 _ENTRY = lazy_pattern(r'^ *("[^"\n]*"): "([0-9a-f]{64})",?$', re.MULTILINE)
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Origin(NamedTuple):
-    """What an environment was made from: digests of its layers and, by file, of jobs; and the version of jobgen."""
+    """The inputs of an environment: digests of its layers and, by file, of its jobs; and the version of jobgen."""
 
     tool: str = ""
     layers: str = ""
-    jobs: Mapping[str, str] = _NOTHING
+    jobs: Mapping[str, str] = _EMPTY
 
 
 class LockFile(NamedTuple):
-    """The files of an environment with their digests, and what they were made from."""
+    """The files of an environment with their digests, and their inputs."""
 
-    files: Mapping[str, str] = _NOTHING
+    files: Mapping[str, str] = _EMPTY
     origin: Origin = Origin()
 
     def text(self) -> str | None:
-        """The lock as it stands on disk; where nothing is left, there is none."""
+        """The content of the lock file; None if the environment has no files."""
         if not self.files:
             return None
         tool, layers, jobs = self.origin
@@ -51,29 +50,29 @@ class LockFile(NamedTuple):
 
 
 def parse_lock(text: str) -> LockFile | None:
-    """The lock that a text is, even one that Git could not merge; None if it does not say which files are ours."""
+    """Parse a lock file, even one with merge conflicts; None if it does not list the files of jobgen."""
     if "\n<<<<<<< " in f"\n{text}":
-        # What either side lists is ours.
-        return LockFile(_ours({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
+        # Both sides of a conflict list files of jobgen.
+        return LockFile(_own_files({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
     try:
         read = json.loads(text)
         files, jobs = read["files"], read.get("jobs", {})
         known = read["version"] == 1 and all(isinstance(value, str) for value in (*files.values(), *jobs.values()))
-        origin = Origin(str(read.get("tool", "")), str(read.get("layers", "")), _ours(jobs))
+        origin = Origin(str(read.get("tool", "")), str(read.get("layers", "")), _own_files(jobs))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    return LockFile(_ours(files), origin) if known else None
+    return LockFile(_own_files(files), origin) if known else None
 
 
-def _ours(files: Mapping[str, str]) -> dict[str, str]:
-    return {path: digest for path, digest in files.items() if _OURS.match(path)}
+def _own_files(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: digest for path, digest in files.items() if _OWN_PATH.match(path)}
 
 
 def is_object_path(path: str) -> bool:
-    """Whether a file of the tree holds an object, rather than something about objects."""
+    """Whether a file of the tree has an object, rather than metadata of the tree."""
     return "/" in path
 
 
 def compute_digest(text: str) -> str:
-    """What tells a text from all others."""
+    """Compute the digest of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -43,7 +43,7 @@ def write_tree(tree: Tree) -> Result:
 
     try:
         drifts = rendered_tree.write_tree(
-            tree.folder, tree.wanted, partial=tree.partial, beside=tree.beside, refused=refused
+            tree.folder, tree.wanted, partial=tree.partial, extras=tree.beside, refused=refused
         )
     except IncompleteWriteError as unfinished:
         return error_result(ExitCode.ERRORS, f"{unfinished}; the next run will finish the tree")
@@ -63,7 +63,7 @@ def check_tree(tree: Tree) -> Result:
     """Say what is different in the tree, with the first lines of the differences; nothing is written."""
     try:
         drifts = {
-            env: rendered_tree.compare_tree(tree.folder / env, files, partial=tree.partial, env=env, beside=tree.beside)
+            env: rendered_tree.compare_tree(tree.folder / env, files, partial=tree.partial, env=env, extras=tree.beside)
             for env, files in tree.wanted.items()
         }
         lines = [*_foreign(tree.folder, drifts), *_differences(tree, drifts)]
@@ -83,9 +83,9 @@ def _losses(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
     for env, drift in drifts.items():
         gone = sum(map(is_object_path, drift.stale))
         where = visible(str(tree.folder / env))
-        if gone and not drift.left and not tree.allow_empty:
+        if gone and not drift.wanted_objects and not tree.allow_empty:
             yield f"{where}: all {pluralize(gone, 'file')} would be deleted; --allow-empty says that this is meant\n"
-        elif drift.left and gone > max(_A_FEW, drift.existing_objects / 2) and not tree.allow_mass_delete:
+        elif drift.wanted_objects and gone > max(_A_FEW, drift.existing_objects / 2) and not tree.allow_mass_delete:
             what = f"{gone} of {drift.existing_objects} files would be deleted"
             yield f"{where}: {what}; --allow-mass-delete says that this is meant\n"
 
