@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jobgen.check.policy_docs import all_docs, policy_example
 from jobgen.check.rule_docs import RuleDoc, example
+from jobgen.check.rule_names import former_rule_names
 
 PAGE = Path(__file__).parent / "rules.md"
 CATEGORIES = {
@@ -41,8 +42,8 @@ An **error** certainly fails or loses work. A **warning** is a risk. An **info**
 ~~~yaml
 # jobgen.yaml
 rules:
-  moving-tag: off
-  server-field:
+  mutable-image-tag: off
+  server-managed-field:
     - {severity: error, environments: [prod]}
 ~~~
 """
@@ -84,6 +85,7 @@ def _format_section(doc: RuleDoc) -> str:
     shown = example(doc.name) or policy_example(None, doc.name)
     parts = [f"### {doc.name}\n", f"{doc.severity.value.capitalize()}. {doc.summary}\n"]
     parts += [f"{doc.text}\n"] if doc.text else []
+    parts += [f"Former name: `{former}`.\n" for former in former_rule_names(doc.name)]
     # Tildes, because the tests run every example in backticks.
     titled = zip(("Bad", "Good"), shown or (), strict=False)
     parts += [f"{title}:\n\n~~~yaml\n{text.rstrip()}\n~~~\n" for title, text in titled if text]

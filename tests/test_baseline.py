@@ -49,7 +49,7 @@ def test_baseline_ignores_line_numbers(repository):
 def test_same_error_in_a_new_file_is_reported(repository):
     write(repository, "b", "bert:latest")
 
-    assert rules(repository) == [("moving-tag", "jobs/b.yaml")]
+    assert rules(repository) == [("mutable-image-tag", "jobs/b.yaml")]
 
 
 def test_findings_of_a_copied_manifest_are_reported(tmp_path):
@@ -62,7 +62,7 @@ def test_findings_of_a_copied_manifest_are_reported(tmp_path):
     (tmp_path / "b.yaml").write_text(manifest)
     found = json.loads(lint_paths(tmp_path, ["a.yaml", "b.yaml"], (), format_="json", known=FILE).out)["findings"]
 
-    assert [entry["file"] for entry in found if entry["rule"] == "moving-tag"] == ["b.yaml"]
+    assert [entry["file"] for entry in found if entry["rule"] == "mutable-image-tag"] == ["b.yaml"]
 
 
 def test_fixed_entry_is_reported_on_its_line(repository):

@@ -156,7 +156,7 @@ def test_transcripts_have_every_effect_and_every_rule():
 
     assert effects == {effect.value for effect in Effect}
     # That a side cannot be rendered is no case of a comparison.
-    assert rules == TWO_SIDED - {"change-not-judged"}
+    assert rules == TWO_SIDED - {"change-not-analyzed"}
 
 
 def test_json_matches_its_schema(case):

@@ -26,7 +26,7 @@ kind: TrainingJob
 metadata: {{name: job-{number}, namespace: ml}}
 spec:
   framework: pytorch
-  image: train:1 # jobgen: ignore[moving-tag] -- it was once
+  image: train:1 # jobgen: ignore[mutable-image-tag] -- it was once
 # {comment}
 """
 MANIFEST = """\

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 JOB = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob
-metadata: {name: moving-tag}
+metadata: {name: mutable-image-tag}
 spec: {framework: pytorch, image: a:1}
 """
 POLICY = """\
@@ -60,20 +60,20 @@ def explained(root, name, field="", format_="text"):
 
 
 def test_rule_is_explained_with_examples():
-    done = explained(ROOT, "moving-tag")
+    done = explained(ROOT, "mutable-image-tag")
     head, bad, good = (part.strip("\n") for part in done.out.replace("Good:", "Bad:").split("Bad:"))
 
     assert (done.code, done.err) == (0, "")
-    assert head.startswith("moving-tag (image, warning)\n\nAn image under a tag that is moved")
+    assert head.startswith("mutable-image-tag (image, warning)\n\nAn image with a mutable tag")
     assert bad.endswith("    image: registry.example.com/bert:latest")
     assert good.endswith("    image: registry.example.com/bert:1.4.2")
 
 
 def test_rule_is_explained_as_json():
-    rule = json.loads(explained(ROOT, "moving-tag", format_="json").out)["rule"]
+    rule = json.loads(explained(ROOT, "mutable-image-tag", format_="json").out)["rule"]
 
     assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good"]
-    assert (rule["name"], rule["category"], rule["severity"]) == ("moving-tag", "image", "warning")
+    assert (rule["name"], rule["category"], rule["severity"]) == ("mutable-image-tag", "image", "warning")
     assert rule["bad"].endswith("  image: registry.example.com/bert:latest\n")
 
 
@@ -90,29 +90,29 @@ def test_every_rule_can_be_explained_outside_of_a_repository(name):
 def test_job_takes_precedence_over_a_rule_of_the_same_name(tmp_path):
     write(tmp_path / "jobs/a.yaml", JOB)
 
-    assert explained(tmp_path, "moving-tag", "kind").out.startswith('kind = "PyTorchJob"\n')
-    assert explained(tmp_path, "padded-image").out.startswith("padded-image (pod, error)\n")
+    assert explained(tmp_path, "mutable-image-tag", "kind").out.startswith('kind = "PyTorchJob"\n')
+    assert explained(tmp_path, "image-name-whitespace").out.startswith("image-name-whitespace (pod, error)\n")
 
 
 def test_rule_is_explained_in_a_broken_repository(tmp_path):
     write(tmp_path / "jobgen.yaml", "rules: {moving-tags: off}\n")
     write(tmp_path / "jobs/a.yaml", "a: b: c\n")
 
-    assert explained(tmp_path, "moving-tag").code == 0
+    assert explained(tmp_path, "mutable-image-tag").code == 0
 
 
 def test_field_of_a_rule_is_a_usage_error():
-    done = explained(ROOT, "moving-tag", "image")
+    done = explained(ROOT, "mutable-image-tag", "image")
 
-    assert (done.code, done.err) == (2, "jobgen: `moving-tag` is a rule, and a rule has no field `image`\n")
+    assert (done.code, done.err) == (2, "jobgen: `mutable-image-tag` is a rule, and a rule has no field `image`\n")
 
 
 @pytest.mark.parametrize(
     ("root", "name", "message"),
     [
-        (ROOT, "movin-tag", "there is no job or rule `movin-tag`; did you mean `moving-tag`?"),
+        (ROOT, "mutable-image-tags", "there is no job or rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
         (ROOT, "pytorch-simpel", "there is no job or rule `pytorch-simpel`; did you mean `pytorch-simple`?"),
-        (None, "movin-tag", "there is no rule `movin-tag`; did you mean `moving-tag`?"),
+        (None, "mutable-image-tags", "there is no rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
         (None, "xyzzy", "there is no rule `xyzzy`, and no jobs repository here"),
     ],
 )
@@ -127,8 +127,8 @@ def test_explain_rule_works_in_any_folder(tmp_path):
         command = [sys.executable, "-m", "jobgen", "explain", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    assert run("moving-tag").stdout.startswith("moving-tag (image, warning)\n")
-    assert run("moving-tag", "spec").returncode == 2
+    assert run("mutable-image-tag").stdout.startswith("mutable-image-tag (image, warning)\n")
+    assert run("mutable-image-tag", "spec").returncode == 2
     assert run("xyzzy").returncode == 3
 
 
@@ -159,7 +159,7 @@ def test_rule_is_explained_beside_a_broken_policy(broken, tmp_path):
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     write(tmp_path / "policies/own.yaml", "---\n".join(f"kind: {kind}\n{broken}\n" for kind in kinds))
 
-    assert explained(tmp_path, "moving-tag").code == 0
+    assert explained(tmp_path, "mutable-image-tag").code == 0
 
 
 def test_every_built_in_policy_is_explained():

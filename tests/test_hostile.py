@@ -188,7 +188,7 @@ def test_5000_errors_are_cut_to_100(folder: Path) -> None:
 
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 102
-    assert b"[too-many-faults]" in done.stderr
+    assert b"[too-many-errors]" in done.stderr
 
 
 def test_document_of_four_million_nodes_is_refused(folder: Path) -> None:

@@ -175,7 +175,7 @@ def test_every_framework_renders_or_is_refused_on_every_platform(framework, plat
     else:
         [[rule, message]] = findings
         assert objects == []
-        assert rule == "not-expressible"
+        assert rule == "unsupported-by-kind"
         assert message.startswith(f"`{framework}` cannot be trained on platform `{platform}`; it can be on ")
 
 
@@ -192,7 +192,7 @@ def test_operator_version_that_does_not_serve_the_kind_is_refused(name, tmp_path
         )
 
         assert objects == []
-        assert rule == "not-expressible"
+        assert rule == "unsupported-by-kind"
         assert message.startswith(f"{operator} {version} has no {kind['kind']} for `{framework}`: it came with ")
 
 

@@ -108,13 +108,13 @@ spec:
 
 def test_findings_of_the_tutorial_manifests():
     assert sorted({(entry["file"].rpartition("/")[2], entry["severity"], entry["rule"]) for entry in found(ROOT)}) == [
-        ("mnist.yaml", "warning", "misspelt-kind"),
+        ("mnist.yaml", "warning", "misspelled-kind"),
         ("mxnet-job.yaml", "warning", "idle-gpus"),
-        ("mxnet-job.yaml", "warning", "moving-tag"),
+        ("mxnet-job.yaml", "warning", "mutable-image-tag"),
         ("mxnet-job.yaml", "warning", "mxjob-deprecated"),
-        ("mxnet-single-job.yaml", "warning", "moving-tag"),
+        ("mxnet-single-job.yaml", "warning", "mutable-image-tag"),
         ("mxnet-single-job.yaml", "warning", "mxjob-deprecated"),
-        ("tensorflow-benchmarks.yaml", "warning", "moving-tag"),
+        ("tensorflow-benchmarks.yaml", "warning", "mutable-image-tag"),
     ]
 
 
@@ -175,7 +175,7 @@ def test_error_in_one_overlay_keeps_other_environments(tmp_path):
         (tmp_path / path).write_text(text)
 
     told = {(finding["rule"], finding["env"]) for finding in found(tmp_path)}
-    assert told == {("unknown-field", ""), ("moving-tag", "prod")}
+    assert told == {("unknown-field", ""), ("mutable-image-tag", "prod")}
     rendered = [render(tmp_path, (), [env], None, format_="yaml") for env in ("prod", "dev", "canary")]
     assert [bool(done.out) for done in rendered] == [True, False, False]
 

@@ -44,7 +44,9 @@ def repository(tmp_path):
         write(folder, f"jobs/{number}.yaml", JOB.format(name=f"b{number}", image=image))
     write(folder, "jobs/same.yaml", JOB.format(name="b1", image="x:1"))
     write(folder, "jobs/broken.yaml", "a: [\n")
-    write(folder, "jobs/silent.yaml", JOB.format(name="s", image="s:latest # jobgen: ignore[moving-tag] -- a demo"))
+    write(
+        folder, "jobs/silent.yaml", JOB.format(name="s", image="s:latest # jobgen: ignore[mutable-image-tag] -- a demo")
+    )
     write(folder, "overlays/prod/o.yaml", OVERLAY)
     return folder
 
@@ -124,7 +126,7 @@ def test_random_changes_invalidate_the_cache(seed, repository, remembering):
             deleting = chance.choice(["", "    - merge: {env: {LOG: null}}\n", "    - merge: {env: {OLD: null}}\n"])
             write(repository, "overlays/prod/o.yaml", OVERLAY.replace("LOG", chance.choice(["LOG", "RANK"])) + deleting)
         elif change == "settings":
-            write(repository, "jobgen.yaml", chance.choice(["", "rules: {moving-tag: off}\n"]))
+            write(repository, "jobgen.yaml", chance.choice(["", "rules: {mutable-image-tag: off}\n"]))
         elif change == "policy":
             policy = (Path(__file__).parent.parent / "policies/replica-totals.yaml").read_text()
             write(repository, "policies/own.yaml", policy.replace("replica-totals", chance.choice(["one", "two"])))
@@ -203,7 +205,11 @@ def test_cached_result_of_an_expiring_job_depends_on_the_date(key, tmp_path, rem
     days = ("2026-01-01", "2026-02-01", "2026-01-02")
     told = [json.loads(lint_paths(tmp_path, (), (), format_="json", today=day).out)["findings"] for day in days]
 
-    assert ["moving-tag" in {finding["rule"] for finding in findings} for findings in told] == [True, False, True]
+    assert ["mutable-image-tag" in {finding["rule"] for finding in findings} for findings in told] == [
+        True,
+        False,
+        True,
+    ]
 
 
 OPENED = """
@@ -285,17 +291,17 @@ def test_lint_of_unchanged_files_repeats_its_output_without_checking(tmp_path):
         second, again = run(*paths)
 
         assert first == second
-        assert "moving-tag" in first[1]
+        assert "mutable-image-tag" in first[1]
         assert "jobgen.pipeline.config" in once
         assert again == "[]"
 
     write(folder, "overlays/prod/o.yaml", OVERLAY.replace("ml", "other"))
     assert "jobgen.pipeline.config" in run()[1]
     assert run()[1] == "[]"
-    write(folder, "jobgen.yaml", "rules: {moving-tag: off}\n")
+    write(folder, "jobgen.yaml", "rules: {mutable-image-tag: off}\n")
     changed, modules = run()
     assert "jobgen.pipeline.config" in modules
-    assert "moving-tag" not in changed[1]
+    assert "mutable-image-tag" not in changed[1]
     (folder / "jobs/1.yaml").unlink()
     fewer, modules = run()
     assert "jobgen.pipeline.config" in modules

@@ -134,7 +134,7 @@ def test_kubeconform_failure_is_reported(monkeypatch):
 
 
 def test_examples_are_shown_without_expectations():
-    bad, good = example("moving-tag")
+    bad, good = example("mutable-image-tag")
 
     assert "image: registry.example.com/bert:latest\n" in bad
     assert "expect" not in bad + good

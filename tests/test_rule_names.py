@@ -23,8 +23,8 @@ spec:
 
 @pytest.fixture
 def renamed(monkeypatch):
-    """`moving-tag` was called `ancient-tag`, and then `old-tag`."""
-    monkeypatch.setattr(rule_names, "_RENAMED", {"ancient-tag": "moving-tag", "old-tag": "moving-tag"})
+    """`mutable-image-tag` was called `ancient-tag`, and then `old-tag`."""
+    monkeypatch.setattr(rule_names, "_RENAMED", {"ancient-tag": "mutable-image-tag", "old-tag": "mutable-image-tag"})
 
 
 def lint(folder, *, image="a:latest", comment="", settings="", **options):
@@ -43,13 +43,13 @@ def test_every_former_name_leads_to_a_rule_and_is_none():
 
 
 def test_names(renamed):
-    assert [rule_names.canonical_rule_name(name) for name in ("ancient-tag", "old-tag", "moving-tag", "x")] == [
-        "moving-tag",
-        "moving-tag",
-        "moving-tag",
+    assert [rule_names.canonical_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")] == [
+        "mutable-image-tag",
+        "mutable-image-tag",
+        "mutable-image-tag",
         "x",
     ]
-    assert [rule_names.original_rule_name(name) for name in ("ancient-tag", "old-tag", "moving-tag", "x")] == [
+    assert [rule_names.original_rule_name(name) for name in ("ancient-tag", "old-tag", "mutable-image-tag", "x")] == [
         "ancient-tag",
         "ancient-tag",
         "ancient-tag",
@@ -60,7 +60,7 @@ def test_names(renamed):
 def test_suppression(tmp_path, renamed):
     found = lint(tmp_path, comment="  # jobgen: ignore[old-tag] -- known")
 
-    assert "moving-tag" not in found
+    assert "mutable-image-tag" not in found
     assert not {rule for rule in found if rule.endswith("-suppression")}
 
 
@@ -72,22 +72,22 @@ def test_unused_suppression(tmp_path, renamed):
 
 
 def test_settings(tmp_path, renamed):
-    assert "moving-tag" in lint(tmp_path)
-    assert "moving-tag" not in lint(tmp_path, settings="rules: {old-tag: off}\n")
-    assert "moving-tag" in lint(tmp_path, settings="rules: {moving-tag: error, old-tag: off}\n")
+    assert "mutable-image-tag" in lint(tmp_path)
+    assert "mutable-image-tag" not in lint(tmp_path, settings="rules: {old-tag: off}\n")
+    assert "mutable-image-tag" in lint(tmp_path, settings="rules: {mutable-image-tag: error, old-tag: off}\n")
     assert "mandatory-suppressed" in lint(
-        tmp_path, comment="  # jobgen: ignore[moving-tag] -- known", settings="mandatory: [ancient-tag]\n"
+        tmp_path, comment="  # jobgen: ignore[mutable-image-tag] -- known", settings="mandatory: [ancient-tag]\n"
     )
 
 
-@pytest.mark.parametrize("written", ["ancient-tag", "old-tag", "moving-tag"])
+@pytest.mark.parametrize("written", ["ancient-tag", "old-tag", "mutable-image-tag"])
 def test_baseline(tmp_path, renamed, written):
     lint(tmp_path, write_baseline=True, known="known.json")
     text = (tmp_path / "known.json").read_text()
 
     assert '"rule": "ancient-tag"' in text
     (tmp_path / "known.json").write_text(text.replace('"ancient-tag"', f'"{written}"'))
-    assert not lint(tmp_path, known="known.json") & {"moving-tag", "stale-baseline"}
+    assert not lint(tmp_path, known="known.json") & {"mutable-image-tag", "stale-baseline"}
 
 
 def test_fingerprint(tmp_path, monkeypatch):
@@ -97,15 +97,15 @@ def test_fingerprint(tmp_path, monkeypatch):
         return {item["check_name"]: item["fingerprint"] for item in json.loads(done.out)}
 
     before = fingerprints()
-    monkeypatch.setattr(rule_names, "_RENAMED", {"old-tag": "moving-tag"})
+    monkeypatch.setattr(rule_names, "_RENAMED", {"old-tag": "mutable-image-tag"})
     after = fingerprints()
 
     assert before.keys() == after.keys()
-    assert {name for name in before if before[name] != after[name]} == {"moving-tag"}
+    assert {name for name in before if before[name] != after[name]} == {"mutable-image-tag"}
 
 
 def test_explain(renamed):
-    assert explain_rule(None, "old-tag", "text").out == explain_rule(None, "moving-tag", "text").out
+    assert explain_rule(None, "old-tag", "text").out == explain_rule(None, "mutable-image-tag", "text").out
     assert "Former names: ancient-tag, old-tag\n" in explain_rule(None, "old-tag", "text").out
     assert explain_rule(None, "older-tag", "text").code == ExitCode.NOTHING_TO_DO
 
@@ -114,5 +114,5 @@ def test_a_baseline_names_a_rule_by_its_current_name(renamed):
     text = json.dumps({"version": 1, "findings": [{"rule": "old-tag", "object": "a/b c/d"}]})
 
     assert [finding.message.split("`")[1] for finding in baseline.stale(baseline.parse(text), text, "known.json")] == [
-        "moving-tag"
+        "mutable-image-tag"
     ]

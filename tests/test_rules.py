@@ -21,7 +21,7 @@ CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case 
 OWN = {rule.name for rule in all_rules()}
 # Rules that no small repository can show, and the test that covers them.
 UNSHOWN = {
-    "change-not-judged": "a change has two sides: tests/test_since.py",
+    "change-not-analyzed": "a change has two sides: tests/test_since.py",
     "edit-without-effect": "a change has two sides: tests/diff/every-effect.txt",
     "forbidden-change": "a change has two sides: tests/diff/runs.txt",
     "immutable-field-changed": "a change has two sides: tests/diff/other-operators.txt",
@@ -38,12 +38,12 @@ UNSHOWN = {
     "link-out-of-repository": "a text has no links: tests/hostile/symlinks-out-of-the-tree.txt",
     "linked-folder": "a text has no links: tests/hostile/symlinks-within-the-tree.txt",
     "nesting-too-deep": "200 levels are no example: tests/hostile/nesting-of-300-levels.txt",
-    "no-room-for-name": "no kind that is shipped takes so much: tests/test_runs.py",
+    "name-too-long-for-hash": "no kind that is shipped takes so much: tests/test_runs.py",
     "shared-file-name": "only a tree has files: tests/hostile/file-names-that-differ-in-case.txt",
     "stale-baseline": "a baseline is JSON: tests/test_baseline.py",
-    "too-many-faults": "a hundred faults are no example: tests/test_hostile.py",
+    "too-many-errors": "a hundred faults are no example: tests/test_hostile.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
-    "unknown-day": "examples have their day: tests/test_runs.py",
+    "unknown-current-date": "examples have their day: tests/test_runs.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
 }
 _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)

@@ -231,7 +231,7 @@ def test_run_name_without_room_for_the_job_name_is_an_error():
     build_object(JobDocument({**job(), "metadata": {"name": "a-long-name"}}, "a"), expander, [], problems, [])
 
     assert [(problem.rule, problem.message[-46:]) for problem in problems] == [
-        ("no-room-for-name", "leaves 3 characters of the name, and 8 are needed"[-46:])
+        ("name-too-long-for-hash", "leaves 3 characters of the name, and 8 are needed"[-46:])
     ]
 
 
@@ -307,7 +307,7 @@ def test_expiry_without_a_commit_needs_a_date(tmp_path):
     done = render(tmp_path, (), (), None, format_="yaml")
 
     assert done.code == 1
-    assert "[unknown-day]" in done.err
+    assert "[unknown-current-date]" in done.err
     assert rendered(tmp_path, today="2027-02-01") == ["other"]
 
 
@@ -321,8 +321,8 @@ def test_cached_lint_depends_on_the_date(tmp_path):
     finally:
         cache.disable()
 
-    assert "moving-tag" in told[0]
-    assert "moving-tag" not in told[1]
+    assert "mutable-image-tag" in told[0]
+    assert "mutable-image-tag" not in told[1]
 
 
 def test_paused_job_has_nothing_to_explain(tmp_path):

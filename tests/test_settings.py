@@ -34,7 +34,7 @@ def write(path, text):
     path.write_text(text)
 
 
-def told(repository, settings, rule="moving-tag"):
+def told(repository, settings, rule="mutable-image-tag"):
     """The severities of a rule by file and environment, under some settings; and the exit code."""
     (repository / "jobgen.yaml").write_text(settings)
     done = lint_paths(repository, (), (), format_="json")
@@ -52,28 +52,28 @@ def everywhere(severity):
     ("settings", "severities"),
     [
         ("{}", everywhere("warning")),
-        ("rules: {moving-tag: off}", {}),
-        ("rules: {moving-tag: 'off'}", {}),
-        ("rules: {moving-tag: {severity: off}}", {}),
-        ("rules: {moving-tag: [{severity: off}]}", {}),
-        ("rules: {moving-tag: error}", everywhere("error")),
-        ("rules: {moving-tag: info}", everywhere("info")),
-        ("rules: {moving-tag: []}", everywhere("warning")),
+        ("rules: {mutable-image-tag: off}", {}),
+        ("rules: {mutable-image-tag: 'off'}", {}),
+        ("rules: {mutable-image-tag: {severity: off}}", {}),
+        ("rules: {mutable-image-tag: [{severity: off}]}", {}),
+        ("rules: {mutable-image-tag: error}", everywhere("error")),
+        ("rules: {mutable-image-tag: info}", everywhere("info")),
+        ("rules: {mutable-image-tag: []}", everywhere("warning")),
         ("rules: {negative-quantity: off}", everywhere("warning")),
         (
-            "rules: {moving-tag: {severity: error, paths: [jobs/a/*]}}",
+            "rules: {mutable-image-tag: {severity: error, paths: [jobs/a/*]}}",
             {**everywhere("warning"), ("a", "dev"): "error", ("a", "prod"): "error"},
         ),
         (
-            "rules: {moving-tag: [{severity: error, environments: [p*]}]}",
+            "rules: {mutable-image-tag: [{severity: error, environments: [p*]}]}",
             {**everywhere("warning"), ("a", "prod"): "error", ("b", "prod"): "error"},
         ),
         (
-            "rules: {moving-tag: [{severity: off, namespaces: [research]}]}",
+            "rules: {mutable-image-tag: [{severity: off, namespaces: [research]}]}",
             {("b", "dev"): "warning", ("b", "prod"): "warning"},
         ),
         (
-            "rules: {moving-tag: [{severity: error, environments: [prod], namespaces: [research]}]}",
+            "rules: {mutable-image-tag: [{severity: error, environments: [prod], namespaces: [research]}]}",
             {**everywhere("warning"), ("a", "prod"): "error"},
         ),
     ],
@@ -88,11 +88,11 @@ def test_settings_set_the_severity(settings, severities, repository):
 def test_first_matching_setting_applies(repository):
     first, second = "{severity: info, environments: [dev]}", "{severity: error}"
 
-    assert told(repository, f"rules: {{moving-tag: [{first}, {second}]}}") == (
+    assert told(repository, f"rules: {{mutable-image-tag: [{first}, {second}]}}") == (
         {("a", "dev"): "info", ("b", "dev"): "info", ("a", "prod"): "error", ("b", "prod"): "error"},
         1,
     )
-    assert told(repository, f"rules: {{moving-tag: [{second}, {first}]}}") == (everywhere("error"), 1)
+    assert told(repository, f"rules: {{mutable-image-tag: [{second}, {first}]}}") == (everywhere("error"), 1)
 
 
 def test_error_turned_into_a_warning_passes(repository):
@@ -113,7 +113,11 @@ def test_rule_that_is_off_everywhere_is_not_run():
 @pytest.mark.parametrize(
     ("settings", "place", "message"),
     [
-        ("rules:\n  moving-tags: off\n", "2:3", "there is no rule or policy `moving-tags`; did you mean `moving-tag`?"),
+        (
+            "rules:\n  mutable-image-tags: off\n",
+            "2:3",
+            "there is no rule or policy `mutable-image-tags`; did you mean `mutable-image-tag`?",
+        ),
         ("rules: {xyzzy: error}\n", "1:9", "there is no rule or policy `xyzzy`"),
         ("rules: {unknown-fields: [{severity: info}]}\n", "1:9", "did you mean `unknown-field`?"),
     ],
@@ -138,6 +142,6 @@ def test_settings_apply_to_policies(repository):
 
 @pytest.mark.parametrize("severity", ["fatal", "true", "null", "3", "{paths: [a]}", "[off]"])
 def test_unknown_severity_in_settings_is_an_error(severity, repository):
-    (repository / "jobgen.yaml").write_text(f"rules: {{moving-tag: {severity}}}\n")
+    (repository / "jobgen.yaml").write_text(f"rules: {{mutable-image-tag: {severity}}}\n")
 
     assert lint_paths(repository, (), (), format_="text").code == 2

@@ -74,7 +74,7 @@ def test_since_reports_new_findings_only(repository):
     write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:latest"))
 
     assert {(rule, file) for rule, _, _, file, _, _ in found(repository, since="HEAD")} == {
-        ("moving-tag", "jobs/b.yaml")
+        ("mutable-image-tag", "jobs/b.yaml")
     }
 
 
@@ -84,17 +84,17 @@ def test_since_reports_old_jobs_changed_by_an_overlay(repository):
     patch = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - match: {names: [c]}\n      merge:\n"
     write(repository, "overlays/prod/o.yaml", patch + "        image: c:main\n")
 
-    assert ("moving-tag", "overlays/prod/o.yaml") in {
+    assert ("mutable-image-tag", "overlays/prod/o.yaml") in {
         (rule, file) for rule, _, _, file, _, _ in found(repository, since="HEAD")
     }
 
 
 def test_since_reports_findings_of_a_rule_turned_on(repository):
-    write(repository, "jobgen.yaml", "rules: {moving-tag: off}\n")
+    write(repository, "jobgen.yaml", "rules: {mutable-image-tag: off}\n")
     commit(repository)
     (repository / "jobgen.yaml").unlink()
 
-    assert [key[0] for key in found(repository, since="HEAD")] == ["moving-tag"]
+    assert [key[0] for key in found(repository, since="HEAD")] == ["mutable-image-tag"]
 
 
 def test_since_reports_a_base_that_cannot_be_rendered(repository):
@@ -104,7 +104,7 @@ def test_since_reports_a_base_that_cannot_be_rendered(repository):
     out = json.loads(lint_paths(repository, (), (), format_="json", since="HEAD").out)["findings"]
 
     assert [(entry["rule"], entry["file"]) for entry in without_infos(out)] == [
-        ("change-not-judged", "jobs/broken.yaml")
+        ("change-not-analyzed", "jobs/broken.yaml")
     ]
 
 
@@ -182,6 +182,10 @@ def _change(folder, chance):
         env = chance.choice(["dev", "prod"])
         write(folder, f"overlays/{env}/o.yaml", OVERLAY.format(env=env, defaults=defaults))
     elif kind == "settings":
-        write(folder, "jobgen.yaml", chance.choice(["", "rules: {moving-tag: error}\n", "rules: {moving-tag: off}\n"]))
+        write(
+            folder,
+            "jobgen.yaml",
+            chance.choice(["", "rules: {mutable-image-tag: error}\n", "rules: {mutable-image-tag: off}\n"]),
+        )
     elif kind == "broken":
         write(folder, f"jobs/{name}.yaml", "a: [\n")

@@ -61,7 +61,7 @@ class Checker:
         problems += self._evaluate_policies(obj)
         if len(problems) > MAX_FINDINGS:
             # Looking up the locations of more would take long.
-            rest = Problem("too-many-faults", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
+            rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
             problems[MAX_FINDINGS:] = [rest]
         return problems
 

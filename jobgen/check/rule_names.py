@@ -10,7 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_RENAMED: Mapping[str, str] = {}
+_RENAMED: Mapping[str, str] = {
+    "change-not-judged": "change-not-analyzed",
+    "doubled-role": "duplicate-role",
+    "gang-beyond-job": "min-available-too-high",
+    "misspelt-kind": "misspelled-kind",
+    "moving-tag": "mutable-image-tag",
+    "needless-pull": "unnecessary-image-pull",
+    "never-admitted": "queue-quota-exceeded",
+    "newer-field": "field-newer-than-operator",
+    "no-room-for-name": "name-too-long-for-hash",
+    "not-expressible": "unsupported-by-kind",
+    "owner-in-git": "owner-references-in-git",
+    "padded-image": "image-name-whitespace",
+    "partial-gang": "min-available-too-low",
+    "patched-env": "env-in-runtime-patch",
+    "queue-without-effect": "ineffective-queue-label",
+    "replica-count": "invalid-replica-count",
+    "reserved-env": "overwritten-env",
+    "reserved-variable": "reserved-runtime-env",
+    "second-document": "ignored-document",
+    "server-field": "server-managed-field",
+    "tiny-memory": "memory-too-small",
+    "too-many-faults": "too-many-errors",
+    "two-schedulers": "kueue-and-volcano-queues",
+    "uncanonical-quantity": "non-canonical-quantity",
+    "uneven-gpus": "master-worker-gpu-mismatch",
+    "unknown-choice": "unknown-enum-value",
+    "unknown-day": "unknown-current-date",
+    "unwritten-replicas": "missing-replicas",
+}
 
 
 def canonical_rule_name(name: str) -> str:

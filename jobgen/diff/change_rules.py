@@ -47,7 +47,7 @@ def check_change(
 def _not_checked(old: Snapshot) -> Finding:
     error = next(finding for finding in old.findings if finding.severity is Severity.ERROR)
     message = f"the change was not checked: the old side cannot be rendered because of `{error.rule}`"
-    return Finding("change-not-judged", "meta", Severity.WARNING, message, error.location)
+    return Finding("change-not-analyzed", "meta", Severity.WARNING, message, error.location)
 
 
 def find_change_problems(changes: ChangeSet) -> list[Finding]:

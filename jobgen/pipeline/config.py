@@ -186,7 +186,7 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     frameworks = declared_frameworks(data) if format_name == "kind" else frameworks
     compile_format(format_name, frameworks)(data, format_name, data, problems)
     if len(problems) >= MAX_FINDINGS:
-        problems.append(problems[-1]._replace(rule="too-many-faults", message=TOO_MANY_FINDINGS))
+        problems.append(problems[-1]._replace(rule="too-many-errors", message=TOO_MANY_FINDINGS))
     # Errors that a schema cannot express.
     if not problems and format_name == "kind":
         problems += find_kind_errors(data)
@@ -266,7 +266,7 @@ def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> Vali
     documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
-        findings.append(locate(Problem("second-document", message, documents[1]), layout.SETTINGS))
+        findings.append(locate(Problem("ignored-document", message, documents[1]), layout.SETTINGS))
     return dict(documents[0]) if documents else {}
 
 

@@ -67,13 +67,13 @@ def _render_field(
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:
         hint = did_you_mean(path, list(kind.fields)) if "." in path else ""
-        problems.append(Problem("not-expressible", f"{kind.name} does not support `{path}`{hint}", key))
+        problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
         return
     declared = job.cluster.operators.get(kind.operator, "")
     if not field.versions.contains(declared):
         problems.append(
             Problem(
-                "not-expressible",
+                "unsupported-by-kind",
                 f"{kind.operator} {declared} does not support `{format_dotted(field.at)}`: it {field.versions}",
                 key,
             )
@@ -98,7 +98,7 @@ def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, pr
         if found not in field.values:
             allowed = ", ".join(f"`{word}`" for word in field.values)
             problems.append(
-                Problem("not-expressible", f"`{path}` is `{found}`; {job.kind.name} supports {allowed}", value)
+                Problem("unsupported-by-kind", f"`{path}` is `{found}`; {job.kind.name} supports {allowed}", value)
             )
             return value
         return with_value(value, field.values[found])
@@ -107,7 +107,7 @@ def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, pr
     if field.as_type == "int" and isinstance(found, str):
         if not found.isdigit():
             problems.append(
-                Problem("not-expressible", f"`{path}` is `{found}`; {job.kind.name} supports only a number", value)
+                Problem("unsupported-by-kind", f"`{path}` is `{found}`; {job.kind.name} supports only a number", value)
             )
             return value
         return with_value(value, int(found))

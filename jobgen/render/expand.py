@@ -80,7 +80,7 @@ class Expander:
             return None
         kind = self._select_kind(value_of(framework))
         if kind is None:
-            problems.append(Problem("not-expressible", self._explain_missing_kind(value_of(framework)), framework))
+            problems.append(Problem("unsupported-by-kind", self._explain_missing_kind(value_of(framework)), framework))
             return None
         return self._merge_layers(job, layers, value_of(framework), kind, problems, deletions)
 

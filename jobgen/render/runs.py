@@ -68,7 +68,7 @@ def _invalid_date(expires: Node) -> Problem:
 
 def _unknown_day(expires: Node) -> Problem:
     message = f"cannot tell whether `{value_of(expires)}` has passed: there is no commit to take the date from"
-    return Problem("unknown-day", f"{message}; pass `--today`", expires)
+    return Problem("unknown-current-date", f"{message}; pass `--today`", expires)
 
 
 def needs_name(job: JobSpec) -> bool:
@@ -135,7 +135,7 @@ def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], p
         message = (
             f"`…-{LENGTH * 'x'}{suffix}` leaves {max(room, 0)} characters for the name; it needs {_MIN_NAME_LENGTH}"
         )
-        problems.append(Problem("no-room-for-name", message, _name(resource)))
+        problems.append(Problem("name-too-long-for-hash", message, _name(resource)))
     # Two long names may start with the same characters, so the hash of a cut name includes the whole name.
     return f"{name[: max(room, 0)].rstrip('-.')}-{run_hash(resource, job.kind, attempt, name)}"
 

@@ -20,7 +20,7 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
         if "restartPolicy" in role.replica:
             problems.append(
                 Problem(
-                    "not-expressible",
+                    "unsupported-by-kind",
                     f"{kind.name} does not support `restartPolicy` of role `{name}`",
                     role.replica["restartPolicy"],
                 )
@@ -28,7 +28,7 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
     nodes = [name for name in templates if not kind.roles[name].launches]
     if not nodes:
         message = f"{kind.name} needs a role besides `{next(iter(templates))}`, which only launches"
-        problems.append(Problem("not-expressible", message, job.metadata["name"]))
+        problems.append(Problem("unsupported-by-kind", message, job.metadata["name"]))
         return
     template = _merge_templates(job, templates, nodes, problems)
     counts = [job.roles[name].replica["replicas"] for name in nodes if "replicas" in job.roles[name].replica]
@@ -50,7 +50,7 @@ def _merge_templates(job: JobSpec, templates: dict[str, Any], nodes: list[str], 
         if path:
             both = f"`{nodes[0]}` and `{name}` differ in `{format_dotted(path)}`"
             message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
-            problems.append(Problem("not-expressible", message, _node_at(other, path) or _node_at(template, path)))
+            problems.append(Problem("unsupported-by-kind", message, _node_at(other, path) or _node_at(template, path)))
     launchers = [name for name in templates if job.kind.roles[name].launches]
     return _add_command(template, templates[launchers[0]]) if launchers else template
 
@@ -144,4 +144,4 @@ def _declared_version(job: JobSpec) -> str:
 def _unsupported_part(job: JobSpec, what: str, node: Node) -> Problem:
     version = f" of {job.kind.operator} {_declared_version(job)}" if _declared_version(job) else ""
     message = f"{job.kind.name}{version} does not support {what}; set it in the runtime"
-    return Problem("not-expressible", message, node)
+    return Problem("unsupported-by-kind", message, node)

@@ -138,7 +138,9 @@ def silence(
         if comment.until:
             message = f"whether `{comment.until}` is over depends on the day, and there is no commit to take it from"
             faults.append(
-                _finding("unknown-day", f"{message}; say it with `--today`", comment.location, Severity.WARNING)
+                _finding(
+                    "unknown-current-date", f"{message}; say it with `--today`", comment.location, Severity.WARNING
+                )
             )
     return kept, silenced, list(dict.fromkeys(faults))
 

@@ -88,7 +88,10 @@ def _validate_name_and_image(container: Mapping[str, Node], names: set[str], par
         node = container["image"]
         fix = ((FixStep("set", node, image.strip(_SPACE)),), True)
         pod.report(
-            "padded-image", f"the image `{image}` starts or ends with whitespace; delete the whitespace", node, fix
+            "image-name-whitespace",
+            f"the image `{image}` starts or ends with whitespace; delete the whitespace",
+            node,
+            fix,
         )
 
 

@@ -46,7 +46,7 @@ RULES = {
     "missing-resource-limit": "a request without a limit for a resource that cannot be overcommitted",
     "negative-quantity": "a negative quantity",
     "out-of-range": "a number that is out of range",
-    "padded-image": "an image name with leading or trailing whitespace",
+    "image-name-whitespace": "an image name with leading or trailing whitespace",
     "probe-of-init-container": "a probe or lifecycle hook of a container that runs to completion",
     "request-exceeds-limit": "a request that exceeds its limit",
     "unknown-resource": "a resource that containers cannot request",

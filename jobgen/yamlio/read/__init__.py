@@ -42,7 +42,7 @@ def read(content: bytes, file: str, *, marked: bool = False) -> Source:
     documents: list[YamlDocument] = []
     for data, location in _read_documents(_decode(content, file, findings), file, findings, marked=marked):
         if len(findings) > MAX_FINDINGS:
-            findings[MAX_FINDINGS:] = [_error("too-many-faults", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
+            findings[MAX_FINDINGS:] = [_error("too-many-errors", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
         if value_of(data) is None:
             continue

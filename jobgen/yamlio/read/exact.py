@@ -139,7 +139,7 @@ class _Builder:
                 return
             location = self.location(following)
         message = "Kubernetes ignores all text after the end of a document; separate documents with a line `---`"
-        self.findings.append(self.finding("second-document", location, message))
+        self.findings.append(self.finding("ignored-document", location, message))
 
     def location(self, event: Any) -> Location:
         start, end = event.start_mark, event.end_mark
@@ -310,7 +310,7 @@ class _Builder:
             related = (Related(self.location(parent.seen[text]), "first set here"),)
             location = self.location(key_event)
             if len(self.findings) >= MAX_FINDINGS:
-                raise self.reject("too-many-faults", key_event, TOO_MANY_FINDINGS)
+                raise self.reject("too-many-errors", key_event, TOO_MANY_FINDINGS)
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)

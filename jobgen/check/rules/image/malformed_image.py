@@ -19,7 +19,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     """
     image = as_text(container.data["image"])
     why = find_image_error(image) if image else ""
-    # `padded-image` reports surrounding whitespace.
+    # `image-name-whitespace` reports surrounding whitespace.
     if not why or image != image.strip():
         return
     gitops = container.pod.role.manifest.cluster.gitops

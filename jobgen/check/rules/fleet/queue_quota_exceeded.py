@@ -1,0 +1,27 @@
+"""Jobs larger than the quota of their queue."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.kueue import can_be_queued, get_queue
+from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.data import Node
+from jobgen.model.finding import pluralize
+
+
+@rule("job", ERROR)
+def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
+    """A job that requests more GPUs than its queue can ever provide.
+
+    The job waits in the queue forever, without an error.
+
+    Request fewer GPUs, use a larger queue, or correct the quota that the overlay declares under `cluster.queues`.
+    """
+    queues = manifest.cluster.queues
+    if not queues or not can_be_queued(manifest):
+        return
+    queue: Node = get_queue(manifest)
+    quota = queues.get(as_text(queue), {}).get("gpus")
+    if quota is not None and manifest.gpus > quota:
+        message = f"the job requests {pluralize(manifest.gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
+        yield Violation(queue, f"{message}, so it is never admitted; request fewer or use a larger queue")

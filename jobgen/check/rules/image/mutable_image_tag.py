@@ -1,0 +1,22 @@
+"""Mutable image tags."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.images import MUTABLE_TAGS
+from jobgen.k8s.objects import Container, as_text
+
+
+@rule("container", WARNING, fields=("image",))
+def mutable_image_tag(container: Container) -> Iterator[Violation]:
+    """An image with a mutable tag, such as `latest`.
+
+    The registry may return a different image for the tag at any time. A restarted pod, or a worker that joins later,
+    may run other code than its peers, and the image that was trained with cannot be determined afterwards.
+
+    Pin a version or a digest.
+    """
+    image = as_text(container.data["image"])
+    tag = image.rpartition("/")[2].partition(":")[2]
+    if tag in MUTABLE_TAGS and "@" not in image:
+        yield Violation(container.data["image"], f"`{tag}` is a mutable tag; pin a version or a digest")

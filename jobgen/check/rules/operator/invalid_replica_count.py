@@ -1,0 +1,56 @@
+"""Numbers of replicas."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Role, as_integer
+from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
+from jobgen.model.finding import Severity
+from jobgen.spec import kinds
+
+
+@rule("role", ERROR)
+def invalid_replica_count(role: Role) -> Iterator[Violation]:
+    """A role with more or fewer pods than the operator supports, such as two masters.
+
+    Operators require exactly one Master or Launcher, and at least one Worker where there are Workers, and reject the
+    job otherwise. A second Chief of TensorFlow is started, and both train as if they were alone.
+
+    Set a supported number of replicas.
+    """
+    kind = role.manifest.kind
+    assert kind is not None
+    one = kind.shape == "one"
+    node = role.replica_spec.get(str(kind.replicas_at[-1]) if one else "replicas")
+    written = as_integer(node)
+    # A kind without templates has only the number of nodes.
+    described = kind.roles.get("node") if one else role.definition
+    if written is None or (written < 0 and described and described.name in kind.requirements.scaled):
+        # The schema of the CRD reports it.
+        return
+    wanted = _describe_bounds(role, described, written)
+    if not wanted:
+        return
+    checked = described is not None and described.name not in kind.requirements.unchecked
+    bounded = described is not None and described.least is not None
+    consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
+    severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
+    if one:
+        message = f"`numNodes` must be {wanted}, got {written}"
+    else:
+        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
+    yield Violation(node, f"{message}{consequence}", severity=severity)
+
+
+def _describe_bounds(role: Role, described: kinds.RoleDescription | None, written: int) -> str:
+    """Return how many pods the role must have; an empty string if it has as many."""
+    assert role.manifest.kind is not None
+    least, most = (described.least, described.most) if described else (None, None)
+    since = role.manifest.kind.requirements.bounds_since.get(described.name, "") if described else ""
+    if not is_operator_since(role.manifest, since):
+        least = None
+    if (least or 0) <= written and (most is None or written <= most):
+        return ""
+    if least is not None and least == most:
+        return f"exactly {most}"
+    return f"at least {least or 0}" if written < (least or 0) else f"at most {most}"

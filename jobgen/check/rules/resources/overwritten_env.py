@@ -1,0 +1,56 @@
+"""Environment variables that the operator sets."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Container, Manifest, as_text
+from jobgen.spec.kinds import parse_version
+
+_MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
+_TORCH = frozenset(("PET_NNODES", "PET_NPROC_PER_NODE"))
+_RESERVED = {
+    "TFJob": frozenset(("TF_CONFIG",)),
+    "XGBoostJob": _MASTER,
+    "JAXJob": frozenset(("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")),
+    "PaddleJob": frozenset(("PADDLE_JOB_ID", "PADDLE_NNODES", "PADDLE_MASTER")),
+    "MXJob": frozenset(
+        ("MX_CONFIG", "DMLC_PS_ROOT_PORT", "DMLC_PS_ROOT_URI", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER", "DMLC_ROLE")
+    ),
+    "MPIJob": frozenset(("OMPI_MCA_orte_default_hostfile",)),
+    "PyTorchJob": _MASTER | _TORCH | {"PET_NODE_RANK"},
+}
+
+
+@rule("container", WARNING, fields=("env",), kinds=tuple(_RESERVED))
+def overwritten_env(container: Container) -> Iterator[Violation]:
+    """An environment variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
+
+    The operator appends its own value, and of two variables with the same name the last one wins. The value in the
+    manifest has no effect.
+
+    Remove the variable.
+    """
+    if container.init:
+        return
+    manifest = container.pod.role.manifest
+    names = _RESERVED[manifest.kind_name]
+    for name, entry in container.env:
+        if name in names and _is_set_by_operator(name, container, manifest):
+            yield Violation(
+                entry["name"], f"the operator overwrites `{name}`, so the value here has no effect; remove it"
+            )
+
+
+def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> bool:
+    """Whether the operator sets the variable in this job."""
+    if manifest.kind_name == "PyTorchJob":
+        if name in _TORCH:
+            return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)
+        return manifest.find_role("master") is not None
+    if manifest.kind_name == "TFJob":
+        return manifest.pod_count > 1 and container.name == "tensorflow"
+    if manifest.kind_name == "MPIJob":
+        if as_text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
+            return False
+        return container.pod.role.name == "launcher" and container is container.pod.containers[0]
+    return True

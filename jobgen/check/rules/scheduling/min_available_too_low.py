@@ -1,0 +1,31 @@
+"""Gangs smaller than their job."""
+
+from collections.abc import Iterator
+
+from jobgen.check.first_messages import first_message
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Manifest, as_integer, get_path
+from jobgen.model.finding import FixStep
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
+def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
+    """A `schedulingPolicy.minAvailable` below the number of pods, although the job needs all of them.
+
+    The scheduler starts the job as soon as that many pods fit. They hold their GPUs and wait for the others, and two
+    such jobs can wait for each other forever.
+
+    Remove `minAvailable`; the default is all pods.
+    """
+    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = as_integer(least)
+    if number is None or "elasticPolicy" in manifest.spec:
+        return
+    total = manifest.pod_count
+    if 0 < number < total:
+        message = (
+            f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
+        )
+        fix_steps = (FixStep("remove", least, key="minAvailable"),)
+        evidence = first_message("min-available-too-low", number, total, total)
+        yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)
