@@ -1,3 +1,93 @@
-"""jobgen: training jobs written once, layered, spelt for their operator, and judged."""
+"""jobgen: write training jobs once; render them for each environment and operator.
+
+The names in `__all__` are the public Python API, described in docs/api.md. Everything else is private.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
+    from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
+    from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, ValueSource, explain
+    from jobgen.api.lint import LintResult, lint
+    from jobgen.api.project import Project, load
+    from jobgen.api.render import RenderedObject, RenderResult, render
+    from jobgen.model.data import Location
+    from jobgen.model.finding import Finding, Identity, Related, Severity
+    from jobgen.report import Suppressed
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ChangedField",
+    "ChangedObject",
+    "DiffResult",
+    "ExplainedField",
+    "Explanation",
+    "Finding",
+    "Identity",
+    "JobgenError",
+    "LintResult",
+    "Location",
+    "NotFoundError",
+    "OperationError",
+    "Project",
+    "Related",
+    "RenderResult",
+    "RenderedObject",
+    "RuleExplanation",
+    "Severity",
+    "Suppressed",
+    "ToolError",
+    "UsageError",
+    "ValueSource",
+    "__version__",
+    "diff",
+    "explain",
+    "lint",
+    "load",
+    "render",
+]
+
+# Names are imported when they are first used, so that `import jobgen` is fast.
+_MODULES = {
+    "jobgen.api.diff": "ChangedField ChangedObject DiffResult diff",
+    "jobgen.api.errors": "JobgenError NotFoundError OperationError ToolError UsageError",
+    "jobgen.api.explain": "ExplainedField Explanation RuleExplanation ValueSource explain",
+    "jobgen.api.lint": "LintResult lint",
+    "jobgen.api.project": "Project load",
+    "jobgen.api.render": "RenderedObject RenderResult render",
+    "jobgen.model.data": "Location",
+    "jobgen.model.finding": "Finding Identity Related Severity",
+    "jobgen.report": "Suppressed",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Package(type(sys)):  # type: ignore[misc]
+    """The type of this module: `jobgen.render` and `jobgen.diff` stay functions.
+
+    The import system sets private subpackages as attributes of their parent; those two would hide the functions.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, type(sys))):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -5,7 +5,7 @@ import json
 import pytest
 from findings import without_infos
 
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.run_lint import lint_paths
 from jobgen.report import baseline
 
 SPEC = """\
@@ -23,7 +23,7 @@ FILE = "known.json"
 def repository(tmp_path):
     (tmp_path / "jobs").mkdir()
     write(tmp_path, "a", "bert:latest")
-    lint_paths(tmp_path, (), (), format_="text", known=FILE, write_baseline=True)
+    lint_paths(tmp_path, (), (), format_="text", baseline=FILE, write_baseline=True)
     return tmp_path
 
 
@@ -32,7 +32,7 @@ def write(folder, name, image, above=""):
 
 
 def rules(folder, **options):
-    document = json.loads(lint_paths(folder, (), (), format_="json", known=FILE, **options).out)
+    document = json.loads(lint_paths(folder, (), (), format_="json", baseline=FILE, **options).out)
     return [(entry["rule"], entry["file"]) for entry in without_infos(document["findings"])]
 
 
@@ -58,16 +58,16 @@ def test_findings_of_a_copied_manifest_are_reported(tmp_path):
         "spec: {jaxReplicaSpecs: {Worker: {template: {spec: {containers: [{name: jax, image: 'a:latest'}]}}}}}\n"
     )
     (tmp_path / "a.yaml").write_text(manifest)
-    lint_paths(tmp_path, ["a.yaml"], (), format_="text", known=FILE, write_baseline=True)
+    lint_paths(tmp_path, ["a.yaml"], (), format_="text", baseline=FILE, write_baseline=True)
     (tmp_path / "b.yaml").write_text(manifest)
-    found = json.loads(lint_paths(tmp_path, ["a.yaml", "b.yaml"], (), format_="json", known=FILE).out)["findings"]
+    found = json.loads(lint_paths(tmp_path, ["a.yaml", "b.yaml"], (), format_="json", baseline=FILE).out)["findings"]
 
     assert [entry["file"] for entry in found if entry["rule"] == "mutable-image-tag"] == ["b.yaml"]
 
 
 def test_fixed_entry_is_reported_on_its_line(repository):
     write(repository, "a", "bert:1.2")
-    found = json.loads(lint_paths(repository, (), (), format_="json", known=FILE).out)["findings"]
+    found = json.loads(lint_paths(repository, (), (), format_="json", baseline=FILE).out)["findings"]
     line = (repository / FILE).read_text().splitlines()[found[0]["line"] - 1]
 
     assert [(entry["rule"], entry["severity"], entry["file"]) for entry in found] == [
@@ -83,7 +83,7 @@ def test_entries_outside_the_linted_scope_are_not_stale(part, repository):
     paths = ["jobs/other.yaml"] if part == "paths" else []
     (repository / "jobs/a.yaml").write_text((repository / "jobs/a.yaml").read_text().replace("latest", "1.2"))
     for fix in ("", "safe"):
-        done = lint_paths(repository, paths, (), format_="json", known=FILE, fix=fix)
+        done = lint_paths(repository, paths, (), format_="json", baseline=FILE, fix=fix)
 
         assert "stale-baseline" not in done.out
         assert (repository / FILE).read_text() == before
@@ -92,7 +92,7 @@ def test_entries_outside_the_linted_scope_are_not_stale(part, repository):
 def test_baseline_never_grows_by_itself(repository):
     before = (repository / FILE).read_text()
     write(repository, "b", "bert:latest")
-    lint_paths(repository, (), (), format_="text", known=FILE)
+    lint_paths(repository, (), (), format_="text", baseline=FILE)
 
     assert (repository / FILE).read_text() == before
 
@@ -101,15 +101,15 @@ def test_baseline_never_grows_by_itself(repository):
 def test_malformed_baseline_is_a_usage_error(text, repository):
     (repository / FILE).write_text(text)
 
-    assert lint_paths(repository, (), (), format_="text", known=FILE).code == 2
+    assert lint_paths(repository, (), (), format_="text", baseline=FILE).code == 2
 
 
 def test_missing_baseline_is_a_usage_error(repository):
-    assert lint_paths(repository, (), (), format_="text", known="nowhere.json").code == 2
+    assert lint_paths(repository, (), (), format_="text", baseline="nowhere.json").code == 2
 
 
 def test_fixed_entries_can_be_removed(repository):
     text = (repository / FILE).read_text()
 
-    assert baseline.parse(baseline.without(text, baseline.parse(text))) == {}
-    assert baseline.without(text, type(baseline.parse(text))()) == text
+    assert baseline.parse(baseline.remove_stale(text, baseline.parse(text))) == {}
+    assert baseline.remove_stale(text, type(baseline.parse(text))()) == text

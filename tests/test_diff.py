@@ -21,7 +21,7 @@ import pytest
 from transcripts import find_transcripts, read_transcript
 
 from jobgen.check.builtin_rules import TWO_SIDED
-from jobgen.cli.commands.diff import diff_folders, diff_revisions
+from jobgen.cli.commands.diff import diff_states
 from jobgen.diff.change_rules import check_change
 from jobgen.diff.formats import format_names, markdown
 from jobgen.diff.operator_behavior import Effect
@@ -72,11 +72,11 @@ def commit(folder):
 
 
 def between(home, *folders, format_="text", envs=(), exit_code=False):
-    return diff_folders(home, folders or ("old", "new"), envs, format_=format_, exit_code=exit_code)
+    return diff_states(home, "", envs, folders=folders or ("old", "new"), format_=format_, exit_code=exit_code)
 
 
 def since(root, revisions="", *, format_="json", envs=(), exit_code=False):
-    return diff_revisions(root, revisions, envs, format_=format_, exit_code=exit_code)
+    return diff_states(root, revisions, envs, format_=format_, exit_code=exit_code)
 
 
 def told(result):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.cli.commands.lint import BASELINE
+from jobgen.cli.run_lint import BASELINE
 
 LIBC = ctypes.CDLL(None)
 DROP_CAPABILITY, OVERRIDE_PERMISSIONS = 24, 1

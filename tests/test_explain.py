@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.cli.commands.explain import explain_job
+from jobgen.cli.commands.explain import explain_name
 from jobgen.model.data import Location, untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.provenance import explain_path
@@ -264,7 +264,7 @@ metadata.annotations["jobgen.dev/source"] = "jobs/bert.yaml"
 def test_origins_of_values(story, example):
     field, told = STORIES[story]
 
-    result = explain_job(example, "bert", field, ["prod"], "text")
+    result = explain_name(example, "bert", field, ["prod"], "text")
 
     expected = re.sub("KIND|RESTART|REPLICAS", lambda match: PLACES[match[0]], told)
     assert squeezed(result.out) == squeezed(expected)
@@ -274,14 +274,14 @@ def test_origins_of_values(story, example):
 def test_origin_of_an_empty_value_is_the_nearest_key(tmp_path):
     write(tmp_path, {"jobs/bert.yaml": JOB.replace("{memory: 4Gi}", "{limits: {}}")})
 
-    result = explain_job(tmp_path, "bert", f"{MAIN}.resources", [], "text")
+    result = explain_name(tmp_path, "bert", f"{MAIN}.resources", [], "text")
 
     assert squeezed(result.out) == f"{MAIN}.resources.limits = {{}}\n  jobs/bert.yaml:12:3 job: {{}}\n"
 
 
 @pytest.mark.parametrize("field", ["spec.nope", f"{MAIN}.command.[name=x]", f"{MAIN}.command[9]", "kind.deeper"])
 def test_missing_field_has_no_origin(field, example):
-    result = explain_job(example, "bert", field, ["prod"], "text")
+    result = explain_name(example, "bert", field, ["prod"], "text")
 
     assert (result.code, result.out) == (3, "")
 

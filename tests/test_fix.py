@@ -14,11 +14,12 @@ import pytest
 from examples import EXAMPLES, cases
 from transcripts import changed_files, files_below, find_transcripts, read_transcript
 
+from jobgen.api.errors import UsageError
+from jobgen.api.fix import FixedFile, compute_fixes, write_fixes
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import run_lint
 from jobgen.check.rule_docs import documented
-from jobgen.cli.commands.fix import Mended, fixed, put_in_place
-from jobgen.cli.commands.lint import lint_paths
-from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import LintRequest
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
@@ -53,7 +54,7 @@ def fixed_files(transcript):
 
 
 def found(folder, *paths):
-    return lint(LintRequest(folder, paths, today=TODAY)).findings
+    return run_lint(LintRequest(folder, paths, today=TODAY)).findings
 
 
 def apply_fixes(folder, *paths, fix="safe", diff=False):
@@ -209,7 +210,7 @@ def test_fix_keeps_file_permissions(loose):
 
 
 def test_file_that_changed_meanwhile_is_not_overwritten(loose):
-    late = put_in_place(loose, [Mended("bert.yaml", b"old", b"new"), Mended("gone.yaml", b"old", b"new")])
+    late = write_fixes(loose, [FixedFile("bert.yaml", b"old", b"new"), FixedFile("gone.yaml", b"old", b"new")])
 
     assert late == {
         "bert.yaml": "was changed by somebody else meanwhile",
@@ -287,4 +288,5 @@ def test_standard_input_and_files_outside_are_not_fixed(loose):
     (loose / "here").mkdir()
 
     assert apply_fixes(loose / "here", "../bert.yaml").code == 2
-    assert fixed(LintRequest(loose, stdin=JOB.encode()), unsafe=False).code == 2
+    with pytest.raises(UsageError, match="standard input"):
+        compute_fixes(LintRequest(loose, stdin=JOB.encode()), unsafe=False)

@@ -18,9 +18,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from jobgen.cli.commands import ExitCode, Result
-from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
+from jobgen.cli.result import ExitCode, Result
+from jobgen.cli.run_lint import lint_paths
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 10

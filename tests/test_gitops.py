@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
 
 from jobgen.check.cel import Failed, compile_cel
-from jobgen.cli.commands import ExitCode
 from jobgen.cli.commands.gitops import argocd, flux
+from jobgen.cli.result import ExitCode
 from jobgen.gitops.argocd import GENERATE_PATHS
 from jobgen.gitops.inputs import group_kinds
 from jobgen.pipeline import config

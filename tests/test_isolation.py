@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from jobgen.cli.commands import ExitCode, Result
 from jobgen.cli.commands.import_ import import_manifests
 from jobgen.cli.commands.init import init
-from jobgen.cli.commands.lint import BASELINE, lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import import_crds, write_editor_files
+from jobgen.cli.result import ExitCode, Result
+from jobgen.cli.run_lint import BASELINE, lint_paths
 from jobgen.repo import git
 from jobgen.report.formats import format_names
 
@@ -106,7 +106,7 @@ def test_symlink_out_of_the_repository_is_not_read(repository: Path, outside: Pa
 def test_symlinked_baseline_outside_is_neither_read_nor_written(repository: Path, outside: Path) -> None:
     (repository / BASELINE).symlink_to(outside / BASELINE)
     before = state(outside)
-    results = [lint(repository, known=BASELINE), lint(repository, known=BASELINE, fix="safe")]
+    results = [lint(repository, baseline=BASELINE), lint(repository, baseline=BASELINE, fix="safe")]
     results.append(lint(repository, write_baseline=True))
 
     assert [result.code for result in results] == [ExitCode.USAGE] * 3

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from findings import without_infos
 
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.run_lint import lint_paths
 
 ROOT = Path(__file__).parent.parent
 JOB = """\
@@ -39,7 +39,7 @@ def binary(request, monkeypatch, tmp_path_factory):
 
 
 def found(folder):
-    out = lint_paths(folder, ["."], (), format_="json", second_opinion=True).out
+    out = lint_paths(folder, ["."], (), format_="json", kubeconform=True).out
     return [(entry["rule"], entry["category"], entry["file"]) for entry in without_infos(json.loads(out)["findings"])]
 
 
@@ -59,7 +59,7 @@ def test_disagreement_with_kubeconform_is_reported(binary, tmp_path):
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "propertyNames": {"maxLength": 4}}
     (group / "jaxjob_v1.json").write_text(json.dumps(schema))
 
-    out = lint_paths(tmp_path, (), (), format_="json", second_opinion=True).out
+    out = lint_paths(tmp_path, (), (), format_="json", kubeconform=True).out
     [finding] = without_infos(json.loads(out)["findings"])
 
     assert (finding["rule"], finding["category"], finding["file"]) == (
@@ -80,14 +80,14 @@ def test_kubeconform_gets_the_schema_of_the_declared_operator(binary, tmp_path):
         "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: a, namespace: ml}\n"
         "spec: {runtimeRef: {name: torch-distributed}, podSpecOverrides: [{targetJobs: [{name: node}]}]}\n"
     )
-    out = lint_paths(tmp_path, (), (), format_="json", second_opinion=True).out
+    out = lint_paths(tmp_path, (), (), format_="json", kubeconform=True).out
 
     assert [entry for entry in json.loads(out)["findings"] if entry["category"] in ("meta", "schema")] == []
 
 
 def test_missing_kubeconform_is_reported_with_instructions(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = lint_paths(tmp_path, (), (), format_="text", second_opinion=True)
+    result = lint_paths(tmp_path, (), (), format_="text", kubeconform=True)
 
     assert result.code == 2
     assert "kubeconform is not on PATH; get it from" in result.err

@@ -13,9 +13,9 @@ import pytest
 from findings import without_infos
 
 from jobgen.check.checker import Checker
-from jobgen.cli.commands.lint import lint_paths
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import build
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from jobgen import cache
-from jobgen.cli.commands import lint_cache
-from jobgen.cli.commands.lint import lint_paths
-from jobgen.cli.commands.lint_run import lint
-from jobgen.cli.commands.scope import LintRequest
+from jobgen.api import lint_cache
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import run_lint
+from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import layout
 
 JOB = """\
@@ -247,15 +247,15 @@ def test_layers_changed_during_a_run_are_not_cached(repository, remembering):
     (repository / "jobs/silent.yaml").unlink()
     age(repository)
     asked = LintRequest(repository)
-    state = lint_cache.state_of(asked)
+    inputs = lint_cache.read_inputs(asked)
 
-    assert lint(asked, state.scope, b"what they were before").lasting is False
-    assert lint(asked, state.scope, state.layers).lasting is True
+    assert run_lint(asked, inputs.files, b"what they were before").cacheable is False
+    assert run_lint(asked, inputs.files, inputs.layers).cacheable is True
 
 
 def test_cache_separates_paths_with_unusual_names(repository, remembering):
     keys = {
-        lint_cache.state_of(LintRequest(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])
+        lint_cache.read_inputs(LintRequest(repository, paths)).key for paths in (["jobs", "jobs/0.yaml"], ["jobs"], [])
     }
 
     assert len(keys) == 3

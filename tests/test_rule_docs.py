@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.api import kubeconform
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import ROAD_RULES
 from jobgen.check.policy_docs import all_docs
 from jobgen.check.rule_docs import documented, example
-from jobgen.cli.commands import kubeconform
 from jobgen.model.data import Location
 from jobgen.model.finding import Identity, Severity
 from jobgen.pipeline.environment import Rendered
@@ -125,8 +125,8 @@ def test_rule_summaries_are_one_sentence(doc):
 def test_kubeconform_failure_is_reported(monkeypatch):
     made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Location("jobs/a.yaml"))
     verdict = {"status": "statusError", "msg": "no such\nschema"}
-    monkeypatch.setattr(kubeconform, "_verdicts", lambda root, objects: [(made, verdict)])
-    told = kubeconform.disagreements(ROOT, [(made, "")], [])
+    monkeypatch.setattr(kubeconform, "_check_objects", lambda root, objects: [(made, verdict)])
+    told = kubeconform.find_disagreements(ROOT, [(made, "")], [])
 
     assert [(finding.rule, finding.message) for finding in told] == [
         ("kubeconform-failed", "kubeconform could not check it: no such schema")

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from jobgen.cli.commands.explain_rule import explain_rule
 
 from jobgen.check import rule_names
 from jobgen.check.policy_docs import all_docs
-from jobgen.cli.commands import ExitCode
-from jobgen.cli.commands.explain_rule import explain_rule
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.result import ExitCode
+from jobgen.cli.run_lint import lint_paths
 from jobgen.report import baseline
 
 JOB = """\

@@ -9,7 +9,7 @@ from examples import EXAMPLES, cases
 
 from jobgen.check.rule_docs import documented
 from jobgen.check.rules import all_rules
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.run_lint import lint_paths
 from jobgen.pipeline.load_policies import load_policies
 
 TESTS = Path(__file__).parent

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen import cache
-from jobgen.cli.commands.explain import explain_job
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.render import render
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.render.build import build_object
@@ -328,8 +328,8 @@ def test_cached_lint_depends_on_the_date(tmp_path):
 def test_paused_job_has_nothing_to_explain(tmp_path):
     repository(tmp_path)
 
-    assert explain_job(tmp_path, "bert", "metadata.name", (), "text", "2027-01-01").code == 0
-    done = explain_job(tmp_path, "bert", "", (), "text", "2028-01-01")
+    assert explain_name(tmp_path, "bert", "metadata.name", (), "text", "2027-01-01").code == 0
+    done = explain_name(tmp_path, "bert", "", (), "text", "2028-01-01")
     assert (done.code, done.err) == (
         3,
         "jobgen: `bert` is paused, done or expired, so nothing is rendered of it\n",
@@ -340,10 +340,10 @@ def test_run_is_explained_by_its_name_in_the_cluster(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/a.yaml").write_text(JOB_TEXT)
     name = name_of(job())
-    done = explain_job(tmp_path, name, "metadata.name", (), "text")
+    done = explain_name(tmp_path, name, "metadata.name", (), "text")
 
     assert done.out == f'metadata.name = "{name}"\n  jobs/a.yaml:3:18  job: "{name}"\n'
-    assert explain_job(tmp_path, "bert-00000000", "", (), "text").code == 3
+    assert explain_name(tmp_path, "bert-00000000", "", (), "text").code == 3
 
 
 # Engines.

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.run_lint import lint_paths
 from jobgen.report.severities import parse_severities
 
 JOB = """\

@@ -10,7 +10,7 @@ import pytest
 from findings import without_infos
 
 from jobgen.check.builtin_rules import TWO_SIDED
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import git
 
 SPEC = """\

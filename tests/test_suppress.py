@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from jobgen.cli.commands.lint import lint_paths
-from jobgen.report.suppress import suppressions_in
+from jobgen.cli.run_lint import lint_paths
+from jobgen.report.suppress import parse_suppressions
 
 SPEC = """\
 {top}apiVersion: jobgen.dev/v1
@@ -148,4 +148,4 @@ def test_text_that_looks_like_a_comment_suppresses_nothing():
     comment = b"# jobgen: ignore[mutable-image-tag] -- text"
     text = b"script: |\n  echo " + comment + b'\nother: "' + comment + b'"\n'
 
-    assert suppressions_in(text, "a.yaml") == ([], [])
+    assert parse_suppressions(text, "a.yaml") == ([], [])

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.cli.commands.explain import explain_job, explain_name
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import write_editor_files
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.read_jobs import read_jobs
@@ -179,7 +179,7 @@ def test_render_of_members_and_of_the_sweep(repository):
 
 
 def test_member_is_explained_by_its_matrix_value(repository):
-    done = explain_job(repository, "bert-0p01-2", "spec.pytorchReplicaSpecs.Worker", (), "text")
+    done = explain_name(repository, "bert-0p01-2", "spec.pytorchReplicaSpecs.Worker", (), "text")
 
     assert (
         'args[0] = "--lr=0.01"\n  jobs/bert.yaml:11:7  job: 0.01 → "--lr=0.01"\n  jobs/bert.yaml:8:15  matrix: 0.01\n'

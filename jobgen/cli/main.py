@@ -1,4 +1,4 @@
-"""The process: what was asked, answered and printed, and how it ends; no other module exits."""
+"""The process: run the command line, print the result and exit."""
 
 from __future__ import annotations
 
@@ -10,54 +10,56 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen import cache
-from jobgen.cli.commands import ExitCode, Result, error_result
-from jobgen.cli.terminal import finish, run_lint
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.terminal import finish
 
-_PATTERN = frozenset("*?[~$%")
-_UNPRINTABLE = (errno.ENOSPC, errno.EPIPE)
+_SHELL_PATTERN = frozenset("*?[~$%")
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE)
 
 
 def main() -> None:
-    """Run the command line, and end the process."""
-    # What a run makes has no cycles, and looking for them costs a tenth of its time.
+    """Run the command line and end the process."""
+    # A run creates no reference cycles, and looking for them takes a tenth of its time.
     gc.disable()
     code = run(sys.argv[1:])
-    # All is written and closed. To take down a large house brick by brick would take as long as a small lint.
+    # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)
 
 
-def run(words: list[str]) -> int:
-    """The exit code of what was asked, once all is printed; an internal fault is one line and exit code 4."""
+def run(arguments: list[str]) -> int:
+    """Run a command, print its result, and return its exit code; an internal error is one line and exit code 4."""
     try:
-        result = _answer(words)
+        result = _run_command(arguments)
         return finish(result) if isinstance(result, Result) else result
     except KeyboardInterrupt:
         return 130
-    except Exception as fault:
-        if "--traceback" in words:
+    except Exception as error:
+        if "--traceback" in arguments:
             raise
-        if isinstance(fault, OSError) and fault.errno in _UNPRINTABLE:
-            # Help is printed before it gets here.
-            return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {fault.strerror}"))
-        message = f"internal fault: {type(fault).__name__}: {fault} (see it whole with --traceback)"
+        if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS:
+            # click prints help itself.
+            return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {error.strerror}"))
+        message = f"internal error: {type(error).__name__}: {error} (show the traceback with --traceback)"
         return finish(error_result(ExitCode.INTERNAL_ERROR, message))
 
 
-def _answer(words: list[str]) -> Result | int:
+def _run_command(arguments: list[str]) -> Result | int:
     try:
         os.getcwd()
     except OSError:
-        return error_result(ExitCode.USAGE, "the folder that this was started in is gone")
-    if is_plain_lint(words, os.environ):
+        return error_result(ExitCode.USAGE, "the current folder does not exist")
+    if is_plain_lint(arguments, os.environ):
+        from jobgen.cli.run_lint import run_lint
+
         cache.enable(cache.find_default_folder(), cache.installation_fingerprint())
-        return run_lint(Path(), tuple(words[1:]))
-    from jobgen.cli.app import answer
+        return run_lint(Path(), tuple(arguments[1:]))
+    from jobgen.cli.app import run_command
 
-    return answer(words)
+    return run_command(arguments)
 
 
-def is_plain_lint(words: list[str], environ: Mapping[str, str]) -> bool:
-    """Whether nothing is asked but to lint some paths, as hooks and editors do: that takes no reading of options."""
-    # On Windows it is up to us to make names of patterns, and that takes more.
-    more = any(not word or word[0] == "-" or _PATTERN.intersection(word) for word in words)
-    return words[:1] == ["lint"] and not more and "_JOBGEN_COMPLETE" not in environ
+def is_plain_lint(arguments: list[str], environ: Mapping[str, str]) -> bool:
+    """Whether the command is `jobgen lint` with paths only, as hooks and editors run it; it does not need click."""
+    # On Windows, click expands patterns.
+    options = any(not word or word[0] == "-" or _SHELL_PATTERN.intersection(word) for word in arguments)
+    return arguments[:1] == ["lint"] and not options and "_JOBGEN_COMPLETE" not in environ

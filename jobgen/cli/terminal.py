@@ -1,63 +1,37 @@
-"""The terminal: what stands on standard input, how wide it is, and all that is printed."""
+"""The terminal: its width, a progress bar, and everything that is printed."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from jobgen.cli.commands import ExitCode, Result
+from jobgen.cli.result import ExitCode, Result
 
-_BAR = 30
-_WIDTH = 120
+_BAR_WIDTH = 30
 
 
-def run_lint(
-    directory: Path, paths: Sequence[str], envs: Sequence[str] = (), format_: str = "text", **options: Any
-) -> Result:
-    """`jobgen lint`, in words for who is going to read them."""
-    from jobgen.cli.commands.lint import Terminal, lint_paths
-    from jobgen.report import formats
-
-    stdin = (sys.stdin.buffer.read() if sys.stdin else b"") if "-" in paths else None
-    on_terminal = sys.stdout is not None and sys.stdout.isatty()
-    color = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    terminal = Terminal(_columns() if on_terminal else _WIDTH, color)
-    chosen = formats.resolve(format_, os.environ)
-    result = lint_paths(directory, paths, envs, format_=chosen, stdin=stdin, terminal=terminal, **options)
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    return _summed_up(result, summary) if chosen == "github" and summary else result
-
-
-def _columns() -> int:
+def terminal_width() -> int | None:
+    """Return the columns of the standard output; None if it is not a terminal."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
 
 
-def _summed_up(result: Result, file: str) -> Result:
-    """The result, once its summary stands where GitHub looks for it; whoever waits for a verdict gets it anyway."""
-    from jobgen.report.formats import github
-
-    try:
-        with open(file, "a", encoding="utf-8") as stream:
-            stream.write(github.summary(result.report) if result.report else "")
-    except OSError as fault:
-        return result._replace(err=f"{result.err}jobgen: the summary cannot be written: {fault.strerror}\n")
-    return result
-
-
 def finish(result: Result) -> int:
-    """Print a result, in UTF-8 whatever the terminal says: the same input gives the same bytes everywhere."""
+    """Print a result and return its exit code.
+
+    The encoding is always UTF-8, so that the same input gives the same bytes everywhere.
+    """
     try:
         _write(sys.stdout, result.out.encode("utf-8", "surrogateescape"))
         _write(sys.stderr, result.err.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        # What is still buffered cannot be written either.
+        # Buffered output cannot be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
             with suppress(OSError):
@@ -66,16 +40,16 @@ def finish(result: Result) -> int:
     return int(result.code)
 
 
-def _write(stream: TextIO | None, said: bytes) -> None:
-    # A stream that was closed before we started is None.
-    if stream is not None and said:
+def _write(stream: TextIO | None, content: bytes) -> None:
+    # A stream that was closed before the process started is None.
+    if stream is not None and content:
         stream.flush()
-        stream.buffer.write(said)
+        stream.buffer.write(content)
         stream.flush()
 
 
 class Progress:
-    """A bar on the terminal, once a second has passed."""
+    """A progress bar that appears after one second."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
@@ -86,11 +60,11 @@ class Progress:
         now = time.monotonic()
         if now - self.started > 1 and now - self.shown > 0.1 and sys.stderr.isatty():
             self.shown = now
-            filled = min(done * _BAR // max(total, 1), _BAR)
-            bar = "█" * filled + "░" * (_BAR - filled)
+            filled = min(done * _BAR_WIDTH // max(total, 1), _BAR_WIDTH)
+            bar = "█" * filled + "░" * (_BAR_WIDTH - filled)
             _write(sys.stderr, f"\r{bar} {done} objects".encode())
 
     def clear(self) -> None:
-        """Take the bar away again."""
+        """Remove the bar."""
         if self.shown:
             _write(sys.stderr, b"\r\033[K")

@@ -12,7 +12,7 @@ from jobgen.pipeline.trace import WHOLE, Job, member_index
 from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
-from jobgen.report.suppress import MARKER, Suppression, suppressions_in
+from jobgen.report.suppress import MARKER, Suppression, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, is_sweep, keep_matrix
@@ -42,7 +42,7 @@ def read_jobs(
 def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
     """Collect the suppression comments of a file."""
     if MARKER in file.content:
-        found, faults = suppressions_in(file.content, file.path)
+        found, faults = parse_suppressions(file.content, file.path)
         comments += found
         findings += faults
 

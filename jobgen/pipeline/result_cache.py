@@ -11,16 +11,17 @@ import os
 import time
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import cache
-from jobgen.check.rules import Fact
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
-from jobgen.pipeline.environment import OverlayUse, Rendered
-from jobgen.pipeline.trace import JobRef
 from jobgen.repo import layout
-from jobgen.report.suppress import Suppression
+
+if TYPE_CHECKING:
+    from jobgen.check.rules import Fact
+    from jobgen.pipeline.environment import OverlayUse, Rendered
+    from jobgen.report.suppress import Suppression
 
 Encoded = tuple[Any, ...]
 """A value as data that `marshal` writes."""
@@ -142,6 +143,9 @@ def _encode_use(used: OverlayUse) -> Encoded:
 
 
 def _decode_use(patches: Encoded, hits: list[Encoded], misses: list[Encoded], own_misses: list[Encoded]) -> OverlayUse:
+    from jobgen.pipeline.environment import OverlayUse
+    from jobgen.pipeline.trace import JobRef
+
     return OverlayUse(
         set(patches),
         {marker: JobRef(*where) for marker, where in hits},
@@ -153,6 +157,12 @@ def _decode_use(patches: Encoded, hits: list[Encoded], misses: list[Encoded], ow
 
 def decode_result(plain: Encoded, path: str) -> FileResult | None:
     """Decode a result; None if the file had another path, because locations contain it."""
+    # A lint of unchanged files decodes findings only, and does not need these modules.
+    from jobgen.check.rules import Fact
+    from jobgen.pipeline.environment import Rendered
+    from jobgen.pipeline.trace import JobRef
+    from jobgen.report.suppress import Suppression
+
     made, findings, names, used, rows, comments, known_path = plain
     if known_path != path:
         return None

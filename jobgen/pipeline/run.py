@@ -123,7 +123,7 @@ def _process(run: Run) -> Iterator[Rendered]:
 
             rows = (row for part in parts for row in part.rows)
             run.findings += cross_job_findings(rows, runners, entries, tracer)
-        run.findings[:] = filter(None, map(run.project.severities.of, run.findings))
+        run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
     run.findings[:] = sorted(
         set(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )

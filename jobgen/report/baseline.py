@@ -1,4 +1,4 @@
-"""Findings that were there before: known by rule, object and pointer, so that lines may move without a word."""
+"""The baseline: a file of known findings, identified by rule, object and pointer; line numbers are ignored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = ("rule", "env", "object", "pointer", "file", "message")
 
 
 class FindingKey(NamedTuple):
-    """What a finding is known by: its object and pointer, or where it has none, its file and words."""
+    """Identifies a finding: by object and pointer, or without an object by file and message."""
 
     rule: str
     env: str
@@ -27,11 +27,11 @@ class FindingKey(NamedTuple):
 
 
 class BaselineError(Exception):
-    """The file is no baseline; the text is for people."""
+    """The file is not a valid baseline; the text is a message for users."""
 
 
 def key_of(finding: Finding) -> FindingKey:
-    """What a finding is known by, whatever its line."""
+    """Return the key of a finding."""
     rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
         return FindingKey(rule, finding.env, "", "", finding.location.file, finding.message)
@@ -41,28 +41,28 @@ def key_of(finding: Finding) -> FindingKey:
 
 
 def to_text(findings: Iterable[Finding]) -> str:
-    """A baseline of all these findings."""
-    return _written(Counter(key_of(finding) for finding in findings))
+    """Return a baseline with all these findings."""
+    return _format_baseline(Counter(key_of(finding) for finding in findings))
 
 
-def _written(known: Counter[FindingKey]) -> str:
-    """One line for each entry, in an order of its own, so that changes are easy to read and to merge."""
+def _format_baseline(known: Counter[FindingKey]) -> str:
+    """Write one line for each entry, sorted, so that changes are easy to review and merge."""
     entries = [json.dumps(_entry(key, count), ensure_ascii=False) for key, count in sorted(known.items())]
     listed = ",\n".join(f"    {entry}" for entry in entries)
     return f'{{\n  "version": {VERSION},\n  "findings": [\n{listed}\n  ]\n}}\n'
 
 
 def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
-    said = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
-    return {**said, "count": count} if count > 1 else {**said}
+    fields = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
+    return {**fields, "count": count} if count > 1 else {**fields}
 
 
 def parse(text: str) -> Counter[FindingKey]:
-    """The findings that a baseline knows, and how many of each."""
+    """Parse a baseline: the keys of its findings, and how many of each."""
     try:
         document = json.loads(text)
         if document["version"] != VERSION:
-            raise BaselineError(f"the baseline has version `{document['version']}`, and this jobgen reads {VERSION}")
+            raise BaselineError(f"the baseline has version `{document['version']}`; this jobgen reads {VERSION}")
         known: Counter[FindingKey] = Counter()
         for entry in document["findings"]:
             key = FindingKey(*(str(entry.get(name, "")) for name in _FIELDS))
@@ -96,20 +96,19 @@ def _without_wording(key: FindingKey, values: tuple[str, ...]) -> FindingKey:
     return key._replace(message="\0".join(values)) if key.message else key
 
 
-def stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
-    """A finding for each entry whose fault has been mended, on its line of the baseline."""
+def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Finding]:
+    """Report each entry of the baseline that no finding matches, on its line."""
     lines = {line.strip().rstrip(","): number for number, line in enumerate(text.splitlines(), 1)}
     known = parse(text)
     for key in sorted(left):
         line = lines.get(json.dumps(_entry(key, known[key]), ensure_ascii=False), 1)
-        message = (
-            f"`{canonical_rule_name(key.rule)}` of `{key.object or key.file}` has been mended; write the baseline anew"
-        )
+        rule = canonical_rule_name(key.rule)
+        message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
 
 
-def without(text: str, left: Counter[FindingKey]) -> str:
-    """The baseline less what has been mended."""
+def remove_stale(text: str, left: Counter[FindingKey]) -> str:
+    """Return the baseline without stale entries."""
     known = parse(text)
     known.subtract(left)
-    return _written(+known)
+    return _format_baseline(+known)

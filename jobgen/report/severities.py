@@ -1,65 +1,65 @@
-"""How bad a finding is here: the `rules` of jobgen.yaml, which may change a rule's severity or switch it off."""
+"""Severities from `rules` in jobgen.yaml, which change the severity of a rule or turn it off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name
-from jobgen.model.data import Data, untraced
+from jobgen.model.data import Node, untraced
 from jobgen.model.finding import Finding, Severity
 
 _OFF = "off"
 
 
-class Setting(NamedTuple):
-    """A severity for findings of some files, environments and namespaces; for all where none is named."""
+class SeveritySetting(NamedTuple):
+    """A severity for findings in matching files, environments and namespaces; an empty tuple matches all."""
 
     severity: str
     paths: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
 
-    def fits(self, finding: Finding) -> bool:
-        """Whether a finding is meant."""
+    def matches(self, finding: Finding) -> bool:
+        """Whether the setting applies to a finding."""
         namespace = finding.object.namespace if finding.object else ""
-        asked = ((self.paths, finding.location.file), (self.environments, finding.env), (self.namespaces, namespace))
-        return all(not patterns or any(fnmatchcase(value, glob) for glob in patterns) for patterns, value in asked)
+        pairs = ((self.paths, finding.location.file), (self.environments, finding.env), (self.namespaces, namespace))
+        return all(not patterns or any(fnmatchcase(value, glob) for glob in patterns) for patterns, value in pairs)
 
 
 class Severities(NamedTuple):
-    """The settings of each rule, in their order: the first that fits decides."""
+    """The settings of each rule; the first that matches applies."""
 
-    rules: Mapping[str, tuple[Setting, ...]]
+    rules: Mapping[str, tuple[SeveritySetting, ...]]
 
     @property
     def off(self) -> frozenset[str]:
-        """Rules that are switched off everywhere: nobody need look."""
-        return frozenset(name for name, settings in self.rules.items() if settings[:1] == (Setting(_OFF),))
+        """Rules that are turned off everywhere, and need not run."""
+        return frozenset(name for name, settings in self.rules.items() if settings[:1] == (SeveritySetting(_OFF),))
 
-    def of(self, finding: Finding) -> Finding | None:
-        """The finding as bad as it is here, or None if its rule is switched off."""
+    def apply(self, finding: Finding) -> Finding | None:
+        """Return the finding with its severity in this repository; None if its rule is turned off."""
         for setting in self.rules.get(finding.rule, ()):
-            if setting.fits(finding):
+            if setting.matches(finding):
                 return None if setting.severity == _OFF else finding._replace(severity=Severity(setting.severity))
         return finding
 
 
-def parse_severities(settings: Mapping[str, Data]) -> Severities:
-    """The `rules` of the settings, whose format has been checked."""
-    rules = untraced(settings.get("rules", {}))
+def parse_severities(settings: Mapping[str, Node]) -> Severities:
+    """Parse `rules` of settings that the schema has accepted."""
+    rules: Any = untraced(settings.get("rules", {}))
     # A rule's current name outranks a former one.
     ordered = sorted(rules, key=lambda name: canonical_rule_name(name) == name)
-    return Severities({canonical_rule_name(name): _settings(rules[name]) for name in ordered})
+    return Severities({canonical_rule_name(name): _parse_rule(rules[name]) for name in ordered})
 
 
-def _settings(value: Data) -> tuple[Setting, ...]:
+def _parse_rule(value: Any) -> tuple[SeveritySetting, ...]:
     entries = value if isinstance(value, list) else [value]
-    return tuple(_setting(entry if isinstance(entry, dict) else {"severity": entry}) for entry in entries)
+    return tuple(_parse_setting(entry if isinstance(entry, dict) else {"severity": entry}) for entry in entries)
 
 
-def _setting(entry: dict[str, Data]) -> Setting:
-    # YAML reads a bare `off` as false, and that is what people mean.
+def _parse_setting(entry: dict[str, Any]) -> SeveritySetting:
+    # YAML reads an unquoted `off` as false.
     severity = entry["severity"] or _OFF
-    return Setting(severity, *(tuple(entry.get(key, ())) for key in ("paths", "environments", "namespaces")))
+    return SeveritySetting(severity, *(tuple(entry.get(key, ())) for key in ("paths", "environments", "namespaces")))

@@ -1,6 +1,7 @@
-"""Comments that silence a finding: `# jobgen: ignore[rule] -- reason` on its line, or alone above it.
+"""Comments that suppress findings: `# jobgen: ignore[rule] -- reason` on the line, or alone on the line above.
 
-`ignore-file[rule]` in the comments at the top speaks of the whole file; `until=YYYY-MM-DD` before the dashes ends it.
+`ignore-file[rule]` in the comments at the top applies to the whole file; `until=YYYY-MM-DD` before the dashes is the
+last day on which the comment applies.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name
-from jobgen.model.data import Data, Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
@@ -18,13 +19,13 @@ from jobgen.yamlio.read import read
 
 MARKER = b"jobgen: ignore"
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
-_FORM = lazy_pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
+_ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
 _DATE = lazy_pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
-_HOW = "write `# jobgen: ignore[rule] -- reason`"
+_SYNTAX = "write `# jobgen: ignore[rule] -- reason`"
 
 
 class Suppression(NamedTuple):
-    """A comment that silences rules on one line, or in the whole file."""
+    """A comment that suppresses rules on one line, or in the whole file (`line` is 0)."""
 
     location: Location
     rules: tuple[str, ...]
@@ -32,60 +33,60 @@ class Suppression(NamedTuple):
     reason: str
     until: str
 
-    def means(self, finding: Finding) -> bool:
-        """Whether it is about this finding."""
+    def matches(self, finding: Finding) -> bool:
+        """Whether it suppresses a finding."""
         here = finding.location.file == self.location.file and (not self.line or finding.location.line == self.line)
         return here and finding.rule in map(canonical_rule_name, self.rules)
 
 
-class Silenced(NamedTuple):
-    """A finding and the comment that silences it."""
+class SuppressedFinding(NamedTuple):
+    """A finding and the comment that suppresses it."""
 
     finding: Finding
     suppression: Suppression
 
 
-def suppressions_in(content: bytes, file: str) -> tuple[list[Suppression], list[Finding]]:
-    """The comments of a file that silence findings, and what is wrong with those that do not."""
+def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], list[Finding]]:
+    """Return the comments of a file that suppress findings, and findings about malformed ones."""
     lines = content.decode("utf-8", "replace").splitlines()
     found: list[Suppression] = []
-    faults: list[Finding] = []
-    texts: list[Location] | None = None
+    errors: list[Finding] = []
+    scalars: list[Location] | None = None
     for number, line in enumerate(lines, 1):
         match = _COMMENT.search(line)
         if match is None:
             continue
-        if texts is None:
-            texts = [
+        if scalars is None:
+            scalars = [
                 location
                 for document in read(content, file, marked=True).documents
-                for location in _scalars(document.data)
+                for location in _find_scalars(document.data)
             ]
         location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
-        if any(_covers(text, location) for text in texts):
+        if any(_covers(scalar, location) for scalar in scalars):
             continue
         alone = not line[: match.start()].strip()
-        form = _FORM.match(match[2].strip())
-        fault = _fault(form, whole_file=bool(match[1]), at_top=alone and _only_comments(lines[: number - 1]))
-        if fault:
-            faults.append(_finding("malformed-suppression", fault, location))
-        elif form:
-            target = 0 if match[1] else _below(lines, number) if alone else number
-            names = tuple(name.strip() for name in form[1].split(","))
-            found.append(Suppression(location, names, target, form[3] or "", form[2] or ""))
-    return found, faults
+        arguments = _ARGUMENTS.match(match[2].strip())
+        error = _find_error(arguments, whole_file=bool(match[1]), at_top=alone and _only_comments(lines[: number - 1]))
+        if error:
+            errors.append(_finding("malformed-suppression", error, location))
+        elif arguments:
+            target = 0 if match[1] else _next_content_line(lines, number) if alone else number
+            names = tuple(name.strip() for name in arguments[1].split(","))
+            found.append(Suppression(location, names, target, arguments[3] or "", arguments[2] or ""))
+    return found, errors
 
 
-def _fault(form: re.Match[str] | None, *, whole_file: bool, at_top: bool) -> str:
-    """Why a comment silences nothing."""
-    if form is None or not form[1].strip():
-        return f"the comment silences nothing; {_HOW}"
-    if not (form[3] or "").strip():
-        return f"the comment gives no reason, so it silences nothing; {_HOW}"
-    if form[2] and not is_date(form[2]):
-        return f"`until={form[2]}` is not a date like `2027-01-31`, so the comment silences nothing"
+def _find_error(arguments: re.Match[str] | None, *, whole_file: bool, at_top: bool) -> str:
+    """Return why a comment suppresses nothing; empty if it is valid."""
+    if arguments is None or not arguments[1].strip():
+        return f"the comment names no rule; {_SYNTAX}"
+    if not (arguments[3] or "").strip():
+        return f"the comment has no reason, so it is ignored; {_SYNTAX}"
+    if arguments[2] and not is_date(arguments[2]):
+        return f"`until={arguments[2]}` is not a date like `2027-01-31`, so the comment is ignored"
     if whole_file and not at_top:
-        return "`ignore-file` stands among the comments at the top of a file, so this one silences nothing"
+        return "`ignore-file` is valid only in the comments at the top of a file, so this comment is ignored"
     return ""
 
 
@@ -93,60 +94,56 @@ def _only_comments(lines: Sequence[str]) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in lines)
 
 
-def _below(lines: Sequence[str], number: int) -> int:
-    """The next line that says something."""
+def _next_content_line(lines: Sequence[str], number: int) -> int:
+    """Return the number of the next line that is neither empty nor a comment."""
     rest = enumerate(lines[number:], number + 1)
-    return next((place for place, line in rest if line.strip() and not line.lstrip().startswith("#")), number)
+    return next((index for index, line in rest if line.strip() and not line.lstrip().startswith("#")), number)
 
 
-def _scalars(tree: Data) -> Iterator[Location]:
-    """The places of all keys and scalars: what looks like a comment in one of them is none."""
+def _find_scalars(tree: Node) -> Iterator[Location]:
+    """Yield the locations of all keys and scalars: text in them that looks like a comment is not one."""
     if isinstance(tree, dict):
         for key, value in tree.items():
-            yield from _scalars(key)
-            yield from _scalars(value)
+            yield from _find_scalars(key)
+            yield from _find_scalars(value)
     elif isinstance(tree, (list, TracedList)):
         for value in tree:
-            yield from _scalars(value)
+            yield from _find_scalars(value)
     elif isinstance(tree, (TracedScalar, TracedKey)):
         yield tree.location
 
 
-def _covers(text: Location, comment: Location) -> bool:
-    return (text.line, text.column) <= (comment.line, comment.column) < (text.end_line, text.end_column)
+def _covers(scalar: Location, comment: Location) -> bool:
+    return (scalar.line, scalar.column) <= (comment.line, comment.column) < (scalar.end_line, scalar.end_column)
 
 
-def silence(
+def apply_suppressions(
     findings: Iterable[Finding], suppressions: Sequence[Suppression], mandatory: frozenset[str], today: str
-) -> tuple[list[Finding], list[Silenced], list[Finding]]:
-    """The findings that remain, those that are silenced, and what is wrong with the comments that do it."""
-    live = [comment for comment in suppressions if not _is_expired(comment, today)]
+) -> tuple[list[Finding], list[SuppressedFinding], list[Finding]]:
+    """Return the remaining findings, the suppressed ones, and findings about the comments themselves."""
+    active = [comment for comment in suppressions if not _is_expired(comment, today)]
     kept: list[Finding] = []
-    silenced: list[Silenced] = []
-    faults: list[Finding] = []
+    suppressed: list[SuppressedFinding] = []
+    errors: list[Finding] = []
     for finding in findings:
-        comment = next((comment for comment in live if comment.means(finding)), None)
+        comment = next((comment for comment in active if comment.matches(finding)), None)
         if comment is None:
             kept.append(finding)
         elif finding.rule in mandatory:
             kept.append(finding)
-            message = f"`{finding.rule}` is mandatory here and cannot be silenced"
-            faults.append(_finding("mandatory-suppressed", message, comment.location, Severity.ERROR))
+            message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
+            errors.append(_finding("mandatory-suppressed", message, comment.location, Severity.ERROR))
         else:
-            silenced.append(Silenced(finding, comment))
+            suppressed.append(SuppressedFinding(finding, comment))
     for comment in suppressions if not today else ():
         if comment.until:
-            message = f"whether `{comment.until}` is over depends on the day, and there is no commit to take it from"
-            faults.append(
-                _finding(
-                    "unknown-current-date", f"{message}; say it with `--today`", comment.location, Severity.WARNING
-                )
-            )
-    return kept, silenced, list(dict.fromkeys(faults))
+            message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
+            errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
+    return kept, suppressed, list(dict.fromkeys(errors))
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a date like `2027-01-31`."""
+    """Whether a text is a date in the format `2027-01-31`."""
     return _DATE.match(text) is not None
 
 
@@ -154,45 +151,43 @@ def _is_expired(comment: Suppression, today: str) -> bool:
     return bool(comment.until and today and comment.until < today)
 
 
-def idle(
+def find_unused(
     suppressions: Iterable[Suppression],
-    silenced: Iterable[Silenced],
+    suppressed: Iterable[SuppressedFinding],
     known: Sequence[str],
-    spared: frozenset[str],
+    exempt: frozenset[str],
     today: str,
     *,
     whole: bool,
 ) -> Iterator[Finding]:
-    """Comments that name no rule, have expired, or silence nothing.
+    """Report comments that name an unknown rule, have expired, or suppress nothing.
 
-    The last only where everything was looked at, and not of rules that are spared.
+    The last only if the whole repository was checked (`whole`), and not for `exempt` rules.
     """
-    used = {(each.suppression.location, each.finding.rule) for each in silenced}
+    used = {(each.suppression.location, each.finding.rule) for each in suppressed}
     names = frozenset(known)
     for comment in suppressions:
         if _is_expired(comment, today):
-            message = f"the suppression ended on `{comment.until}`; mend the fault, or give it another date"
-            yield _finding("expired-suppression", message, comment.location, fix=_without(comment, comment.rules))
+            message = f"the suppression expired on `{comment.until}`; fix the problem, or change the date"
+            yield _finding("expired-suppression", message, comment.location, fix=_remove_rules(comment, comment.rules))
             continue
         current = {rule: canonical_rule_name(rule) for rule in comment.rules}
-        idle_rules = [
-            rule for rule, name in current.items() if name not in names or (comment.location, name) not in used
-        ]
-        for rule in idle_rules:
+        unused = [rule for rule, name in current.items() if name not in names or (comment.location, name) not in used]
+        for rule in unused:
             if current[rule] not in names:
                 message = f"there is no rule `{rule}`{did_you_mean(rule, list(known))}"
-                yield _finding("unknown-suppression", message, comment.location, fix=_without(comment, [rule]))
-            elif whole and current[rule] not in spared:
-                message = f"`{rule}` finds nothing here; remove it"
-                yield _finding("unused-suppression", message, comment.location, fix=_without(comment, idle_rules))
+                yield _finding("unknown-suppression", message, comment.location, fix=_remove_rules(comment, [rule]))
+            elif whole and current[rule] not in exempt:
+                message = f"`{rule}` finds nothing here; remove it from the comment"
+                yield _finding("unused-suppression", message, comment.location, fix=_remove_rules(comment, unused))
 
 
-def _without(comment: Suppression, rules: Sequence[str]) -> Fix:
-    """The comment less some rules; nothing if none is left."""
+def _remove_rules(comment: Suppression, rules: Sequence[str]) -> Fix:
+    """Return the fix that removes rules from a comment, or the comment itself if none is left."""
     left = ", ".join(rule for rule in comment.rules if rule not in rules)
-    word = "ignore" if comment.line else "ignore-file"
+    keyword = "ignore" if comment.line else "ignore-file"
     until = f" until={comment.until}" if comment.until else ""
-    text = f"# jobgen: {word}[{left}]{until} -- {comment.reason}" if left else ""
+    text = f"# jobgen: {keyword}[{left}]{until} -- {comment.reason}" if left else ""
     return Fix((TextEdit("comment", comment.location, text),), safe=True)
 
 

@@ -1,24 +1,30 @@
 """`jobgen cmp`: a config management plugin of Argo CD, run by argocd-cmp-server in a sidecar.
 
-It knows where it is from its working folder and the ARGOCD_* variables alone. What goes wrong is told in a few lines
-that hold places and names of rules, and no values: Argo CD logs them, keeps them and shows them to others.
+Its only input is the working folder and the ARGOCD_* variables. Error messages contain locations and names of rules but
+no values, because Argo CD logs, stores and displays them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
+import click
+
+from jobgen.api.render import RenderedObject, join_objects, matcher, sort_objects, to_rendered_object
 from jobgen.check.rule_docs import documented
-from jobgen.cli.commands import ExitCode, Result, error_result
-from jobgen.cli.commands.render import Text, matcher, stream, texts_of
+from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.gitops.cmp import (
     ParametersError,
     PluginParameters,
     describe_parameters,
     lacks_kind,
     parse_parameters,
+    read_deadline,
     root_candidates,
 )
 from jobgen.model.finding import Finding, Severity
@@ -30,45 +36,95 @@ from jobgen.repo.layout import SETTINGS
 from jobgen.report.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 
-_SHOWN = 5
-"""So many findings fit into the message of an Application."""
+_MAX_SHOWN = 5
+"""Findings that fit into the message of an Application."""
 _PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
 
-class _Scope(NamedTuple):
-    """What an Application is made of: a repository, one environment, and the folder of its jobs."""
+class ApplicationScope(NamedTuple):
+    """The source of an Application: a repository, one environment, and the folder of its jobs."""
 
     project: ProjectConfig
     env: str
-    below: str
+    folder: str
     """`jobs/` or a folder in it, with a slash at the end."""
 
 
-def generate(folder: Path, environ: Mapping[str, str]) -> Result:
-    """Print the manifests of an Application; never nothing, for Argo CD would take that for an order to delete all."""
+@click.group("cmp")
+def command() -> None:
+    """Run as a config management plugin of Argo CD."""
+
+
+@command.command("generate")
+@click.pass_obj
+def _generate_command(directory: Path) -> Result:
+    """Print the manifests of the Application that ARGOCD_* variables describe."""
+    return _run_in_time(lambda: generate(directory, os.environ))
+
+
+@command.command("parameters")
+@click.pass_obj
+def _parameters_command(directory: Path) -> Result:
+    """Print the parameters of an Application, as JSON."""
+    return _run_in_time(lambda: announce_parameters(directory, os.environ))
+
+
+class _EndedError(Exception):
+    """A signal ended the command; the text is the reason."""
+
+
+def _run_in_time(work: Callable[[], Result]) -> Result:
+    """Return the result of `work`, or an error if it takes too long or a signal ends it; never partial output."""
+    seconds = read_deadline(os.environ)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        late = number == signal.SIGALRM
+        if late and os.getpgrp() == os.getpid():
+            # End forked children, too.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.killpg(0, signal.SIGTERM)
+        raise _EndedError(f"not finished after {seconds:g} seconds" if late else "ended by a signal")
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        asked = parse_parameters(environ)
-    except ParametersError as wrong:
-        return error_result(ExitCode.USAGE, str(wrong))
-    scope = _scope(folder, environ, asked)
+        return work()
+    except _EndedError as reason:
+        return error_result(ExitCode.INTERNAL_ERROR, f"{reason}; nothing was generated")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def generate(folder: Path, environ: Mapping[str, str]) -> Result:
+    """Return the manifests of an Application; without any this is an error, because Argo CD would delete everything."""
+    try:
+        parameters = parse_parameters(environ)
+    except ParametersError as error:
+        return error_result(ExitCode.USAGE, str(error))
+    scope = _find_scope(folder, environ, parameters)
     if isinstance(scope, Result):
         return scope
-    run = Run(scope.project, [scope.env], matcher(asked.jobs), to_yaml)
-    texts = [one for one in texts_of(run, "yaml") if one.location.file.startswith(scope.below)]
-    errors = [found for found in run.findings if found.severity is Severity.ERROR and _concerns(found, scope)]
+    run = Run(scope.project, [scope.env], matcher(parameters.jobs), to_yaml)
+    rendered = (to_rendered_object(made, "yaml") for made in sort_objects(run))
+    objects = [one for one in rendered if one.location.file.startswith(scope.folder)]
+    errors = [found for found in run.findings if found.severity is Severity.ERROR and _is_relevant(found, scope)]
     if errors:
-        return error_result(ExitCode.ERRORS, "nothing was generated; `jobgen lint` says more", _briefly(errors))
-    if not texts:
-        return error_result(ExitCode.NOTHING_TO_DO, _nothing(scope, asked))
-    lacking = list(_lacking(texts, environ))
-    if lacking:
-        return error_result(ExitCode.ERRORS, "nothing was generated", "".join(lacking))
-    return Result(ExitCode.OK, stream(texts, "yaml"))
+        return error_result(
+            ExitCode.ERRORS, "nothing was generated; run `jobgen lint` for details", _format_briefly(errors)
+        )
+    if not objects:
+        return error_result(ExitCode.NOTHING_TO_DO, _explain_nothing(scope, parameters))
+    missing = list(_find_missing_kinds(objects, environ))
+    if missing:
+        return error_result(ExitCode.ERRORS, "nothing was generated", "".join(missing))
+    return Result(ExitCode.OK, join_objects(objects))
 
 
-def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
-    """Print the parameters that an Application may have, with the environments of its repository."""
-    root = _root(folder, environ)
+def announce_parameters(folder: Path, environ: Mapping[str, str]) -> Result:
+    """Return the parameters of an Application, with the environments of its repository."""
+    root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
     project = config.load(root)
@@ -76,63 +132,62 @@ def parameters(folder: Path, environ: Mapping[str, str]) -> Result:
     return Result(ExitCode.OK, dump_json(describe_parameters([env for env in known if env])) + "\n")
 
 
-def _scope(folder: Path, environ: Mapping[str, str], asked: PluginParameters) -> _Scope | Result:
-    root = _root(folder, environ)
+def _find_scope(folder: Path, environ: Mapping[str, str], parameters: PluginParameters) -> ApplicationScope | Result:
+    root = _find_root(folder, environ)
     if isinstance(root, Result):
         return root
     inside = folder.resolve().relative_to(root).parts
     if inside and inside[0] != "jobs" and not (inside[0] == "overlays" and len(inside) == 2):
-        where = "/".join(inside)
-        return error_result(
-            ExitCode.USAGE, f"`{where}` is neither the root, nor in jobs/, nor an environment: overlays/<env>"
-        )
+        path = "/".join(inside)
+        message = f"`{path}` must be the root of the repository, a folder in jobs/, or overlays/<env>"
+        return error_result(ExitCode.USAGE, message)
     project = config.load(root)
     if any(finding.location.file == SETTINGS for finding in project.findings):
-        # Read again with places, for they are all that is told.
-        wrong = [found for found in config.load(root, marked=True).findings if found.location.file == SETTINGS]
-        return error_result(ExitCode.USAGE, "the settings are wrong", _briefly(wrong))
-    env = _environment(project, asked.env or (inside[1] if inside[:1] == ("overlays",) else ""))
+        # Read again with locations, which are part of the message.
+        errors = [found for found in config.load(root, marked=True).findings if found.location.file == SETTINGS]
+        return error_result(ExitCode.USAGE, f"{SETTINGS} has errors", _format_briefly(errors))
+    env = _select_environment(project, parameters.env or (inside[1] if inside[:1] == ("overlays",) else ""))
     if isinstance(env, Result):
         return env
     below = "/".join(inside) if inside[:1] == ("jobs",) else "jobs"
-    return _Scope(project, env, f"{below}/")
+    return ApplicationScope(project, env, f"{below}/")
 
 
-def _root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
-    """The jobs repository around the Application's folder, no higher than what Argo CD unpacked."""
+def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
+    """Return the jobs repository around the folder of the Application, within the files that Argo CD sent."""
     here = folder.resolve()
     marked = next((one for one in root_candidates(here, environ) if (one / SETTINGS).is_file()), None)
     if marked or (here / "jobs").is_dir() or (here / "overlays").is_dir():
         return marked or here
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")
-    why = f"there is no {SETTINGS} at or above `{source}`, as far as the repository was sent here"
-    return error_result(ExitCode.USAGE, f"{why}; if {_PATHS} is set, it must name /{SETTINGS}, /jobs and /overlays")
+    message = f"there is no {SETTINGS} at or above `{source}` in the files that Argo CD sent"
+    return error_result(ExitCode.USAGE, f"{message}; if {_PATHS} is set, add /{SETTINGS}, /jobs and /overlays to it")
 
 
-def _environment(project: ProjectConfig, named: str) -> str | Result:
+def _select_environment(project: ProjectConfig, named: str) -> str | Result:
     known = sorted(project.overlays)
     if named and named in known:
         return named
     if named:
-        hint = did_you_mean(named, known) or (f"; does {_PATHS} name /overlays?" if not known else "")
+        hint = did_you_mean(named, known) or (f"; does {_PATHS} include /overlays?" if not known else "")
         return error_result(
             ExitCode.USAGE, f"there is no environment `{named}`{hint} (known: {', '.join(known) or 'none'})"
         )
     default = project.environments()
     if len(default) == 1:
         return default[0]
-    return error_result(ExitCode.USAGE, f"the parameter `env` has to name one environment (known: {', '.join(known)})")
+    return error_result(ExitCode.USAGE, f"set the parameter `env` to one environment (known: {', '.join(known)})")
 
 
-def _concerns(finding: Finding, scope: _Scope) -> bool:
-    """Whether a finding is about the Application's jobs, or about what all jobs share."""
-    return finding.location.file.startswith(scope.below) or not finding.location.file.startswith("jobs/")
+def _is_relevant(finding: Finding, scope: ApplicationScope) -> bool:
+    """Whether a finding is about the jobs of the Application, or about something that all jobs share."""
+    return finding.location.file.startswith(scope.folder) or not finding.location.file.startswith("jobs/")
 
 
-def _briefly(findings: Sequence[Finding]) -> str:
+def _format_briefly(findings: Sequence[Finding]) -> str:
     docs = documented()
-    lines = [f"{found.location}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_SHOWN]]
-    more = [f"… and {len(findings) - _SHOWN} more"] if len(findings) > _SHOWN else []
+    lines = [f"{found.location}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_MAX_SHOWN]]
+    more = [f"… and {len(findings) - _MAX_SHOWN} more"] if len(findings) > _MAX_SHOWN else []
     return "".join(f"{visible(line)}\n" for line in (*lines, *more))
 
 
@@ -141,18 +196,18 @@ def _summary(docs: Mapping[str, object], rule: str) -> str:
     return f" ({summary.rstrip('.')})" if summary else ""
 
 
-def _nothing(scope: _Scope, asked: PluginParameters) -> str:
-    where = f" in {scope.env}" if scope.env else ""
-    which = f" of {len(asked.jobs)} patterns" if asked.jobs else ""
-    return f"there is no job{which} below {scope.below}{where}, and an empty answer would delete everything"
+def _explain_nothing(scope: ApplicationScope, parameters: PluginParameters) -> str:
+    within = f" in {scope.env}" if scope.env else ""
+    matching = f" that matches {len(parameters.jobs)} patterns" if parameters.jobs else ""
+    return f"there is no job{matching} below {scope.folder}{within}; an empty result would delete everything"
 
 
-def _lacking(texts: Sequence[Text], environ: Mapping[str, str]) -> Iterator[str]:
-    """Kinds that the cluster does not have, each once."""
-    kinds = {(one.identity.api_version, one.identity.kind): one for one in reversed(texts)}
-    # What defines a kind may come in the same answer.
+def _find_missing_kinds(objects: Sequence[RenderedObject], environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each kind that the cluster does not serve."""
+    kinds = {(one.identity.api_version, one.identity.kind): one for one in reversed(objects)}
+    # A definition in the same output may add the kind.
     if any(kind == "CustomResourceDefinition" for _, kind in kinds):
         return
     for (api_version, kind), first in sorted(kinds.items()):
         if lacks_kind(environ.get("KUBE_API_VERSIONS", ""), api_version, kind):
-            yield visible(f"{first.location}: the cluster has no {api_version} {kind}") + "\n"
+            yield visible(f"{first.location}: the cluster does not serve {api_version} {kind}") + "\n"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.cli.commands.render import matcher, texts_of
+import click
+
+from jobgen.api.render import matcher, sort_objects
+from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.gitops.krm import (
     FunctionError,
     FunctionTask,
@@ -34,8 +37,8 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import identity_of, is_spec
 from jobgen.repo import layout
-from jobgen.report.summary import count_severities, format_findings
-from jobgen.report.suppress import Suppression, silence
+from jobgen.report.summary import count_severities, format_findings, pluralize
+from jobgen.report.suppress import Suppression, apply_suppressions
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -56,6 +59,18 @@ class _Work(NamedTuple):
     task: FunctionTask
     folder: Path
     project: ProjectConfig
+
+
+@click.command("fn")
+@click.argument("mode", required=False, type=click.Choice(["generate", "transform", "validate"]))
+@click.pass_obj
+def command(directory: Path, mode: str | None) -> Result:
+    """Run as a KRM function (stdin to stdout).
+
+    The input and output are a ResourceList. Its functionConfig (JobGenerator, JobTransformer, JobValidator) or MODE
+    selects what to do.
+    """
+    return run(directory, mode or "", sys.stdin.buffer.read())
 
 
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
@@ -104,7 +119,7 @@ def _generate(work: _Work) -> _Done:
     """The jobs of the repository behind the items; one that is among them already is replaced in its place."""
     task = work.task
     walk = Run(work.project, [task.env], matcher(task.jobs))
-    made: dict[Identity, Data] = {one.identity: one.body for one in texts_of(walk, "yaml")}
+    made: dict[Identity, Data] = {one.identity: one.object for one in sort_objects(walk)}
     if walk.failed:
         return _Done(work.given.items, walk.findings)
     if not made:
@@ -168,10 +183,10 @@ def _validate(work: _Work) -> _Done:
     for _, entry in _entries(work, files):
         for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
             findings += _judged(job, runner, tracer)
-    told = filter(None, map(work.project.severities.of, findings))
+    told = filter(None, map(work.project.severities.apply, findings))
     # Deployments and the like are in every kustomization, and none of our business.
     ours = [finding for finding in told if finding.rule != "missing-schema"]
-    kept, _, _ = silence(ours, comments, work.project.mandatory, "")
+    kept, _, _ = apply_suppressions(ours, comments, work.project.mandatory, "")
     return _Done(
         work.given.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
     )

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobgen.cli.commands import ExitCode, Result, error_result
-from jobgen.cli.commands.environments import environments
+import click
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import find_repository, select_environments
+from jobgen.api.tree import lineage
+from jobgen.cli.options import env_option
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.gitops.argocd import (
     CONFIG_PARTS,
     GENERATE_PATHS,
@@ -16,7 +21,7 @@ from jobgen.gitops.argocd import (
 )
 from jobgen.gitops.flux import build_kustomization
 from jobgen.gitops.inputs import GitSource, group_kinds
-from jobgen.model.data import Data, value_of
+from jobgen.model.data import Data
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
@@ -53,6 +58,32 @@ Annotations for the jobs themselves, from a patch in an overlay:
   kustomize.toolkit.fluxcd.io/prune: disabled       # runs on when it leaves Git
   kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` as it is, should there be a postBuild
 """
+
+
+@click.group("gitops")
+def command() -> None:
+    """Print configuration for Argo CD and Flux."""
+
+
+@command.command("argocd")
+@env_option
+@click.option("--only", type=click.Choice([*CONFIG_PARTS, "appset", "paths"]), help="Print one part.")
+@click.option("--repo", "repository", default="https://git.example.com/jobs.git", metavar="URL", show_default=True)
+@click.option("--revision", default="main", metavar="REV", show_default=True)
+@click.pass_obj
+def _argocd_command(directory: Path, envs: tuple[str, ...], only: str | None, repository: str, revision: str) -> Result:
+    """Print settings for Argo CD, and an ApplicationSet for the rendered tree."""
+    return argocd(find_repository(directory), envs, only, repository, revision)
+
+
+@command.command("flux")
+@env_option
+@click.option("--source", default="jobs", metavar="NAME", show_default=True, help="The GitRepository to read.")
+@click.option("--wait", default="", metavar="DURATION", help="Wait for the jobs to finish, at most this long.")
+@click.pass_obj
+def _flux_command(directory: Path, envs: tuple[str, ...], source: str, wait: str) -> Result:
+    """Print a Flux Kustomization for each environment of the rendered tree."""
+    return flux(find_repository(directory), envs, source, wait)
 
 
 def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, revision: str) -> Result:
@@ -93,8 +124,11 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
 
 def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
     """The environments, if nothing is wrong with the kinds and overlays."""
-    chosen = environments(project, envs)
-    if not isinstance(chosen, Result) and any(finding.severity is Severity.ERROR for finding in project.findings):
+    try:
+        chosen = select_environments(project, envs)
+    except JobgenError as error:
+        return to_result(error)
+    if any(finding.severity is Severity.ERROR for finding in project.findings):
         return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(project.findings))
     return chosen
 
@@ -106,22 +140,12 @@ def _prefix(root: Path) -> tuple[str, ...]:
 
 
 def _paths(project: ProjectConfig, place: GitSource, env: str) -> Data:
-    return {"metadata": {"annotations": build_path_annotation(place, _lineage(project, env, ()))}}
+    return {"metadata": {"annotations": build_path_annotation(place, lineage(project, env))}}
 
 
 def _told(project: ProjectConfig, place: GitSource, env: str) -> str:
     annotations = _paths(project, place, env)["metadata"]["annotations"]
     return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
-
-
-def _lineage(project: ProjectConfig, env: str, below: tuple[str, ...]) -> tuple[str, ...]:
-    """An overlay and those it extends, by name."""
-    if env not in project.overlays or env in below:
-        return below
-    for spec in project.overlays[env].specs:
-        for parent in spec.get("extends", ()):
-            below = _lineage(project, str(value_of(parent)), (*below, env))
-    return tuple(sorted({*below, env}))
 
 
 def _named(env: str) -> str:

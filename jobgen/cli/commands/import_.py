@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.cli.commands.write_files import place
+import click
+
+from jobgen.cli.options import force_option, output_option
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.write_files import place
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
 from jobgen.convert.importing.format_yaml import format_document
@@ -20,10 +24,26 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
 from jobgen.report.escape import visible
+from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
 _MOST_SHOWN = 8
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
+
+
+@click.command("import")
+@click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST...")
+@output_option
+@click.option("--factor", is_flag=True, help="Move what all jobs have in common to an overlay.")
+@force_option
+@click.pass_obj
+def command(directory: Path, manifests: tuple[str, ...], output: str | None, factor: bool, force: bool) -> Result:
+    """Convert manifests to job specs that render to the same manifests.
+
+    MANIFEST is a file or a folder; `-` reads standard input.
+    """
+    stdin = sys.stdin.buffer.read() if "-" in manifests else None
+    return import_manifests(directory, manifests, output, factor=factor, force=force, stdin=stdin)
 
 
 def import_manifests(

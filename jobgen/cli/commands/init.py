@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
+
 from jobgen import __version__
-from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
 from jobgen.cli.commands.schema import editor_files
+from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.repo.atomic import replace_file
-from jobgen.repo.layout import find_shipped
+from jobgen.repo.layout import find_shipped, list_starter_frameworks
 from jobgen.report.escape import visible
+from jobgen.report.summary import pluralize
 
 # By where they go: the file of the starter that each is a copy of.
 _ALWAYS = {
@@ -30,6 +33,23 @@ _CI = {
     "none": {},
 }
 _NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
+
+
+@click.command("init")
+@click.argument("folder", default=".", metavar="[DIR]")
+@click.option(
+    "--framework",
+    "frameworks",
+    multiple=True,
+    type=click.Choice(list_starter_frameworks()),
+    help="Add an example job for this framework.",
+)
+@click.option("--ci", type=click.Choice(list(_CI)), default="github", show_default=True, help="CI to set up.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.pass_obj
+def command(directory: Path, folder: str, frameworks: tuple[str, ...], ci: str, force: bool) -> Result:
+    """Create a jobs repository."""
+    return init(directory / folder, frameworks, ci, force=force)
 
 
 def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Result:

@@ -8,8 +8,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
-from jobgen.cli.commands.write_files import place
+import click
+
+from jobgen.cli.options import env_option, force_option, output_option
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.write_files import place
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.invert import to_spec_name
 from jobgen.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
@@ -25,10 +28,28 @@ from jobgen.render.build import is_spec
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
 from jobgen.report.escape import visible
-from jobgen.report.summary import format_findings
+from jobgen.report.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 from jobgen.yamlio.write import to_yaml
+
+
+@click.command("migrate")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
+@env_option
+@output_option
+@force_option
+@click.pass_obj
+def command(
+    directory: Path, jobs: tuple[str, ...], target: str, envs: tuple[str, ...], output: str | None, force: bool
+) -> Result:
+    """Convert jobs to another kind or platform, and report what cannot be converted.
+
+    JOB is a name or a pattern of jobs in this repository, or a file with specs or manifests. ENV is where a spec runs
+    today.
+    """
+    return migrate_jobs(directory, jobs, target, envs, output, force=force)
 
 
 class _Origin(NamedTuple):

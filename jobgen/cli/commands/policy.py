@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+import click
+
+from jobgen.api.project import find_repository
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
-from jobgen.cli.commands import ExitCode, Result, error_result, pluralize
+from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.model.data import Data, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -20,10 +23,30 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.report.escape import visible
-from jobgen.report.summary import format_findings
+from jobgen.report.summary import format_findings, pluralize
 
 _EXPECT = lazy_pattern(r"# expect: *(.+)")
 _ACTIONS = {Severity.ERROR: "Deny", Severity.WARNING: "Warn", Severity.INFO: "Audit"}
+
+
+@click.group("policy")
+def command() -> None:
+    """Test and list policies."""
+
+
+@command.command("test")
+@click.argument("folder", required=False, metavar="[DIR]")
+@click.pass_obj
+def _test_command(directory: Path, folder: str | None) -> Result:
+    """Run the test cases of the policies, in policies/tests/ or in DIR."""
+    return run_cases(find_repository(directory), directory, folder)
+
+
+@command.command("list")
+@click.pass_obj
+def _list_command(directory: Path) -> Result:
+    """List the policies with their actions and resources."""
+    return list_policies(find_repository(directory))
 
 
 def run_cases(root: Path, directory: Path, folder: str | None) -> Result:

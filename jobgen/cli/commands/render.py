@@ -1,162 +1,168 @@
-"""`jobgen render`: the manifests of jobs as a stream, or as a tree of files."""
+"""`jobgen render`: print manifests, or write a tree of files."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatchcase
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import unified_diff
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-from jobgen.cli.commands import ExitCode, Result, error_result
-from jobgen.cli.commands.environments import environments
-from jobgen.cli.commands.tree import Tree, check_tree, write_tree
-from jobgen.cli.commands.tree_metadata import Place, companions, origins, place_of
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Identity, Related, Severity
-from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline import config
-from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.run import Run
-from jobgen.pipeline.trace import WHOLE
-from jobgen.repo import layout, rendered_tree
-from jobgen.repo.atomic import links_outside
-from jobgen.repo.rendered_tree import TreeExtras
-from jobgen.report.summary import count_severities, format_findings
-from jobgen.yamlio.write import to_json, to_yaml
+import click
 
-_LONGEST_FILE_NAME = 255
-"""Bytes that every common file system takes in one name."""
+from jobgen import __version__
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import load, select_environments
+from jobgen.api.render import TextFormat, join_objects
+from jobgen.api.render import render as render_jobs
+from jobgen.api.tree import Tree, check_folder, compare_tree, count_deleted, deletes_too_much, plan_tree, write_tree
+from jobgen.cli.options import env_option, no_cache_option, today_option
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.terminal import Progress
+from jobgen.repo.lock import is_object_path
+from jobgen.repo.rendered_tree import Drift
+from jobgen.report.escape import visible
+from jobgen.report.summary import count_severities, format_findings, pluralize
+
+_MAX_SHOWN_FILES, _MAX_SHOWN_LINES = 5, 12
 
 
-class Text(NamedTuple):
-    """A rendered object as text, with the path that it has in the tree of its environment."""
+@click.command("render")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+@env_option
+@click.option("-o", "--output", metavar="DIR", help="Write a tree: DIR/<env>/<namespace>/<kind>-<name>.yaml.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
+@click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
+@click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
+@no_cache_option
+@today_option
+@click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@click.pass_obj
+def command(
+    directory: Path, /, jobs: tuple[str, ...], envs: tuple[str, ...], output: str | None, **options: Any
+) -> Result:
+    """Print manifests, or write them as a tree of files.
 
-    env: str
-    path: str
-    body: str
-    identity: Identity
-    location: Location
-    place: Place
+    JOB is a name or a shell pattern; the default is all jobs.
+    """
+    progress = Progress()
+    try:
+        folder = directory / output if output else None
+        return render(directory, jobs, envs, folder, progress=progress, **options)
+    finally:
+        progress.clear()
 
 
 def render(
-    root: Path,
+    path: Path,
     jobs: Sequence[str],
     envs: Sequence[str],
     folder: Path | None,
     *,
-    format_: str,
+    format_: TextFormat,
     progress: Callable[[int, int], None] = lambda _, __: None,
     check: bool = False,
     allow_empty: bool = False,
     allow_mass_delete: bool = False,
     today: str = "",
 ) -> Result:
-    """Render the jobs that are wanted; nothing is printed or written if there are errors."""
+    """Render jobs; nothing is printed or written if there are errors."""
     if check and folder is None:
-        return error_result(ExitCode.USAGE, "--check compares a tree; name it with -o")
-    project = config.load(root, today=today)
-    chosen = environments(project, envs)
-    if isinstance(chosen, Result):
-        return chosen
-    if folder is not None and any(layout.is_source_folder(root, folder / env) for env in chosen):
-        return error_result(ExitCode.USAGE, f"`{folder}` holds what jobgen reads; write the tree elsewhere")
-    if folder is not None and links_outside(folder, root):
-        return error_result(
-            ExitCode.USAGE, f"`{folder}` leads out of the repository by a symbolic link; write the tree elsewhere"
+        return error_result(ExitCode.USAGE, "`--check` compares a tree; name its folder with `-o`")
+    try:
+        project = load(path, today=today)
+        if folder is not None:
+            check_folder(project.root, folder, select_environments(project.config, envs))
+        rendered = render_jobs(
+            project,
+            jobs,
+            environments=envs,
+            format=format_,
+            allow_empty=allow_empty,
+            unique_files=folder is not None,
+            progress=progress,
         )
-    run = Run(project, chosen, matcher(jobs), to_json if format_ == "json" else to_yaml, progress)
-    texts = texts_of(run, format_)
-    run.findings += _clashes(texts) if folder else ()
-    said = format_findings(run.findings)
-    if run.failed:
-        return error_result(ExitCode.ERRORS, f"{count_severities(run.findings)}; nothing was rendered", said)
-    lacking = "" if allow_empty and not texts and not jobs else _lacking(run, jobs, texts)
-    if lacking:
-        return error_result(ExitCode.NOTHING_TO_DO, lacking, said)
+    except JobgenError as error:
+        return to_result(error)
+    findings = format_findings(rendered.findings)
+    if rendered.failed:
+        return error_result(ExitCode.ERRORS, f"{count_severities(rendered.findings)}; nothing was rendered", findings)
     if folder is None:
-        return Result(ExitCode.OK, stream(texts, format_), said)
-    wanted = {env: {one.path: one.body for one in texts if one.env == env} for env in chosen}
-    abandoned = {} if jobs or envs else _abandoned(folder, project)
-    places = {env: {one.path: one.place for one in texts if one.env == env} for env in chosen}
-    beside = TreeExtras(companions, origins(project, places))
-    tree = Tree(folder, {**abandoned, **wanted}, bool(jobs), beside, allow_empty, allow_mass_delete)
-    done = check_tree(tree) if check else write_tree(tree)
-    return done._replace(err=said + done.err)
+        return Result(ExitCode.OK, join_objects(rendered.objects), findings)
+    tree = plan_tree(
+        project,
+        folder,
+        rendered,
+        some_jobs=bool(jobs),
+        some_environments=bool(envs),
+        allow_empty=allow_empty,
+        allow_mass_delete=allow_mass_delete,
+    )
+    result = _check(tree) if check else _write(tree)
+    return result._replace(err=findings + result.err)
 
 
-def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Says whether a job is meant by names or shell patterns; without any, all are."""
-    return lambda name: not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+def _write(tree: Tree) -> Result:
+    try:
+        drifts = write_tree(tree)
+    except JobgenError as error:
+        return to_result(error)
+    blocked = list(_format_foreign(tree.folder, drifts)) or list(_format_deletions(tree, drifts))
+    if blocked:
+        return error_result(ExitCode.ERRORS, "nothing was written", "".join(blocked))
+    total = tree.objects
+    written = sum(is_object_path(path) for drift in drifts.values() for path in (*drift.missing, *drift.changed))
+    removed = sum(map(count_deleted, drifts.values()))
+    summary = f"{pluralize(total, 'object')}: {written} written, {total - written} unchanged, {removed} removed\n"
+    return Result(ExitCode.OK, err=summary)
 
 
-def texts_of(run: Run, format_: str) -> list[Text]:
-    """All objects, in an order that does not depend on where their jobs stand."""
-    texts = []
-    for made in run:
-        namespace = made.identity.namespace or "default"
-        path = f"{namespace}/{made.identity.kind.lower()}-{made.identity.name}.{format_}"
-        # A member of a sweep is made from the whole of its document.
-        place = place_of(made.location, made.position, max(made.item, WHOLE))
-        texts.append(Text(made.env, path, made.object, made.identity, made.location, place))
-    if not all(map(run.wanted, run.names)):
-        # What an overlay deletes may be in jobs that were not asked for.
-        run.findings[:] = [found for found in run.findings if not _is_of_others(found)]
-    rank = {env: place for place, env in enumerate(run.environments)}
-    return sorted(texts, key=lambda one: (rank[one.env], one.identity.namespace, one.identity[1:], one.identity))
+def _check(tree: Tree) -> Result:
+    try:
+        drifts = compare_tree(tree)
+        lines = [*_format_foreign(tree.folder, drifts), *_format_differences(tree, drifts)]
+    except OSError as error:
+        return error_result(ExitCode.ERRORS, f"{error.filename or tree.folder}: {error.strerror}")
+    if lines:
+        message = f"the tree is not up to date; run `jobgen render -o {tree.folder}`"
+        return error_result(ExitCode.ERRORS, message, "".join(lines))
+    versions = ", ".join(sorted({drift.tool for drift in drifts.values() if drift.tool}))
+    note = f"the tree was written by jobgen {versions}; {__version__} renders the same\n" if versions else ""
+    return Result(ExitCode.OK, err=f"{note}{pluralize(tree.objects, 'object')}, all up to date\n")
 
 
-def _is_of_others(finding: Finding) -> bool:
-    return finding.rule == "deletes-nothing" and finding.location.file.startswith("overlays/")
+def _format_deletions(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
+    """Yield a line for each environment that would lose all or most of its objects without permission."""
+    for env, drift in drifts.items():
+        option = deletes_too_much(tree, drift)
+        if option:
+            deleted = count_deleted(drift)
+            total = drift.existing_objects
+            files = f"{deleted} of {total} files" if drift.wanted_objects else f"all {pluralize(deleted, 'file')}"
+            yield visible(f"{tree.folder / env}: {files} would be deleted; allow it with {option}") + "\n"
 
 
-def _clashes(texts: Sequence[Text]) -> Iterator[Finding]:
-    """Objects that cannot have a file each: their names are too long, or alike where case does not count."""
-    for one in texts:
-        name = one.path.rpartition("/")[2]
-        if len(name.encode()) > _LONGEST_FILE_NAME:
-            message = f"`{name[:40]}…` is {len(name.encode())} bytes long, too long for the name of a file"
-            yield Finding("file-name-too-long", "spec", Severity.ERROR, message, one.location, one.identity, one.env)
-    for first, second in pairwise(sorted(texts, key=lambda one: (one.env, one.path.casefold(), one.location))):
-        if (first.env, first.path.casefold()) == (second.env, second.path.casefold()):
-            message = f"`{second.path}` is the file of two objects; rename one of them"
-            related = (Related(first.location, f"`{first.path}` is made here"),)
-            yield Finding(
-                "shared-file-name",
-                "fleet",
-                Severity.ERROR,
-                message,
-                second.location,
-                second.identity,
-                second.env,
-                "",
-                related,
-            )
+def _format_foreign(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
+    for env, drift in drifts.items():
+        for path, reason in drift.foreign:
+            yield visible(f"{folder / env / path}: {reason}") + "\n"
 
 
-def _lacking(run: Run, jobs: Sequence[str], texts: Sequence[Text]) -> str:
-    """What was asked for and is not there."""
-    for pattern in jobs:
-        if not any(fnmatchcase(name, pattern) for name in run.names):
-            return f"there is no job `{pattern}`{did_you_mean(pattern, sorted(run.names))}"
-    if texts:
-        return ""
-    if not run.names:
-        return "there is no job under jobs/"
-    where = ", ".join(env for env in run.environments if env)
-    return f"no job to render{f' in {where}' if where else ''}"
+def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
+    shown = 0
+    for env, drift in drifts.items():
+        for state, paths in (("missing", drift.missing), ("", drift.changed), ("stale", drift.stale)):
+            for path in paths:
+                change = state or ("edited by hand" if path in drift.edited else "out of date")
+                yield visible(f"{tree.folder / env / path}: {change}") + "\n"
+                if not state and path in tree.wanted[env] and shown < _MAX_SHOWN_FILES:
+                    shown += 1
+                    yield from _diff_lines(tree.folder / env / path, tree.wanted[env][path])
 
 
-def stream(texts: Sequence[Text], format_: str) -> str:
-    """Objects as one text: a YAML stream, or a List in JSON."""
-    if format_ == "yaml":
-        return "---\n".join(one.body for one in texts)
-    items = [json.loads(one.body) for one in texts]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False, indent=2) + "\n"
-
-
-def _abandoned(folder: Path, project: ProjectConfig) -> dict[str, dict[str, str]]:
-    """When everything is rendered, environments that have no overlay any more have no files left."""
-    return {env: {} for env in rendered_tree.find_environments(folder) if env not in project.overlays}
+def _diff_lines(full: Path, wanted: str) -> Iterator[str]:
+    """Yield the first lines that rendering would change in a file."""
+    current = full.read_bytes().decode("utf-8", "replace").splitlines()
+    lines = list(unified_diff(current, wanted.splitlines(), n=0, lineterm=""))[2:]
+    yield from (f"    {visible(line)}\n" for line in lines[:_MAX_SHOWN_LINES])
+    if len(lines) > _MAX_SHOWN_LINES:
+        yield f"    … {pluralize(len(lines) - _MAX_SHOWN_LINES, 'more line')}\n"

@@ -8,9 +8,12 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+import click
+
+from jobgen.api.project import find_repository
 from jobgen.check.schema.build import from_crd, schemas_of
-from jobgen.cli.commands import ExitCode, Result, error_result
-from jobgen.cli.commands.write_files import put
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.write_files import put
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
@@ -25,6 +28,49 @@ LOCK = "schemas.lock.json"
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
 _PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
 _DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
+
+
+@click.group("schema")
+def command() -> None:
+    """Build, import and print the schemas that objects are checked against."""
+
+
+@command.command("build")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a schema is not up to date.")
+@click.pass_obj
+def _build_command(directory: Path, check: bool) -> Result:
+    """Write the schema of every kind that this repository describes."""
+    return build(find_repository(directory), check=check)
+
+
+@command.command("import")
+@click.argument("crds", nargs=-1, required=True, metavar="CRD...")
+@click.pass_obj
+def _import_command(directory: Path, crds: tuple[str, ...]) -> Result:
+    """Add the schemas of CustomResourceDefinitions to this repository."""
+    return import_crds(find_repository(directory), [directory / crd for crd in crds])
+
+
+@command.command("editor")
+@click.pass_obj
+def _editor_command(directory: Path) -> Result:
+    """Write the schemas of jobs and overlays, and settings for completion in editors."""
+    return write_editor_files(find_repository(directory))
+
+
+@command.command("list")
+@click.pass_obj
+def _list_command(directory: Path) -> Result:
+    """List the known kinds."""
+    return list_kinds(config.load(directory.resolve()))
+
+
+@command.command("print")
+@click.argument("kind")
+@click.pass_obj
+def _print_command(directory: Path, kind: str) -> Result:
+    """Print the JSON Schema of a kind."""
+    return print_schema(config.load(directory.resolve()), kind)
 
 
 def build(root: Path, *, check: bool) -> Result:

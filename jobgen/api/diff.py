@@ -1,0 +1,233 @@
+"""Compare two states of a jobs repository or of manifests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.project import Project, ProjectPath, check_date
+from jobgen.diff import formats
+from jobgen.diff.changes import ChangeSet, compare_snapshots
+from jobgen.diff.impact import Impact
+from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
+from jobgen.model.data import Location, Plain
+from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.path import format_dotted, format_pointer
+from jobgen.model.suggest import did_you_mean
+from jobgen.repo import git, layout
+
+WORK_TREE = "work tree"
+# Branches that changes are usually merged into, in the order in which they are tried.
+_DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+
+Render = Callable[[Path, str, Sequence[str], str], Snapshot]
+"""Makes a snapshot from a folder, its name, environments and a date."""
+Action = Literal["added", "removed", "changed"]
+
+
+class ChangedField(NamedTuple):
+    """A field of an object that changed."""
+
+    field: str
+    """A dotted path into the object."""
+    pointer: str
+    """The same path as a JSON pointer."""
+    old: Plain
+    new: Plain
+    effect: str
+    """What the change of this field does to a running job, such as `in place` or `new run`."""
+    reason: str
+
+
+class ChangedObject(NamedTuple):
+    """An object that was added, removed or changed."""
+
+    action: Action
+    environment: str
+    identity: Identity
+    """The new identity, or the old one if the object was removed."""
+    location: Location
+    """Where its job is written."""
+    effect: str
+    """What the change does to a running job, such as `in place` or `new run`."""
+    reason: str
+    stops: bool
+    """Whether pods that may be running are deleted."""
+    fields: tuple[ChangedField, ...]
+
+
+class DiffResult(NamedTuple):
+    """What changes between two states."""
+
+    base: str
+    """The name of the old state."""
+    head: str
+    """The name of the new state."""
+    objects: tuple[ChangedObject, ...]
+    """The changed objects, the most severe effects first."""
+    unchanged: int
+    """The number of unchanged objects."""
+    text: str
+    """The comparison in the requested format."""
+    findings: tuple[Finding, ...]
+    """The errors that prevent rendering one of the states; then nothing is compared."""
+    failed: str
+    """The name of the state that cannot be rendered; empty if both can."""
+
+
+def diff(
+    path: ProjectPath = ".",
+    revisions: str = "",
+    *,
+    folders: tuple[str, str] | None = None,
+    environments: Sequence[str] = (),
+    format: str = "text",  # noqa: A002 -- the name of the option
+    today: str = "",
+) -> DiffResult:
+    """Compare two commits, a commit and the work tree, or two folders.
+
+    Args:
+        path: A project, or a folder in a Git repository.
+        revisions: `BASE` is compared with the work tree; `BASE..HEAD` are two commits; `BASE...HEAD` starts at their
+            merge base. The default is the commit where the branch left the default branch.
+        folders: Two folders to compare instead: jobs repositories, rendered trees, or folders of manifests.
+        environments: Names of environments; by default all.
+        format: The format of `DiffResult.text`: `text`, `markdown` or `json`.
+        today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of each commit.
+
+    Raises:
+        UsageError: An argument is wrong: a revision, a folder, an environment, a format or a date.
+        NotFoundError: There is no job in either state.
+
+    """
+    if format not in formats.format_names():
+        raise UsageError(f"there is no format `{format}` (known: {', '.join(formats.format_names())})")
+    if folders and revisions:
+        raise UsageError("`folders` replaces `revisions`; give one of them")
+    check_date(today)
+    directory = path.root if isinstance(path, Project) else Path(path)
+    today = today or (path.today if isinstance(path, Project) else "")
+    try:
+        with _make_snapshots(directory, revisions, folders, environments, today) as (old, new):
+            return _compare(old, new, environments, format)
+    except git.GitError as error:
+        raise UsageError(str(error)) from error
+
+
+def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str], format_: str) -> DiffResult:
+    known = {*old.project.overlays, *old.environments, *new.project.overlays, *new.environments}
+    for env in environments:
+        if env not in known:
+            names = sorted(filter(None, known))
+            hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
+            raise UsageError(f"there is no environment `{env}` in either state{hint}")
+    for side in (old, new):
+        if side.failed:
+            errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
+            return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
+    changes = compare_snapshots(old, new)
+    if not changes.impacts and not changes.unchanged:
+        raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
+    return _to_result(changes, formats.render(format_, changes))
+
+
+def _to_result(changes: ChangeSet, text: str) -> DiffResult:
+    objects = tuple(_to_object(impact) for impact in changes.impacts)
+    return DiffResult(changes.old.name, changes.new.name, objects, changes.unchanged, text, (), "")
+
+
+def _to_object(impact: Impact) -> ChangedObject:
+    assert impact.action != "unchanged"
+    made = impact.current
+    fields = tuple(
+        ChangedField(
+            format_dotted(change.path),
+            format_pointer(change.path),
+            change.old,
+            change.new,
+            outcome.effect.value,
+            outcome.reason,
+        )
+        for change, outcome in impact.fields
+    )
+    effect, reason = impact.outcome.effect.value, impact.outcome.reason
+    return ChangedObject(impact.action, made.env, made.identity, made.location, effect, reason, impact.stops, fields)
+
+
+@contextmanager
+def _make_snapshots(
+    directory: Path, revisions: str, folders: tuple[str, str] | None, environments: Sequence[str], today: str
+) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """Make the two snapshots; the files of commits exist until the end of the block."""
+    if folders:
+        for folder in folders:
+            if not (directory / folder).is_dir():
+                raise UsageError(f"there is no folder `{folder}`")
+        old, new = (_snapshot_folder(directory / folder, folder, environments, today) for folder in folders)
+        yield old, new
+        return
+    root = layout.find_root(directory.resolve())
+    home, render = (root, snapshot_repository) if root else (directory, snapshot_tree)
+    base, head = _resolve_revisions(home, revisions)
+    with tempfile.TemporaryDirectory(prefix="jobgen-") as copy:
+        old = _snapshot_commit(home, base, render, environments, today, Path(copy, "base"))
+        if head:
+            new = _snapshot_commit(home, head, render, environments, today, Path(copy, "head"))
+        else:
+            new = render(home, WORK_TREE, environments, today)
+        yield old, new
+
+
+def _snapshot_folder(folder: Path, name: str, environments: Sequence[str], today: str) -> Snapshot:
+    return (snapshot_repository if is_repository(folder) else snapshot_tree)(folder, name, environments, today)
+
+
+Commit = tuple[str, str]
+"""A name that users give a commit, and its hash."""
+
+
+def _resolve_revisions(root: Path, revisions: str) -> tuple[Commit, Commit | None]:
+    """Return the two commits; None on the right is the work tree."""
+    for dots in ("...", ".."):
+        left, found, right = revisions.partition(dots)
+        if found:
+            base, head = (_resolve(root, name or "HEAD") for name in (left, right))
+            if dots == "...":
+                base = (base[0], git.find_merge_base(root, base[1], head[1]))
+            return base, head
+    return (_resolve(root, revisions) if revisions else _find_default_base(root)), None
+
+
+def _resolve(root: Path, name: str) -> Commit:
+    return name, git.resolve_commit(root, name)
+
+
+def _find_default_base(root: Path) -> Commit:
+    """Return where this branch left the default branch; without a default branch, the last commit."""
+    head = _resolve(root, "HEAD")
+    for name in _DEFAULT_BRANCHES:
+        try:
+            other = git.resolve_commit(root, name)
+        except git.GitError:
+            continue
+        return name, git.find_merge_base(root, other, head[1])
+    if git.is_shallow(root):
+        # The last commit may be the only one, and compared with it nothing would ever change.
+        raise git.GitError("this shallow clone does not have the default branch; fetch it, or name the base")
+    return head
+
+
+def _snapshot_commit(
+    folder: Path, commit: Commit, render: Render, environments: Sequence[str], today: str, copy: Path
+) -> Snapshot:
+    """Render a commit on its own date, unless another date is given."""
+    name, found = commit
+    os.mkdir(copy)
+    git.extract_files(folder, found, copy)
+    shown = name if found.startswith(name) else f"{name} ({found[:10]})"
+    return render(copy, shown, environments, today or git.read_commit_date(folder, found))

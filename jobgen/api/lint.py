@@ -1,0 +1,184 @@
+"""Lint jobs, overlays, rendered objects and manifests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.api import lint_cache
+from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.lint_files import LintRequest, LintRun
+from jobgen.model.finding import Finding, Severity
+from jobgen.repo import layout
+from jobgen.report import Report, RuleText, Suppressed, formats
+
+if TYPE_CHECKING:
+    from jobgen.api.project import ProjectPath
+
+# Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
+
+# With one of these, something could not be checked at all.
+_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated"))
+_NO_TEXT = RuleText("", Severity.ERROR, "", "")
+
+
+class LintResult(NamedTuple):
+    """What a lint found and how much it checked."""
+
+    findings: tuple[Finding, ...]
+    """Sorted by location."""
+    suppressed: tuple[Suppressed, ...]
+    """Findings that a comment or the baseline suppresses."""
+    files: int
+    """The number of checked files."""
+    objects: int
+    """The number of checked objects, in all environments."""
+    environments: tuple[str, ...]
+    rules: tuple[str, ...]
+    """The names of all rules and policies that were applied."""
+    root: Path
+    """The folder that the files of findings are relative to."""
+    directory: Path
+    """The folder that was linted."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are errors."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a broken schema or policy prevented checks."""
+        return any(finding.rule in _UNCHECKED for finding in self.findings)
+
+    def to_report(self, format: str = "text", *, show_suppressed: bool = False) -> Report:  # noqa: A002 -- the option
+        """Return the report to write in a format."""
+        rules = dict.fromkeys(self.rules, _NO_TEXT)
+        if formats.describe(format).needs_rule_texts:
+            rules |= _read_rule_texts(self.root, self.rules)
+        return Report(
+            self.findings,
+            self.suppressed,
+            self.files,
+            self.objects,
+            self.environments,
+            rules,
+            lambda file: layout.read_lines((self.root, self.directory), file),
+            show_suppressed,
+        )
+
+    def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
+        """Return the findings in one of the formats of `jobgen lint --format`.
+
+        Raises:
+            UsageError: There is no such format.
+
+        """
+        if format not in formats.format_names():
+            raise UsageError(f"there is no format `{format}` (known: {', '.join(formats.format_names())})")
+        return formats.render(format, self.to_report(format, show_suppressed=show_suppressed))
+
+
+def lint(
+    path: ProjectPath = ".",
+    paths: Sequence[str] = (),
+    *,
+    environments: Sequence[str] = (),
+    stdin: bytes | None = None,
+    since: str = "",
+    baseline: str = "",
+    prune_baseline: bool = False,
+    kubeconform: bool = False,
+    today: str = "",
+) -> LintResult:
+    """Check a jobs repository, or the manifests at some paths.
+
+    Args:
+        path: A project, or a folder in a jobs repository or anywhere else.
+        paths: Files and folders below `path`; by default the whole repository, or all manifests of the folder.
+        environments: Names of environments; by default those of the project.
+        stdin: A manifest to check in addition.
+        since: A Git revision; only findings that are new since then are returned.
+        baseline: A baseline file below `path`; the findings that it lists are suppressed.
+        prune_baseline: Whether to remove entries from the baseline that no finding matches.
+        kubeconform: Whether to run kubeconform too and report disagreements.
+        today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
+
+    Raises:
+        UsageError: An argument or `jobgen.yaml` is wrong.
+        NotFoundError: There are no files to lint.
+        ToolError: kubeconform failed.
+
+    """
+    directory, today = _open(path, today)
+    request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
+    check_request(request)
+    linted = _lint_cached(request)
+    if not linted.objects and not linted.findings and not linted.suppressed:
+        raise NotFoundError("there is nothing to lint here")
+    if since:
+        from jobgen.api.since import findings_since
+
+        linted = findings_since(request, since, linted)
+    findings, known = linted.findings, list[Suppressed]()
+    if baseline:
+        from jobgen.api.baseline import apply_baseline
+
+        findings, known = apply_baseline(request, baseline, linted, prune=prune_baseline)
+    by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
+    return LintResult(
+        tuple(findings),
+        (*by_comment, *known),
+        linted.files,
+        linted.objects,
+        tuple(linted.environments),
+        tuple(sorted(linted.rules)),
+        linted.root,
+        directory,
+    )
+
+
+def _open(path: ProjectPath, today: str) -> tuple[Path, str]:
+    if isinstance(path, (str, os.PathLike)):
+        return Path(path), today
+    return path.root, today or path.today
+
+
+def check_request(request: LintRequest) -> None:
+    """Raise a UsageError if a folder does not exist, a path is in another repository, or a date is invalid."""
+    if not request.directory.is_dir():
+        raise UsageError(f"there is no folder `{request.directory}`")
+    root = layout.find_root(request.directory.resolve())
+    for path in request.paths:
+        inside = (request.directory / path).resolve()
+        if inside != root and (inside / layout.SETTINGS).is_file():
+            raise UsageError(f"`{path}` is another jobs repository; lint it with `jobgen -C {path} lint`")
+    if request.today:
+        from jobgen.api.project import check_date
+
+        check_date(request.today)
+
+
+def _lint_cached(request: LintRequest) -> LintRun:
+    inputs = lint_cache.read_inputs(request)
+    known = lint_cache.get(inputs)
+    if known is not None:
+        return known
+    from jobgen.api.lint_run import run_lint
+
+    linted = run_lint(request, inputs.files, inputs.layers) if inputs else run_lint(request)
+    lint_cache.put(inputs, linted)
+    return linted
+
+
+def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
+    from jobgen.check.policy_docs import all_docs
+
+    docs = all_docs(root)
+    return {
+        name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary)
+        for name in rules
+        if (doc := docs.get(name))
+    }

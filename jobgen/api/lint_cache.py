@@ -1,0 +1,84 @@
+"""The cache of whole lints: if no file has changed, the last result is returned and nothing that checks is imported."""
+
+from __future__ import annotations
+
+import marshal
+import time
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen import cache
+from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
+from jobgen.pipeline.result_cache import decode_finding, digest_files, encode_finding, is_racy, stat_file
+from jobgen.repo import layout
+
+
+class LintInputs(NamedTuple):
+    """Everything that a lint depends on: the key of its cache entry, and a digest of the files."""
+
+    key: str
+    digest: bytes
+    moment: int
+    settled: bool
+    """Whether no file was modified so recently that another change could keep its modification time."""
+    files: LintFiles
+    layers: bytes
+
+
+def read_inputs(request: LintRequest) -> LintInputs | None:
+    """Return what a lint depends on; None if that is more than files, or the cache is disabled."""
+    if not cache.is_enabled() or request.stdin is not None or request.kubeconform:
+        return None
+    moment = time.time_ns()
+    files = resolve_files(request)
+    entries = [*files.jobs, *(files.standalone or ())]
+    stamps = [stat_file(entry.full) if entry.finding is None else None for entry in entries]
+    known = [stamp for stamp in stamps if stamp is not None]
+    if len(known) < len(entries):
+        return None
+    layers = digest_files(layout.read_inputs(files.root or request.directory))
+    digest = blake2b(layers)
+    # Version 2 has no references, so that equal values have equal bytes.
+    digest.update(marshal.dumps([entry[:2] for entry in entries], 2))
+    digest.update(marshal.dumps(known, 2))
+    where = (str(request.directory.resolve()), str(files.root or ""), str(request.directory))
+    key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, request.today)
+    return LintInputs(key, digest.digest(), moment, not any(is_racy(stamp, moment) for stamp in known), files, layers)
+
+
+def get(inputs: LintInputs | None) -> LintRun | None:
+    """Return the cached lint of the same files."""
+    kept = cache.get(inputs.key) if inputs and inputs.settled else None
+    if inputs is None or kept is None:
+        return None
+    digest, findings, counts, environments, rules, root, mandatory = marshal.loads(kept)  # noqa: S302 -- written by `put`
+    if digest != inputs.digest:
+        return None
+    return LintRun(
+        findings=[decode_finding(each) for each in findings],
+        suppressed=[],
+        files=counts[0],
+        objects=counts[1],
+        environments=list(environments),
+        rules=frozenset(rules),
+        root=Path(root),
+        comments=[],
+        mandatory=frozenset(mandatory),
+        today="",
+        cacheable=True,
+    )
+
+
+def put(inputs: LintInputs | None, linted: LintRun) -> None:
+    """Cache a lint of inputs that were read before it."""
+    if inputs is None or not inputs.settled or not linted.cacheable:
+        return
+    findings = [encode_finding(found) for found in linted.findings]
+    rest = (linted.files, linted.objects), linted.environments, sorted(linted.rules)
+    try:
+        content = marshal.dumps((inputs.digest, findings, *rest, str(linted.root), sorted(linted.mandatory)))
+    except ValueError:
+        # The fix of a finding is more than plain data.
+        return
+    cache.put(inputs.key, content)

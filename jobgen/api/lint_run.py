@@ -1,0 +1,117 @@
+"""One lint of a repository or of some paths, with severities and suppressions applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
+from jobgen.api.project import select_environments
+from jobgen.check.builtin_rules import TWO_SIDED
+from jobgen.check.rule_docs import names
+from jobgen.model.finding import Finding
+from jobgen.pipeline import config
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.read_jobs import collect_suppressions
+from jobgen.pipeline.run import Run, discard_object
+from jobgen.repo import git, layout
+from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
+
+
+def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes = b"") -> LintRun:
+    """Check a whole repository, or the manifests at some paths.
+
+    `files` if they have been resolved already; `layers` is the digest of the layers if results are cached.
+
+    Raises:
+        UsageError: The settings have errors, there is no such environment, or kubeconform is not installed.
+        ToolError: kubeconform failed.
+
+    """
+    if request.kubeconform:
+        # It imports modules for processes, which other lints do not need.
+        from jobgen.api.kubeconform import check_installed
+
+        check_installed()
+    files = files or resolve_files(request)
+    runs = _start_runs(request, files, layers)
+    objects = sum(_check_objects(run, with_kubeconform=request.kubeconform) for run in runs)
+    comments = _collect_comments(runs)
+    today = request.today or (git.read_commit_date(request.directory) if comments else "")
+    findings, suppressed = _apply_comments(runs, comments, today)
+    selected = set(select_findings((each.finding for each in suppressed), request))
+    return LintRun(
+        select_findings(findings, request),
+        [each for each in suppressed if each.finding in selected],
+        sum(run.files for run in runs),
+        objects,
+        [name for run in runs for name in run.environments if name],
+        _applied_rules(runs),
+        files.root or request.directory,
+        comments,
+        runs[0].project.mandatory,
+        today,
+        cacheable=not comments and all(run.lasting for run in runs),
+    )
+
+
+def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[Run]:
+    keep = _keep_object if request.kubeconform else discard_object
+    runs: list[Run] = []
+    if files.whole and files.root is not None:
+        project = config.load(files.root, today=request.today)
+        selected = select_environments(project, request.envs)
+        runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, jobs=files.jobs))
+    if files.standalone is not None:
+        project = config.load(files.root or request.directory, today=request.today)
+        runs.append(Run(project, [""], finish=keep, checked=True, layers=layers, entries=files.standalone))
+    return runs
+
+
+def _keep_object(made: Any) -> Any:
+    return made
+
+
+def _check_objects(run: Run, *, with_kubeconform: bool) -> int:
+    """Check all objects, with kubeconform too if requested, and return their number."""
+    if not with_kubeconform:
+        return sum(1 for _ in run)
+
+    from jobgen.api.kubeconform import find_disagreements
+
+    checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
+    objects = [(made, checkers[made.env].schema_file(checkers[made.env].manifest(made.object))) for made in run]
+    run.findings += find_disagreements(run.project.root, objects, run.findings)
+    return len(objects)
+
+
+def _collect_comments(runs: Sequence[Run]) -> list[Suppression]:
+    """Return the comments of jobs and layers that suppress findings."""
+    comments = [comment for run in runs for comment in run.comments]
+    for run in runs:
+        if run.entries is None:
+            for file in layout.read_layers(run.project.root):
+                collect_suppressions(file, comments, run.findings)
+    return comments
+
+
+def _apply_comments(
+    runs: Sequence[Run], comments: Sequence[Suppression], today: str
+) -> tuple[list[Finding], list[SuppressedFinding]]:
+    """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
+    findings = [finding for run in runs for finding in run.findings]
+    if not comments:
+        return findings, []
+
+    project = runs[0].project
+    kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
+    # A comment may be needed in an environment that was not checked.
+    whole = all(run.entries is not None or set(run.environments) >= set(project.environments()) for run in runs)
+    exempt = project.mandatory | TWO_SIDED
+    unused = find_unused(comments, suppressed, sorted(_applied_rules(runs)), exempt, today, whole=whole)
+    kept += filter(None, map(project.severities.apply, [*errors, *unused]))
+    return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
+
+
+def _applied_rules(runs: Sequence[Run]) -> frozenset[str]:
+    return names().union(*(run.policies for run in runs)) - runs[0].project.severities.off

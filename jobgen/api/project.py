@@ -1,0 +1,98 @@
+"""Load a jobs repository, and select the environments to work on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.api.errors import UsageError
+from jobgen.model.finding import Finding
+from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline import config
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.repo import layout
+from jobgen.report.summary import count_severities
+from jobgen.report.suppress import is_date
+
+
+class Project(NamedTuple):
+    """A jobs repository: its settings, overlays and kinds."""
+
+    root: Path
+    """The folder with `jobgen.yaml`."""
+    environments: tuple[str, ...]
+    """The environments that functions work on by default; `("",)` without overlays."""
+    findings: tuple[Finding, ...]
+    """Mistakes in settings, overlays and kinds."""
+    today: str
+    """The date by which jobs expire, as given; empty for the date of the commit."""
+    config: ProjectConfig
+    """Private: the parsed files."""
+
+    def job_names(self) -> list[str]:
+        """Return the names of all jobs, in the order of their files."""
+        return [job.document.name for job in read_jobs(layout.find_jobs(self.root), self.config.frameworks, [])]
+
+
+ProjectPath = Project | str | os.PathLike[str]
+"""A loaded project, or a path in one."""
+
+
+def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
+    """Load the jobs repository that a folder belongs to.
+
+    Args:
+        path: The root of the repository, or a folder below it.
+        today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
+
+    Raises:
+        UsageError: The folder does not exist or is not in a jobs repository, or `today` is not a date.
+
+    """
+    check_date(today)
+    loaded = config.load(find_repository(Path(path)), today=today)
+    findings = config.load(loaded.root, marked=True, today=today).findings if loaded.findings else ()
+    return Project(loaded.root, tuple(loaded.environments()), tuple(findings), today, loaded)
+
+
+def find_repository(folder: Path) -> Path:
+    """Return the root of the jobs repository that a folder belongs to, or raise a UsageError."""
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder `{folder}`")
+    root = layout.find_root(folder.resolve())
+    if root is None:
+        raise UsageError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
+    return root
+
+
+def open_project(project: ProjectPath) -> Project:
+    """Return the project itself, or load it."""
+    return project if isinstance(project, Project) else load(project)
+
+
+def check_date(today: str) -> None:
+    """Raise a UsageError if a text is neither empty nor a date."""
+    if today and not is_date(today):
+        raise UsageError(f"`{today}` is not a date; write it as `2027-01-31`")
+
+
+def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[str]:
+    """Return the named environments, or the default ones.
+
+    Raises:
+        UsageError: The settings have errors, or there is no such environment.
+
+    """
+    if any(finding.location.file == layout.SETTINGS for finding in project.findings):
+        traced = config.load(project.root, marked=True).findings
+        errors = [finding for finding in traced if finding.location.file == layout.SETTINGS]
+        raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}", errors)
+    for env in named:
+        if env not in project.overlays:
+            known = ", ".join(sorted(project.overlays)) or "none"
+            hint = did_you_mean(env, list(project.overlays))
+            raise UsageError(f"there is no environment `{env}`{hint} (known: {known})")
+    return list(dict.fromkeys(named or project.environments()))

@@ -1,0 +1,215 @@
+"""Write a rendered tree, or compare it with the files on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen import __version__
+from jobgen.api.errors import OperationError, UsageError
+from jobgen.api.project import Project
+from jobgen.api.render import RenderResult
+from jobgen.model.data import Plain, untraced, value_of
+from jobgen.pipeline import config
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.parallel import parallel_map
+from jobgen.render.build import is_spec, split_list
+from jobgen.repo import layout, rendered_tree
+from jobgen.repo.atomic import links_outside
+from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, compute_digest, is_object_path
+from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
+
+_ALWAYS_DELETABLE = 3
+"""This many files may be deleted at once, whatever their share."""
+
+Place = tuple[str, int, int]
+"""The job of an object: its file, its document there, and its item if that is a List."""
+
+
+class Tree(NamedTuple):
+    """A folder and its files by environment: all files of each environment, or only some if `partial`."""
+
+    folder: Path
+    wanted: dict[str, dict[str, str]]
+    partial: bool
+    extras: TreeExtras
+    allow_empty: bool = False
+    allow_mass_delete: bool = False
+
+    @property
+    def objects(self) -> int:
+        """The number of rendered objects."""
+        return sum(map(len, self.wanted.values()))
+
+
+def check_folder(root: Path, folder: Path, environments: Sequence[str]) -> None:
+    """Raise a UsageError if a tree cannot be written to a folder."""
+    if any(layout.is_source_folder(root, folder / env) for env in environments):
+        raise UsageError(f"`{folder}` contains input of jobgen; choose another folder")
+    if links_outside(folder, root):
+        raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
+
+
+def plan_tree(
+    project: Project,
+    folder: Path,
+    rendered: RenderResult,
+    *,
+    some_jobs: bool = False,
+    some_environments: bool = False,
+    allow_empty: bool = False,
+    allow_mass_delete: bool = False,
+) -> Tree:
+    """Return the tree for rendered objects.
+
+    If all environments were rendered, those that no longer have an overlay have no files.
+    """
+    environments = rendered.environments
+    objects = {env: [one for one in rendered.objects if one.environment == env] for env in environments}
+    wanted = {env: {one.path: one.text for one in several} for env, several in objects.items()}
+    places = {
+        env: {one.path: (one.location.file, one.document, one.item) for one in several}
+        for env, several in objects.items()
+    }
+    removed = {
+        env: dict[str, str]()
+        for env in (() if some_jobs or some_environments else rendered_tree.find_environments(folder))
+        if env not in project.config.overlays
+    }
+    extras = TreeExtras(make_extra_files, find_origins(project.config, places))
+    return Tree(folder, {**removed, **wanted}, some_jobs, extras, allow_empty, allow_mass_delete)
+
+
+def write_tree(tree: Tree) -> dict[str, Drift]:
+    """Bring a tree up to date and return what was different.
+
+    Nothing is written if a foreign file is in the way or too many files would be deleted.
+
+    Raises:
+        OperationError: Files could not be written.
+
+    """
+    try:
+        return rendered_tree.write_tree(
+            tree.folder,
+            tree.wanted,
+            partial=tree.partial,
+            extras=tree.extras,
+            refused=lambda drifts: any(deletes_too_much(tree, drift) for drift in drifts.values()),
+        )
+    except IncompleteWriteError as error:
+        raise OperationError(f"{error}; the next run will finish the tree") from error
+    except OSError as error:
+        raise OperationError(f"{error.filename or tree.folder}: {error.strerror}; nothing was written") from error
+
+
+def compare_tree(tree: Tree) -> dict[str, Drift]:
+    """Return how a tree differs from the files on disk, by environment; nothing is written."""
+    return {
+        env: rendered_tree.compare_tree(tree.folder / env, files, partial=tree.partial, env=env, extras=tree.extras)
+        for env, files in tree.wanted.items()
+    }
+
+
+def deletes_too_much(tree: Tree, drift: Drift) -> str:
+    """Return the option that allows the deletions of an environment, if they need one."""
+    deleted = count_deleted(drift)
+    if deleted and not drift.wanted_objects:
+        return "" if tree.allow_empty else "--allow-empty"
+    if deleted > max(_ALWAYS_DELETABLE, drift.existing_objects / 2):
+        return "" if tree.allow_mass_delete else "--allow-mass-delete"
+    return ""
+
+
+def count_deleted(drift: Drift) -> int:
+    """Return how many objects an environment loses."""
+    return sum(map(is_object_path, drift.stale))
+
+
+_ATTRIBUTES = """\
+# Written by jobgen: reviewers need not read these files, and their lines end alike everywhere.
+*.yaml text eol=lf linguist-generated
+*.json text eol=lf linguist-generated
+.gitattributes text eol=lf linguist-generated
+"""
+
+
+def make_extra_files(env: str, objects: Sequence[str]) -> dict[str, str]:
+    """Return the files beside the objects of an environment: for Flux, kustomize and Git."""
+    kustomization: dict[str, Plain] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        **({"metadata": {"name": env}} if env else {}),
+        "sortOptions": {"order": "fifo"},
+        "resources": list(objects),
+    }
+    return {ATTRIBUTES: _ATTRIBUTES, KUSTOMIZATION: to_yaml(kustomization)}
+
+
+def find_origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]) -> dict[str, Origin]:
+    """Return the digests of the input of each environment; `made` maps each file to its job.
+
+    Digests cover data and not text: comments, the order of keys and file names do not matter.
+    """
+    files = {place[0] for places in made.values() for place in places.values()}
+    entries = [entry for entry in layout.find_jobs(project.root) if entry.path in files]
+    found: dict[Place, str] = {}
+    for part in parallel_map(entries, lambda share: [_digests(share)]):
+        found |= part
+    own = _own_kinds(project)
+    return {
+        env: Origin(
+            __version__,
+            _digest([[untraced(list(project.overlays[name].specs)) for name in lineage(project, env)], own]),
+            {path: found[place] for path, place in places.items() if place in found},
+        )
+        for env, places in made.items()
+        if places
+    }
+
+
+def lineage(project: ProjectConfig, env: str) -> tuple[str, ...]:
+    """Return the names of an overlay and of all overlays that it extends."""
+    known: list[str] = []
+    pending = [env]
+    while pending:
+        name = pending.pop()
+        if name in project.overlays and name not in known:
+            known.append(name)
+            pending += [
+                str(value_of(parent)) for spec in project.overlays[name].specs for parent in spec.get("extends", ())
+            ]
+    return tuple(sorted(known))
+
+
+def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
+    return {
+        (entry.path, position, item): _digest(data)
+        for entry in entries
+        for position, document in enumerate(read(layout.read_file(entry).content, entry.path).documents)
+        for item, data in _items(document.data)
+    }
+
+
+def _items(data: Any) -> Iterable[tuple[int, Any]]:
+    """Return the jobs of a document with the numbers that rendering gives them: a spec has none."""
+    return [(-1, data)] if is_spec(data) else enumerate(split_list(data))
+
+
+def _own_kinds(project: ProjectConfig) -> list[Any]:
+    """Return the kinds that a repository describes; those of jobgen itself belong to its version."""
+    if layout.find_shipped("schemas").parent == project.root:
+        return []
+    return [
+        document
+        for file in layout.read_own_kinds(project.root)
+        for document in config.read_valid_documents(file, "kind", [])
+    ]
+
+
+def _digest(data: object) -> str:
+    return compute_digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))

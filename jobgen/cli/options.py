@@ -1,0 +1,40 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+from jobgen import cache
+from jobgen.api.errors import JobgenError
+from jobgen.api.project import check_date
+
+env_option = click.option("-e", "--env", "envs", multiple=True, metavar="ENV", help="Environment; may be repeated.")
+output_option = click.option("-o", "--output", metavar="DIR", help="Write DIR/<name>.yaml for each job.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
+
+
+def _check_today(_: click.Context, __: click.Parameter, value: str) -> str:
+    try:
+        check_date(value)
+    except JobgenError as error:
+        raise click.UsageError(str(error)) from error
+    return value
+
+
+today_option = click.option(
+    "--today",
+    default="",
+    metavar="DATE",
+    callback=_check_today,
+    help="Date by which jobs and suppressions expire; default: the date of the commit.",
+)
+
+
+def _disable_cache(_: click.Context, __: click.Parameter, value: bool) -> None:
+    if value:
+        cache.disable()
+
+
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, expose_value=False, callback=_disable_cache, help="Ignore the cache."
+)

@@ -1,0 +1,48 @@
+"""The result of a command: exit code, standard output and standard error."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.report.escape import visible
+from jobgen.report.summary import format_findings
+
+if TYPE_CHECKING:
+    from jobgen.api.errors import JobgenError
+
+
+class ExitCode(IntEnum):
+    """Exit codes, the same for every command."""
+
+    OK = 0
+    ERRORS = 1
+    USAGE = 2
+    NOTHING_TO_DO = 3
+    INTERNAL_ERROR = 4
+
+
+_ERROR_CODES = {
+    "UsageError": ExitCode.USAGE,
+    "NotFoundError": ExitCode.NOTHING_TO_DO,
+    "OperationError": ExitCode.ERRORS,
+    "ToolError": ExitCode.INTERNAL_ERROR,
+}
+
+
+class Result(NamedTuple):
+    """What a command returns instead of printing and exiting."""
+
+    code: ExitCode
+    out: str = ""
+    err: str = ""
+
+
+def error_result(code: ExitCode, message: str, err: str = "") -> Result:
+    """Return the result of a command that ends early; the reason is its last line."""
+    return Result(code, err=f"{err}jobgen: {visible(message)}\n")
+
+
+def to_result(error: JobgenError) -> Result:
+    """Return the result of a command that an error ended."""
+    return error_result(_ERROR_CODES[type(error).__name__], str(error), format_findings(error.findings))

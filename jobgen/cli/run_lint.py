@@ -1,0 +1,136 @@
+"""`jobgen lint` without its options, so that a plain lint does not import click."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint import LintResult, check_request, lint
+from jobgen.api.lint_files import LintRequest
+from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.terminal import terminal_width
+from jobgen.report import Report, formats
+from jobgen.report.summary import count_rules, pluralize, summarize
+
+BASELINE = "jobgen-baseline.json"
+
+
+class Terminal(NamedTuple):
+    """The terminal that text is written for."""
+
+    width: int = 80
+    color: bool = False
+
+
+_NO_TERMINAL = Terminal()
+
+
+def run_lint(
+    directory: Path, paths: Sequence[str], envs: Sequence[str] = (), format_: str = "text", **options: Any
+) -> Result:
+    """Lint, with the format, width and colors that fit the standard output."""
+    stdin = (sys.stdin.buffer.read() if sys.stdin else b"") if "-" in paths else None
+    width = terminal_width()
+    color = width is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return lint_paths(
+        directory,
+        paths,
+        envs,
+        format_=formats.resolve(format_, os.environ),
+        stdin=stdin,
+        terminal=Terminal(width or 120, color),
+        environ=os.environ,
+        **options,
+    )
+
+
+def lint_paths(
+    directory: Path,
+    paths: Sequence[str],
+    envs: Sequence[str],
+    *,
+    format_: str,
+    stdin: bytes | None = None,
+    kubeconform: bool = False,
+    since: str = "",
+    baseline: str = "",
+    write_baseline: bool = False,
+    fix: str = "",
+    diff: bool = False,
+    statistics: bool = False,
+    show_suppressed: bool = False,
+    today: str = "",
+    terminal: Terminal = _NO_TERMINAL,
+    environ: Mapping[str, str] = {},
+) -> Result:
+    """Lint a repository or some paths; `fix` is `safe` or `unsafe` to fix findings first."""
+    fixed = Result(ExitCode.OK)
+    try:
+        if fix or diff:
+            fixed = _fix(LintRequest(directory, paths, envs, stdin, kubeconform, today), fix, diff=diff)
+            if diff:
+                return fixed
+        result = lint(
+            directory,
+            paths,
+            environments=envs,
+            stdin=stdin,
+            since="" if write_baseline else since,
+            baseline="" if write_baseline else baseline,
+            prune_baseline=bool(fix),
+            kubeconform=kubeconform,
+            today=today,
+        )
+        if write_baseline:
+            return _write_baseline(directory / (baseline or BASELINE), result)
+    except JobgenError as error:
+        return to_result(error)
+    report = result.to_report(format_, show_suppressed=show_suppressed)
+    report = report._replace(width=terminal.width, color=terminal.color)
+    code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if result.failed else ExitCode.OK
+    counts = count_rules(report) if statistics else ""
+    errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
+    return Result(code, formats.render(format_, report), f"{fixed.err}{counts}{summarize(report)}\n{errors}")
+
+
+def _fix(request: LintRequest, fix: str, *, diff: bool) -> Result:
+    """Fix findings, or show the changes."""
+    from jobgen.api.fix import compute_fixes, format_diff, write_fixes
+    from jobgen.repo import layout
+
+    check_request(request)
+    fixes = compute_fixes(request, unsafe=fix == "unsafe")
+    skipped: dict[str, str] = {}
+    if not diff:
+        base = layout.find_root(request.directory.resolve()) or request.directory
+        skipped = write_fixes(base, fixes.files)
+    verb = "fixable" if diff else "fixed"
+    lines = [f"{pluralize(fixes.findings, 'finding')} {verb} in {pluralize(len(fixes.files), 'file')}"]
+    lines += [f"{path} was not fixed completely: it would have more errors than before" for path in fixes.limited]
+    lines += [f"{path} {reason}; it was not changed" for path, reason in skipped.items()]
+    code = ExitCode.ERRORS if diff and fixes.files else ExitCode.OK
+    return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{line}\n" for line in lines))
+
+
+def _write_baseline(path: Path, result: LintResult) -> Result:
+    from jobgen.api.baseline import write_baseline
+
+    write_baseline(path, result.findings, result.root)
+    return Result(ExitCode.OK, err=f"{pluralize(len(result.findings), 'finding')} written to {path}\n")
+
+
+def _write_step_summary(report: Report, file: str) -> str:
+    """Append the summary that GitHub shows on the page of a run; return an error, which does not change the result."""
+    from jobgen.report.formats import github
+
+    try:
+        if file:
+            with open(file, "a", encoding="utf-8") as stream:
+                stream.write(github.summary(report))
+    except OSError as error:
+        return error_result(ExitCode.OK, f"the summary cannot be written: {error.strerror}").err
+    return ""
