@@ -67,7 +67,7 @@ def test_disagreement_with_kubeconform_is_reported(binary, tmp_path):
         "meta",
         "jobs/good.yaml",
     )
-    assert finding["message"].startswith("kubeconform refuses `JAXJob ml/good`, and jobgen does not: ")
+    assert finding["message"].startswith("kubeconform rejects `JAXJob ml/good`, but jobgen does not: ")
 
 
 def test_kubeconform_gets_the_schema_of_the_declared_operator(binary, tmp_path):
