@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.check.policy_docs import all_docs, policy_example
-from jobgen.check.rule_docs import RuleDoc, example
+from jobgen.check.rule_docs import RuleDoc, all_docs, policy_example, rule_example
 from jobgen.check.rule_names import former_rule_names
 
 PAGE = Path(__file__).parent / "rules.md"
@@ -82,7 +81,7 @@ def _escape_cell(text: str) -> str:
 
 
 def _format_section(doc: RuleDoc) -> str:
-    shown = example(doc.name) or policy_example(None, doc.name)
+    shown = rule_example(doc.name) or policy_example(None, doc.name)
     parts = [f"### {doc.name}\n", f"{doc.severity.value.capitalize()}. {doc.summary}\n"]
     parts += [f"{doc.text}\n"] if doc.text else []
     parts += [f"Former name: `{former}`.\n" for former in former_rule_names(doc.name)]

@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.check.builtin_rules import TWO_SIDED
+from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.commands.diff import diff_states
 from jobgen.diff.change_rules import check_change
 from jobgen.diff.formats import format_names, markdown
@@ -156,7 +156,7 @@ def test_transcripts_have_every_effect_and_every_rule():
 
     assert effects == {effect.value for effect in Effect}
     # That a side cannot be rendered is no case of a comparison.
-    assert rules == TWO_SIDED - {"change-not-analyzed"}
+    assert rules == CHANGE_RULES - {"change-not-analyzed"}
 
 
 def test_json_matches_its_schema(case):

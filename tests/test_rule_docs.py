@@ -12,9 +12,8 @@ import pytest
 
 from jobgen.api import kubeconform
 from jobgen.check.admission.rules import RULES as POD_RULES
-from jobgen.check.builtin_rules import ROAD_RULES
-from jobgen.check.policy_docs import all_docs
-from jobgen.check.rule_docs import documented, example
+from jobgen.check.builtin_rules import BUILTIN_RULES
+from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
 from jobgen.model.data import Location
 from jobgen.model.finding import Identity, Severity
 from jobgen.pipeline.environment import Rendered
@@ -104,16 +103,16 @@ def test_every_rule_name_in_the_code_is_documented():
 
 
 def test_every_documented_rule_name_is_in_the_code():
-    assert sorted({*POD_RULES, *(name for name, *_ in ROAD_RULES)} - emitted()) == []
+    assert sorted({*POD_RULES, *(name for name, *_ in BUILTIN_RULES)} - emitted()) == []
 
 
 def test_rule_names_are_documented_once():
-    names = [*POD_RULES, *(name for name, *_ in ROAD_RULES)]
+    names = [*POD_RULES, *(name for name, *_ in BUILTIN_RULES)]
 
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("doc", documented().values(), ids=lambda doc: doc.name)
+@pytest.mark.parametrize("doc", all_rule_docs().values(), ids=lambda doc: doc.name)
 def test_rule_summaries_are_one_sentence(doc):
     assert doc.category in CATEGORIES
     assert doc.severity in Severity
@@ -134,7 +133,7 @@ def test_kubeconform_failure_is_reported(monkeypatch):
 
 
 def test_examples_are_shown_without_expectations():
-    bad, good = example("mutable-image-tag")
+    bad, good = rule_example("mutable-image-tag")
 
     assert "image: registry.example.com/bert:latest\n" in bad
     assert "expect" not in bad + good

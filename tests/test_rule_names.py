@@ -6,7 +6,7 @@ import pytest
 from jobgen.cli.commands.explain_rule import explain_rule
 
 from jobgen.check import rule_names
-from jobgen.check.policy_docs import all_docs
+from jobgen.check.rule_docs import all_docs
 from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
 from jobgen.report import baseline

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from examples import EXAMPLES, cases
 
-from jobgen.check.rule_docs import documented
+from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
 from jobgen.pipeline.load_policies import load_policies
@@ -72,7 +72,7 @@ def test_rule_cases(rule, case, tmp_path):
     if case == shown(rule, bad=False):
         assert [entry for entry in findings if entry["severity"] == "error"] == []
     if case == shown(rule, bad=True) and rule not in OWN:
-        assert documented()[rule].severity in [entry["severity"] for entry in findings if entry["rule"] == rule]
+        assert all_rule_docs()[rule].severity in [entry["severity"] for entry in findings if entry["rule"] == rule]
 
 
 def shown(rule, *, bad):
@@ -80,7 +80,7 @@ def shown(rule, *, bad):
     return next((case for name, case in CASES if name == rule and bool(case.expected) is bad), None)
 
 
-@pytest.mark.parametrize("rule", sorted(documented().keys() - UNSHOWN.keys()))
+@pytest.mark.parametrize("rule", sorted(all_rule_docs().keys() - UNSHOWN.keys()))
 def test_every_rule_has_a_bad_case_first_and_a_good_one(rule):
     own = [case for name, case in CASES if name == rule]
 
@@ -90,20 +90,20 @@ def test_every_rule_has_a_bad_case_first_and_a_good_one(rule):
 
 
 def test_every_example_belongs_to_a_rule():
-    assert {rule for rule, _ in CASES} <= set(documented())
+    assert {rule for rule, _ in CASES} <= set(all_rule_docs())
 
 
 @pytest.mark.parametrize("rule", UNSHOWN)
 def test_rules_without_examples_are_tested_elsewhere(rule):
     text = (TESTS.parent / UNSHOWN[rule].rpartition(": ")[2]).read_text()
 
-    assert rule in documented()
+    assert rule in all_rule_docs()
     assert re.search(rf"\b{rule}\b", text)
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
 def test_rule_docstrings(rule):
-    doc = documented()[rule.name]
+    doc = all_rule_docs()[rule.name]
 
     assert rule.check.__module__.endswith(rule.name.replace("-", "_"))
     assert doc.summary.endswith(".")

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from findings import without_infos
 
-from jobgen.check.builtin_rules import TWO_SIDED
+from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import git
 
@@ -57,7 +57,7 @@ def found(folder, **options):
     return Counter(
         (entry["rule"], entry["severity"], entry["message"], entry["file"], str(entry["object"]), entry["env"])
         for entry in entries
-        if entry["rule"] not in TWO_SIDED
+        if entry["rule"] not in CHANGE_RULES
     )
 
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError
 from jobgen.api.project import Project, ProjectPath, check_date, load, select_environments
-from jobgen.check.policy_docs import all_docs, policy_example
-from jobgen.check.rule_docs import example
+from jobgen.check.rule_docs import all_docs, policy_example, rule_example
 from jobgen.check.rule_names import canonical_rule_name, former_rule_names
 from jobgen.model.data import Location, Plain, untraced
 from jobgen.model.finding import Finding, Severity
@@ -132,7 +131,7 @@ def _explain_rule(root: Path | None, name: str) -> RuleExplanation:
         hint = did_you_mean(name, list(docs)) or ", and this is not a jobs repository"
         raise NotFoundError(f"there is no rule `{name}`{hint}")
     doc = docs[current]
-    bad, good = example(current) or policy_example(root, current) or ("", "")
+    bad, good = rule_example(current) or policy_example(root, current) or ("", "")
     former = tuple(former_rule_names(current))
     return RuleExplanation(doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former)
 

@@ -174,7 +174,7 @@ def _lint_cached(request: LintRequest) -> LintRun:
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
-    from jobgen.check.policy_docs import all_docs
+    from jobgen.check.rule_docs import all_docs
 
     docs = all_docs(root)
     return {

@@ -7,8 +7,7 @@ from typing import Any
 
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
-from jobgen.check.builtin_rules import TWO_SIDED
-from jobgen.check.rule_docs import names
+from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner
@@ -107,11 +106,11 @@ def _apply_comments(
     kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
     # A comment may be needed in an environment that was not checked.
     whole = all(run.entries is not None or set(run.environments) >= set(project.environments()) for run in runs)
-    exempt = project.mandatory | TWO_SIDED
+    exempt = project.mandatory | CHANGE_RULES
     unused = find_unused(comments, suppressed, sorted(_applied_rules(runs)), exempt, today, whole=whole)
     kept += filter(None, map(project.severities.apply, [*errors, *unused]))
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
 
 
 def _applied_rules(runs: Sequence[Run]) -> frozenset[str]:
-    return names().union(*(run.policies for run in runs)) - runs[0].project.severities.off
+    return rule_names().union(*(run.policies for run in runs)) - runs[0].project.severities.off

@@ -110,7 +110,7 @@ _WARNINGS = {
     },
 }
 
-TWO_SIDED = frozenset(
+CHANGE_RULES = frozenset(
     (
         "forbidden-change",
         "immutable-field-changed",
@@ -123,9 +123,9 @@ TWO_SIDED = frozenset(
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
 
-ROAD_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
-    (name, category, severity, said)
+BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
+    (name, category, severity, summary)
     for severity, categories in ((Severity.ERROR, _ERRORS), (Severity.WARNING, _WARNINGS))
     for category, rules in categories.items()
-    for name, said in rules.items()
+    for name, summary in rules.items()
 )

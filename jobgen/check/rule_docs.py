@@ -1,24 +1,39 @@
-"""What can be said of every rule: those in rules/, those of pods, and those that the road itself applies."""
+"""Documentation of every rule and policy: its name, severity, text, and a bad and a good example."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 from jobgen.check.admission.rules import RULES as POD_RULES
-from jobgen.check.builtin_rules import ROAD_RULES
-from jobgen.check.rules import Rule, all_rules
+from jobgen.check.builtin_rules import BUILTIN_RULES
+from jobgen.check.rules import all_rules
+from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
+from jobgen.yamlio.read import read
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
-"""What a line of a case says about the findings that are to stand there."""
+"""The comment on a line of a case that names the findings expected there."""
+
+_DESCRIPTION = "jobgen.dev/description"
+_POLICY, _BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+_SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
+# Objects that cases need and that are no examples themselves: params, and namespaces with labels.
+_SUPPORTING_KINDS = ("ConfigMap", "Namespace")
+_KIND = lazy_pattern(r"^kind: *(\S+)", re.MULTILINE)
+_SEPARATOR = lazy_pattern(r"^---.*\n", re.MULTILINE)
+_LEADING_COMMENTS = lazy_pattern(r"\A(?:#.*\n)+")
 
 
 class RuleDoc(NamedTuple):
-    """A rule by name, and what it means."""
+    """The documentation of a rule or a policy."""
 
     name: str
     category: str
@@ -27,31 +42,41 @@ class RuleDoc(NamedTuple):
     text: str = ""
 
 
-def names() -> frozenset[str]:
+def rule_names() -> frozenset[str]:
     """The name of every rule."""
-    return frozenset((*(said[0] for said in ROAD_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
+    return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
+
+
+def all_docs(root: Path | None) -> dict[str, RuleDoc]:
+    """Every rule and every policy, by name."""
+    return {**policy_docs(root), **all_rule_docs()}
 
 
 @cache
-def documented() -> dict[str, RuleDoc]:
-    """Every rule, in the order of categories and names."""
-    docs = [RuleDoc(*said) for said in ROAD_RULES]
-    docs += [RuleDoc(name, "pod", Severity.ERROR, _sentence(said)) for name, said in POD_RULES.items()]
-    # What the road and a rule find alike is told by the rule, which says more.
-    docs += map(_doc, all_rules())
-    known = {doc.name: doc for doc in docs}
-    return {doc.name: doc for doc in sorted(known.values(), key=lambda doc: (doc.category, doc.name))}
+def all_rule_docs() -> dict[str, RuleDoc]:
+    """Every rule by name, ordered by category and name."""
+    docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
+    docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
+    for rule in all_rules():
+        summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
+        docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))
+    # A rule in rules/ may share its name with a built-in one; its documentation says more.
+    by_name = {doc.name: doc for doc in docs}
+    return {doc.name: doc for doc in sorted(by_name.values(), key=lambda doc: (doc.category, doc.name))}
 
 
-def _doc(rule: Rule) -> RuleDoc:
-    summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
-    from textwrap import dedent
+def policy_docs(root: Path | None) -> dict[str, RuleDoc]:
+    """The policies that come with jobgen, and those of a repository if there is one, by name."""
+    home = root or _shipped_root()
+    files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
+    documents = [document.data for file in files for document in read(file.content, file.path).documents]
+    bindings = [as_mapping(document.get("spec")) for document in documents if document.get("kind") == _BINDING]
+    found = [_document_policy(document, bindings) for document in documents if document.get("kind") == _POLICY]
+    return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
 
-    return RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip())
 
-
-def example(name: str) -> tuple[str, str] | None:
-    """A rule's first bad case and its first good one, as people would write them; None if it has no cases."""
+def rule_example(name: str) -> tuple[str, str] | None:
+    """The first bad case of a rule and its first good one, without comments; None if it has no cases."""
     path = layout.find_shipped("examples") / f"{name}.yaml"
     if not path.is_file():
         return None
@@ -60,5 +85,62 @@ def example(name: str) -> tuple[str, str] | None:
     return EXPECTATION.sub("", cases[1]), good
 
 
-def _sentence(phrase: str) -> str:
-    return f"{phrase[0].upper()}{phrase[1:]}."
+def policy_example(root: Path | None, name: str) -> tuple[str, str] | None:
+    """The shortest case that a policy refuses, and the shortest that it accepts, of the same kind if possible."""
+    homes = [home for home in (root, _shipped_root()) if home]
+    documents = sorted((text for home in homes for text in _read_cases(home, name)), key=len)
+    refused = [text for text in documents if _is_refused(text, name)]
+    accepted = [text for text in documents if not EXPECTATION.search(text) and _kind(text) not in _SUPPORTING_KINDS]
+    if not refused:
+        return None
+    pairs = [(bad, good) for bad in refused for good in accepted if _kind(bad) == _kind(good)]
+    bad, good = pairs[0] if pairs else (refused[0], accepted[0] if accepted else "")
+    return EXPECTATION.sub("", bad), good
+
+
+def _shipped_root() -> Path:
+    return layout.find_shipped("policies").parent
+
+
+def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
+    metadata = as_mapping(document.get("metadata"))
+    name = str(metadata.get("name"))
+    described = as_text(as_mapping(metadata.get("annotations")).get(_DESCRIPTION))
+    summary, _, text = (described or "\n".join(dict.fromkeys(_messages(document)))).strip().partition("\n")
+    return RuleDoc(name, "policy", _severity(name, bindings), f"{summary.rstrip('.')}.", text.strip())
+
+
+def _severity(name: str, bindings: Iterable[Mapping[str, Node]]) -> Severity:
+    """The highest severity that a binding gives a policy; without a binding, it has no effect."""
+    actions = {
+        as_text(action)
+        for spec in bindings
+        if spec.get("policyName") == name
+        for action in as_list(spec.get("validationActions"))
+    }
+    return next((severity for action, severity in _SEVERITIES.items() if action in actions), Severity.INFO)
+
+
+def _messages(document: Mapping[str, Node]) -> Iterator[str]:
+    for validation in map(as_mapping, as_list(as_mapping(document.get("spec")).get("validations"))):
+        yield _to_sentence(str(validation.get("message") or validation.get("expression") or "").rstrip("."))
+
+
+def _to_sentence(phrase: str) -> str:
+    return f"{phrase[:1].upper()}{phrase[1:]}."
+
+
+def _read_cases(root: Path, name: str) -> Iterator[str]:
+    for entry in layout.find_policy_tests(root):
+        if f"/{name}/" in entry.path:
+            text = layout.read_file(entry).content.decode("utf-8", "replace")
+            yield from (_LEADING_COMMENTS.sub("", part) for part in _SEPARATOR.split(text) if part.strip())
+
+
+def _kind(text: str) -> str:
+    found = _KIND.search(text)
+    return found[1] if found else ""
+
+
+def _is_refused(text: str, name: str) -> bool:
+    return any(name in re.split(r"[:,] *", found.strip()) for found in EXPECTATION.findall(text))

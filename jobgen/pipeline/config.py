@@ -275,7 +275,7 @@ def _check_rule_names(root: Path, named: tuple[Any, ...]) -> Iterable[Finding]:
     if not named:
         return
     # Imported late: most repositories name no rule.
-    from jobgen.check.policy_docs import all_docs
+    from jobgen.check.rule_docs import all_docs
 
     known = list(all_docs(root))
     for node in named:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import click
 
 from jobgen.api.render import RenderedObject, join_objects, matcher, sort_objects, to_rendered_object
-from jobgen.check.rule_docs import documented
+from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.gitops.cmp import (
     ParametersError,
@@ -185,7 +185,7 @@ def _is_relevant(finding: Finding, scope: ApplicationScope) -> bool:
 
 
 def _format_briefly(findings: Sequence[Finding]) -> str:
-    docs = documented()
+    docs = all_rule_docs()
     lines = [f"{found.location}: {found.rule}{_summary(docs, found.rule)}" for found in findings[:_MAX_SHOWN]]
     more = [f"… and {len(findings) - _MAX_SHOWN} more"] if len(findings) > _MAX_SHOWN else []
     return "".join(f"{visible(line)}\n" for line in (*lines, *more))
