@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
+from jobgen.check.rule_docs import rule_names
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner
