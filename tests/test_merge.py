@@ -310,14 +310,14 @@ def test_replace_directive_of_a_list():
     assert result == {"containers": [{"name": "c"}]}
 
 
-WHOLE = "the list has no keys and is replaced whole; write it as it shall be"
+WHOLE = "the list has no keys, so it is replaced; write the whole list"
 
 
 @pytest.mark.parametrize(
     ("patch", "fault"),
     [
-        ({"$patch": "delete"}, "`$patch: delete` stands for the whole, and the whole cannot be deleted"),
-        ({"map": {"$patch": "remove"}}, "`$patch` is `remove`, and must be `delete` or `replace`"),
+        ({"$patch": "delete"}, "`$patch: delete` would delete the whole object; delete entries of it"),
+        ({"map": {"$patch": "remove"}}, "`$patch` is `remove`; it must be `delete` or `replace`"),
         (
             {"tolerations": [{"key": "a", "$patch": "delete"}, {"key": "b"}]},
             f"nothing in `tolerations` can be deleted: {WHOLE}",
@@ -584,4 +584,4 @@ def test_json_pointer_without_match_is_an_error(kind, tmp_path):
 
     _, findings = patched(kind, tmp_path, {"jsonPatch": [{"op": "replace", "path": path, "value": "2"}]})
 
-    assert findings == [("json-patch-failed", f"`{path.removesuffix('/value')}` is not there")]
+    assert findings == [("json-patch-failed", f"`{path.removesuffix('/value')}` does not exist")]

@@ -11,7 +11,7 @@ from jobgen import __version__
 from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.project import Project
 from jobgen.api.render import RenderResult
-from jobgen.model.data import Plain, untraced, value_of
+from jobgen.model.data import Plain, untraced
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.parallel import parallel_map
@@ -20,6 +20,7 @@ from jobgen.repo import layout, rendered_tree
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, compute_digest, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
+from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -164,26 +165,12 @@ def find_origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]
     return {
         env: Origin(
             __version__,
-            _digest([[untraced(list(project.overlays[name].specs)) for name in lineage(project, env)], own]),
+            _digest([_overlay_specs(project, env), own]),
             {path: found[place] for path, place in places.items() if place in found},
         )
         for env, places in made.items()
         if places
     }
-
-
-def lineage(project: ProjectConfig, env: str) -> tuple[str, ...]:
-    """Return the names of an overlay and of all overlays that it extends."""
-    known: list[str] = []
-    pending = [env]
-    while pending:
-        name = pending.pop()
-        if name in project.overlays and name not in known:
-            known.append(name)
-            pending += [
-                str(value_of(parent)) for spec in project.overlays[name].specs for parent in spec.get("extends", ())
-            ]
-    return tuple(sorted(known))
 
 
 def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
@@ -213,3 +200,8 @@ def _own_kinds(project: ProjectConfig) -> list[Any]:
 
 def _digest(data: object) -> str:
     return compute_digest(json.dumps(data, sort_keys=True, ensure_ascii=False, default=str))
+
+
+def _overlay_specs(project: ProjectConfig, env: str) -> list[Plain]:
+    names = sorted(list_ancestors(env, project.overlays))
+    return [untraced(list(project.overlays[name].specs)) for name in names]

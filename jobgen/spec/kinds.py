@@ -1,4 +1,4 @@
-"""Kind descriptions: how each CRD spells a job. Data from schemas/<group>/<kind>_<version>.yaml."""
+"""Kind descriptions, from schemas/<group>/<kind>_<version>.yaml: how a job is expressed in each CRD."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, untraced, value_of, with_layer
+from jobgen.model.data import untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
@@ -17,7 +17,7 @@ Version = tuple[int, ...]
 
 
 def parse_version(text: str) -> Version:
-    """`v1.8.1` as numbers that compare, so that `1.8` is `1.8.0`; what is not a number counts as zero."""
+    """Parse `v1.8.1` to numbers that compare: `1.8` equals `1.8.0`, and what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
     numbers = [int(part) if part.isdigit() else 0 for part in parts]
     while numbers and not numbers[-1]:
@@ -26,13 +26,13 @@ def parse_version(text: str) -> Version:
 
 
 class VersionRange(NamedTuple):
-    """The operator versions in which something exists: from `since`, and gone at `until`."""
+    """A range of operator versions: from `since` on, and before `until`."""
 
     since: str = ""
     until: str = ""
 
     def contains(self, at: str) -> bool:
-        """Whether it exists in that version; an unknown version is the newest that has it."""
+        """Whether the range contains a version; an unknown version is always contained."""
         if not at or not (self.since or self.until):
             return True
         return not (self.since and parse_version(at) < parse_version(self.since)) and not (
@@ -46,7 +46,7 @@ class VersionRange(NamedTuple):
 
 
 class FieldMapping(NamedTuple):
-    """Where one of our fields goes in the custom resource, and how it is spelt there."""
+    """Where a field of the job spec goes in the custom resource, and how its value is converted."""
 
     at: tuple[Step, ...]
     as_type: str = ""
@@ -57,11 +57,11 @@ class FieldMapping(NamedTuple):
 
 
 class RoleDescription(NamedTuple):
-    """A role of a kind: its spelling there, its default count and bounds."""
+    """A role of a kind: its name in the custom resource, its default number of replicas and their range."""
 
     name: str
-    spelling: Data
-    replicas: Data
+    spelling: Any
+    replicas: Any
     least: int | None = None
     most: int | None = None
     required: bool = False
@@ -71,11 +71,11 @@ class RoleDescription(NamedTuple):
 
 
 class TemplateShape(NamedTuple):
-    """Where the parts of a pod template go in a kind that has none, in some operator versions."""
+    """Where the parts of a pod template go in a kind without one, in a range of operator versions."""
 
     versions: VersionRange
     at: tuple[Step, ...]
-    item: Data
+    item: Any
     spec: tuple[Step, ...]
     metadata: tuple[Step, ...] | None
     pod_fields: frozenset[str]
@@ -83,26 +83,26 @@ class TemplateShape(NamedTuple):
 
 
 class TemplateDescription(NamedTuple):
-    """A kind without pod templates: fields of its main container, and the parts that can be overridden."""
+    """A kind without pod templates: the fields of its main container, and where other parts of a pod go."""
 
     container: Mapping[str, tuple[Step, ...]]
     shapes: tuple[TemplateShape, ...]
 
 
 class Framework(NamedTuple):
-    """What a kind does for one framework."""
+    """How a kind runs one framework: its roles, its default role and its default values."""
 
     roles: tuple[str, ...]
     single: str
-    defaults: Data
+    defaults: dict[str, Any]
     versions: VersionRange
 
 
 class Kind(NamedTuple):
-    """How a CRD spells a job."""
+    """A kind description: how a job is expressed in a CRD."""
 
-    api_version: Data
-    kind: Data
+    api_version: Any
+    kind: Any
     platform: str
     operator: str
     versions: VersionRange
@@ -111,7 +111,7 @@ class Kind(NamedTuple):
     replicas_at: tuple[Step, ...]
     shape: str
     roles: Mapping[str, RoleDescription]
-    container: Data
+    container: Any
     fields: Mapping[str, FieldMapping]
     branches: frozenset[str]
     template: TemplateDescription | None
@@ -128,30 +128,30 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The kind's bare name."""
+        """The name of the kind."""
         return str(value_of(self.kind))
 
     def describes(self, api_version: str, kind: str) -> bool:
-        """Whether an object with this apiVersion and kind is one of these."""
+        """Whether an object with this apiVersion and kind is of this kind."""
         return api_version == value_of(self.api_version) and kind in (self.name, *self.aliases)
 
 
-# What a kind says to which jobs are rendered, and any other does not.
-_OF_JOBS = ("frameworks", "replicas", "roles", "single", "container", "nameSuffix")
+# The fields that a kind needs if jobs are rendered to it; other kinds have none of them.
+_JOB_KIND_FIELDS = ("frameworks", "replicas", "roles", "single", "container", "nameSuffix")
 
 
-def find_kind_errors(described: dict[str, Data]) -> Iterator[Problem]:
-    """What a kind description of the right shape says that cannot be."""
-    missing = [name for name in _OF_JOBS if name not in described]
-    if "spec" in described and len(missing) == len(_OF_JOBS):
-        yield from _bad_paths(described.get("pods", ""))
+def find_kind_errors(described: Any) -> Iterator[Problem]:
+    """Report the errors of a kind description that its schema cannot express."""
+    missing = [name for name in _JOB_KIND_FIELDS if name not in described]
+    if "spec" in described and len(missing) == len(_JOB_KIND_FIELDS):
+        yield from _check_paths(described.get("pods", ""))
     elif missing:
         yield from (Problem("missing-field", f"a kind description needs `{name}`", described) for name in missing)
     else:
-        yield from _contradictions_of_jobs(described)
+        yield from _check_job_kind(described)
 
 
-def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
+def _check_job_kind(described: Any) -> Iterator[Problem]:
     for name in described["frameworks"]:
         if name in FIELDS:
             yield Problem("invalid-value", f"`{name}` is a field of jobs; give the framework another name", name)
@@ -160,8 +160,8 @@ def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
     for framework in described["frameworks"].values():
         own = framework if isinstance(framework, dict) else {}
         named += [*own.get("roles", ()), *([own["single"]] if "single" in own else [])]
-    demands = described.get("demands", {})
-    named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in demands.get(key, ())]
+    requirements = described.get("demands", {})
+    named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in requirements.get(key, ())]
     for role in named:
         if value_of(role) not in roles:
             message = f"`{value_of(role)}` is not among the roles{did_you_mean(value_of(role), roles)}"
@@ -174,25 +174,25 @@ def _contradictions_of_jobs(described: dict[str, Data]) -> Iterator[Problem]:
             if "spelling" not in role:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
-    yield from _bad_paths(described["replicas"]["at"], *fields, *_template_paths(described.get("template", {})))
+    yield from _check_paths(described["replicas"]["at"], *fields, *_template_paths(described.get("template", {})))
 
 
-def _bad_paths(*paths: Data) -> Iterator[Problem]:
+def _check_paths(*paths: Any) -> Iterator[Problem]:
     for path in paths:
         try:
             parse_dotted(value_of(path))
-        except InvalidPathError as bad:
-            yield Problem("invalid-value", str(bad), path)
+        except InvalidPathError as error:
+            yield Problem("invalid-value", str(error), path)
 
 
-def _template_paths(template: dict[str, Data]) -> Iterator[Data]:
+def _template_paths(template: Any) -> Iterator[Any]:
     yield from template.get("container", {}).values()
     for shape in template.get("shapes", ()):
         yield from (shape[key] for key in ("at", "spec", "metadata") if key in shape)
 
 
-def parse_kind(described: dict[str, Data]) -> Kind:
-    """The Kind that a description file holds; its format and its sense have been checked."""
+def parse_kind(described: Any) -> Kind:
+    """Parse a valid kind description."""
     raw: Any = untraced(described)
     traced: Any = with_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
@@ -205,14 +205,14 @@ def parse_kind(described: dict[str, Data]) -> Kind:
         operator=operator["name"],
         versions=VersionRange(operator.get("since", ""), operator.get("removed", "")),
         deprecated=operator.get("deprecated", ""),
-        frameworks={name: _framework(raw, traced, name) for name in raw.get("frameworks", ())},
+        frameworks={name: _parse_framework(raw, traced, name) for name in raw.get("frameworks", ())},
         replicas_at=parse_dotted(replicas["at"]),
         shape=replicas["shape"],
-        roles={name: _role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
+        roles={name: _parse_role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
         container=traced.get("container", ""),
-        fields={name: _field(value) for name, value in raw.get("fields", {}).items()},
+        fields={name: _parse_field(value) for name, value in raw.get("fields", {}).items()},
         branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
-        template=_template(template, traced["template"]) if template else None,
+        template=_parse_template(template, traced["template"]) if template else None,
         aliases=tuple(raw.get("spellings", ())),
         older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
         pods=parse_dotted(raw.get("pods", "")),
@@ -226,7 +226,7 @@ def parse_kind(described: dict[str, Data]) -> Kind:
     )
 
 
-def _framework(raw: dict[str, Any], traced: dict[str, Data], name: str) -> Framework:
+def _parse_framework(raw: dict[str, Any], traced: Any, name: str) -> Framework:
     own = raw["frameworks"][name] or {}
     own_traced = traced["frameworks"][name]
     defaults = own_traced.get("defaults", {}) if isinstance(own_traced, dict) else {}
@@ -238,7 +238,7 @@ def _framework(raw: dict[str, Any], traced: dict[str, Data], name: str) -> Frame
     )
 
 
-def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> RoleDescription:
+def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
     return RoleDescription(
         name=name,
         spelling=traced.get("spelling", name),
@@ -252,7 +252,7 @@ def _role(name: str, raw: dict[str, Any], traced: dict[str, Data]) -> RoleDescri
     )
 
 
-def _field(value: Any) -> FieldMapping:
+def _parse_field(value: Any) -> FieldMapping:
     if isinstance(value, str):
         return FieldMapping(parse_dotted(value))
     types = value.get("type", ())
@@ -266,13 +266,15 @@ def _field(value: Any) -> FieldMapping:
     )
 
 
-def _template(raw: dict[str, Any], traced: dict[str, Data]) -> TemplateDescription:
+def _parse_template(raw: dict[str, Any], traced: Any) -> TemplateDescription:
     container = {name: parse_dotted(at) for name, at in raw["container"].items()}
     shapes = zip(raw["shapes"], traced["shapes"], strict=True)
-    return TemplateDescription(container, tuple(_parts(shape, traced_shape["item"]) for shape, traced_shape in shapes))
+    return TemplateDescription(
+        container, tuple(_parse_shape(shape, traced_shape["item"]) for shape, traced_shape in shapes)
+    )
 
 
-def _parts(shape: dict[str, Any], item: Data) -> TemplateShape:
+def _parse_shape(shape: dict[str, Any], item: Any) -> TemplateShape:
     metadata = shape.get("metadata")
     return TemplateShape(
         versions=VersionRange(shape.get("since", ""), shape.get("until", "")),

@@ -1,15 +1,16 @@
-"""The merge law, one for specs, pod templates and manifests.
+"""Merge layers: one algorithm for specs, pod templates and manifests.
 
-Maps merge deep; `null` deletes; lists whose items Kubernetes tells apart merge by that key; every other list is
-replaced whole. `$patch: delete` deletes a list item or a map, `$patch: replace` takes what it stands in as it is.
-No marker is ever left behind. Leaves are opaque, so the same law carries bare values and traced ones.
+Mappings merge recursively; `null` deletes. Lists whose items Kubernetes identifies by a key merge by that key; all
+other lists are replaced. `$patch: delete` deletes a list item or a mapping, `$patch: replace` replaces without merging.
+The result has no such markers. Scalars are opaque, so traced and plain data merge in the same way.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, Location, TracedList, TracedScalar, location_of, override, value_of
+from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, override, value_of
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),
@@ -30,23 +31,23 @@ _DIRECTIVE = "$patch"
 
 
 class Deletion(NamedTuple):
-    """A marker that asked for something to go, whether there was anything, and why it cannot mean that if it cannot."""
+    """A deletion marker, whether it deleted anything, and the reason if it is invalid."""
 
-    asked_by: Data
+    asked_by: Node
     key: str
     found: bool
     fault: str = ""
 
     @property
     def location(self) -> Location | None:
-        """Where the marker was written, on a traced walk."""
+        """The location of the marker in a traced tree."""
         return location_of(self.asked_by)
 
 
-def merge(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
-    """`over` laid on `base`; neither is changed, and what was to be deleted is noted in `deletions`."""
+def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
+    """Merge the mapping `over` into `base`, without changing either; deletion markers are added to `deletions`."""
     if _DIRECTIVE in over:
-        base, over = _directed(base, over, deletions)
+        base, over = _apply_directive(base, over, deletions)
     merged = dict(base) if isinstance(base, dict) else {}
     for key, value in over.items():
         if isinstance(value, dict):
@@ -65,42 +66,42 @@ def merge(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> Data:
     return merged
 
 
-def is_deletion(value: Data) -> bool:
-    """Whether a value is a marker that asks for its own deletion."""
+def is_deletion(value: Node) -> bool:
+    """Whether a value is a mapping with `$patch: delete`."""
     return isinstance(value, dict) and _DIRECTIVE in value and value_of(value[_DIRECTIVE]) == "delete"
 
 
-def _directed(base: Data, over: dict[str, Data], deletions: list[Deletion]) -> tuple[Data, dict[str, Data]]:
-    """What is to be merged once the marker has been obeyed."""
+def _apply_directive(base: Any, over: Any, deletions: list[Deletion]) -> tuple[Any, Any]:
+    """Apply the `$patch` of `over`; return what is left to merge."""
     asked = over[_DIRECTIVE]
     if value_of(asked) == "replace":
         base = None
     elif value_of(asked) == "delete":
-        fault = "`$patch: delete` stands for the whole, and the whole cannot be deleted"
-        deletions.append(_misused(asked, over, fault))
+        fault = "`$patch: delete` would delete the whole object; delete entries of it"
+        deletions.append(_invalid_marker(asked, over, fault))
     elif value_of(asked) != "merge":
-        fault = f"`$patch` is `{value_of(asked)}`, and must be `delete` or `replace`"
-        deletions.append(_misused(asked, over, fault))
+        fault = f"`$patch` is `{value_of(asked)}`; it must be `delete` or `replace`"
+        deletions.append(_invalid_marker(asked, over, fault))
     return base, _without_directive(over)
 
 
-def _misused(asked: Data, holder: Data, fault: str) -> Deletion:
+def _invalid_marker(asked: Any, holder: Any, fault: str) -> Deletion:
     return Deletion(asked if type(asked) is TracedScalar else holder, _DIRECTIVE, found=False, fault=fault)
 
 
-def _without_directive(item: Data) -> Data:
+def _without_directive(item: Any) -> dict[str, Any]:
     return {key: value for key, value in item.items() if key != _DIRECTIVE}
 
 
-def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: str) -> Data:
+def _merge_lists(base: Any, over: Any, deletions: list[Deletion], name: str) -> Any:
     keys = LIST_KEYS.get(name)
     if keys is None or not _all_keyed(over, keys):
-        whole = _whole(over, deletions, name)
-        return whole if base is None else override(whole, base)
+        replacement = _remove_markers(over, deletions, name)
+        return replacement if base is None else override(replacement, base)
     replaces = any(_is_replacement(item) for item in over)
-    # Items that cannot be told apart cannot be merged either.
+    # Items without a key cannot be merged.
     merged = list(base) if isinstance(base, list) and not replaces and _all_keyed(base, keys) else []
-    # The last of several items with one key is the one that counts, and the others are left alone.
+    # Of several items with one key, the last one is merged, and the others stay.
     at = {_identity(item, keys): index for index, item in enumerate(merged)}
     for item in over:
         if _is_replacement(item):
@@ -115,59 +116,59 @@ def _merge_lists(base: Data, over: list[Data], deletions: list[Deletion], name: 
         else:
             at[identity] = len(merged)
             merged.append(merge(None, item, deletions))
-    return _same_kind(over, merged)
+    return _like_list(over, merged)
 
 
-def _merge_items(base: dict[str, Data], over: Data, deletions: list[Deletion], keys: tuple[str, ...]) -> Data:
-    """Two items with one key; who only refers to an item by its key has not set that key."""
+def _merge_items(base: Any, over: Any, deletions: list[Deletion], keys: tuple[str, ...]) -> Any:
+    """Merge two items with one key; the key keeps its origin, because `over` only refers to it."""
     merged = merge(base, over, deletions)
     merged.update((key, base[key]) for key in keys if key in base)
     return merged
 
 
-def _whole(over: Data, deletions: list[Deletion], name: str) -> Data:
-    """A list that replaces another, without its markers: they have nothing to say, and a deletion is a mistake."""
+def _remove_markers(over: Any, deletions: list[Deletion], name: str) -> Any:
+    """A list that replaces another, without markers, which have no meaning there; a deletion is reported as invalid."""
     if not _is_marked(over):
         return over
     if isinstance(over, list):
-        kept = [item for item in over if not _is_replacement(item) and not _is_mistaken(item, deletions, name)]
-        return _same_kind(over, [_whole(item, deletions, name) for item in kept])
-    kept_keys = [key for key in over if key != _DIRECTIVE and not _is_mistaken(over[key], deletions, key)]
-    return {key: _whole(over[key], deletions, key) for key in kept_keys}
+        kept = [item for item in over if not _is_replacement(item) and not _is_invalid_deletion(item, deletions, name)]
+        return _like_list(over, [_remove_markers(item, deletions, name) for item in kept])
+    kept_keys = [key for key in over if key != _DIRECTIVE and not _is_invalid_deletion(over[key], deletions, key)]
+    return {key: _remove_markers(over[key], deletions, key) for key in kept_keys}
 
 
-def _is_marked(node: Data) -> bool:
+def _is_marked(node: Node) -> bool:
     if isinstance(node, dict):
         return _DIRECTIVE in node or any(map(_is_marked, node.values()))
     return isinstance(node, list) and any(map(_is_marked, node))
 
 
-def _is_mistaken(value: Data, deletions: list[Deletion], name: str) -> bool:
-    """Whether a value asks for its own deletion in a list that is replaced whole; that is noted."""
+def _is_invalid_deletion(value: Any, deletions: list[Deletion], name: str) -> bool:
+    """Whether a value is a deletion marker in a list that is replaced; if so, it is reported."""
     if not is_deletion(value):
         return False
-    fault = f"nothing in `{name}` can be deleted: the list has no keys and is replaced whole; write it as it shall be"
-    deletions.append(_misused(value[_DIRECTIVE], value, fault))
+    fault = f"nothing in `{name}` can be deleted: the list has no keys, so it is replaced; write the whole list"
+    deletions.append(_invalid_marker(value[_DIRECTIVE], value, fault))
     return True
 
 
-def _is_replacement(item: Data) -> bool:
+def _is_replacement(item: Node) -> bool:
     return isinstance(item, dict) and len(item) == 1 and value_of(item.get(_DIRECTIVE)) == "replace"
 
 
-def _all_keyed(items: list[Data], keys: tuple[str, ...]) -> bool:
+def _all_keyed(items: Sequence[Node], keys: tuple[str, ...]) -> bool:
     return all(isinstance(item, dict) and (_has_scalars(item, keys) or _is_replacement(item)) for item in items)
 
 
-def _has_scalars(item: dict[str, Data], keys: tuple[str, ...]) -> bool:
+def _has_scalars(item: Any, keys: tuple[str, ...]) -> bool:
     return keys[0] in item and not any(isinstance(item.get(key), (dict, list)) for key in keys)
 
 
-def _identity(item: dict[str, Data], keys: tuple[str, ...]) -> tuple[Data, ...]:
+def _identity(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys)
 
 
-def _same_kind(pattern: list[Data], items: list[Data]) -> list[Data]:
+def _like_list(pattern: Any, items: list[Any]) -> list[Any]:
     return (
         TracedList(items, pattern.location, pattern.layer, pattern.overridden) if type(pattern) is TracedList else items
     )

@@ -1,11 +1,11 @@
-"""One spelling for each field: a layer's short forms made alike, so that layers can be merged."""
+"""Normalize layers: expand the short forms of fields, so that layers can be merged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, TracedKey, TracedList, to_key, to_scalar, with_value
+from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, with_value
 from jobgen.model.finding import Problem
 
 ROLE_FIELDS = frozenset(
@@ -21,7 +21,7 @@ FIELDS = ROLE_FIELDS | frozenset(
 """All fields of a job but the blocks of its frameworks; a test compares them with the schema."""
 
 REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
-"""Fields that say how many pods a role has and what becomes of them; all others say what the pods are."""
+"""Fields of a role that concern its replicas; all others concern its pods."""
 
 # Fields of a spec that no layer merges as job or role fields; `matrix` has been expanded before.
 _APART = frozenset(("roles", "manifest", "matrix"))
@@ -33,67 +33,67 @@ def is_job_field(name: str) -> bool:
 
 
 class RoleFields(NamedTuple):
-    """What a layer says of one role, or of all."""
+    """The fields that a layer sets for one role, or for all."""
 
-    replica: dict[str, Data]
-    pod: dict[str, Data]
-    template: Data
+    replica: dict[str, Any]
+    pod: dict[str, Any]
+    template: Any
 
 
 class Layer(NamedTuple):
-    """One layer's words about a job, each where it applies; a role that is None is deleted."""
+    """The fields that one layer sets, by where they apply; a role that is None is deleted."""
 
-    job: dict[str, Data]
+    job: dict[str, Any]
     common: RoleFields
     roles: dict[str, RoleFields | None]
-    manifest: Data
+    manifest: Any
 
 
-def normalize(spec: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> Layer:
-    """The layer that a checked spec, `defaults` or `merge` block stands for."""
-    job: dict[str, Data] = {}
-    common: dict[str, Data] = {}
+def normalize(spec: dict[str, Any], gpu_resource: str, problems: list[Problem]) -> Layer:
+    """Normalize a valid spec, `defaults` block or `merge` block."""
+    job: dict[str, Any] = {}
+    common: dict[str, Any] = {}
     for key, value in spec.items():
         if key in ROLE_FIELDS:
             common[key] = value
         elif key not in _APART:
             job[key] = value
     roles = {
-        name: _words(role, gpu_resource, problems) if isinstance(role, dict) else None
+        name: _normalize_role(role, gpu_resource, problems) if isinstance(role, dict) else None
         for name, role in spec.get("roles", {}).items()
     }
-    return Layer(job, _words(common, gpu_resource, problems), roles, _block(spec, "manifest"))
+    return Layer(job, _normalize_role(common, gpu_resource, problems), roles, _merge_block(spec, "manifest"))
 
 
-def _words(fields: dict[str, Data], gpu_resource: str, problems: list[Problem]) -> RoleFields:
-    replica: dict[str, Data] = {}
-    pod: dict[str, Data] = {}
+def _normalize_role(fields: dict[str, Any], gpu_resource: str, problems: list[Problem]) -> RoleFields:
+    replica: dict[str, Any] = {}
+    pod: dict[str, Any] = {}
     for key, value in fields.items():
         if key in REPLICA_FIELDS:
             replica[key] = value
-        elif key in _SPELLINGS and isinstance(value, (dict, list)):
-            spelt = _SPELLINGS[key](value, gpu_resource, problems)
+        elif key in _NORMALIZERS and isinstance(value, (dict, list)):
+            normalized = _NORMALIZERS[key](value, gpu_resource, problems)
             pod[key] = (
-                TracedList(spelt, key.location, key.layer)
-                if type(key) is TracedKey and isinstance(spelt, list)
-                else spelt
+                TracedList(normalized, key.location, key.layer)
+                if type(key) is TracedKey and isinstance(normalized, list)
+                else normalized
             )
         elif key != "podTemplate":
             pod[key] = value
-    return RoleFields(replica, pod, _block(fields, "podTemplate"))
+    return RoleFields(replica, pod, _merge_block(fields, "podTemplate"))
 
 
-def _block(fields: dict[str, Data], name: str) -> Data:
-    """What is merged in later; a null deletes, and None is for nothing being said."""
+def _merge_block(fields: dict[str, Any], name: str) -> Any:
+    """A block that is merged later; null becomes a deletion, and None means that it is not set."""
     block = fields.get(name)
     return block if isinstance(block, dict) or name not in fields else {"$patch": with_value(block, "delete")}
 
 
-def _env(env: Data, _: str, problems: list[Problem]) -> Data:
-    """A map: a plain value as it is, any other source as `{valueFrom: …}`."""
+def _normalize_env(env: Any, _: str, problems: list[Problem]) -> Any:
+    """Convert `env` to a mapping: plain values unchanged, other sources as `{valueFrom: …}`."""
     if isinstance(env, dict):
-        return {name: _sourced(value) if isinstance(value, dict) else value for name, value in env.items()}
-    known: dict[str, Data] = {}
+        return {name: _with_value_from(value) if isinstance(value, dict) else value for name, value in env.items()}
+    known: dict[str, Any] = {}
     for item in env:
         name = to_key(item["name"])
         if name in known:
@@ -107,46 +107,46 @@ def _env(env: Data, _: str, problems: list[Problem]) -> Data:
     return known
 
 
-def _sourced(source: dict[str, Data]) -> dict[str, Data]:
+def _with_value_from(source: dict[str, Any]) -> dict[str, Any]:
     """`{secretKeyRef: …}` is short for `{valueFrom: {secretKeyRef: …}}`."""
     return source if "valueFrom" in source or "$patch" in source else {"valueFrom": source}
 
 
-def _ports(ports: Data, _: str, __: list[Problem]) -> Data:
-    """A map of names to numbers as Kubernetes' list."""
+def _normalize_ports(ports: Any, _: str, __: list[Problem]) -> Any:
+    """Convert a mapping of names to numbers to a list of ports."""
     if isinstance(ports, list):
         return ports
     return [{"name": to_scalar(name), "containerPort": port} for name, port in ports.items()]
 
 
-def _secrets(secrets: list[Data], _: str, __: list[Problem]) -> list[Data]:
-    """Bare names as references."""
+def _normalize_secrets(secrets: Any, _: str, __: list[Problem]) -> list[Any]:
+    """Convert names to references."""
     return [item if isinstance(item, dict) else {"name": item} for item in secrets]
 
 
-def _resources(resources: dict[str, Data], gpu_resource: str, _: list[Problem]) -> dict[str, Data]:
-    """Flat amounts are requests and limits alike; what is written under one of these wins there."""
+def _normalize_resources(resources: Any, gpu_resource: str, _: list[Problem]) -> dict[str, Any]:
+    """Use amounts outside of `requests` and `limits` for both; amounts inside override them."""
     flat = {key: value for key, value in resources.items() if key not in ("limits", "requests", "claims")}
-    normal: dict[str, Data] = {"claims": resources["claims"]} if "claims" in resources else {}
+    normal: dict[str, Any] = {"claims": resources["claims"]} if "claims" in resources else {}
     for side in ("limits", "requests"):
         own = resources.get(side)
         amounts = {**flat, **own} if isinstance(own, dict) else flat
         if amounts:
-            normal[side] = {_spelt(key, gpu_resource): value for key, value in amounts.items()}
+            normal[side] = {_resource_name(key, gpu_resource): value for key, value in amounts.items()}
         elif side in resources:
             normal[side] = own
     return normal
 
 
-def _spelt(key: str, gpu_resource: str) -> str:
+def _resource_name(key: str, gpu_resource: str) -> str:
     if key != "gpu":
         return key
     return TracedKey.at(gpu_resource, key.location, key.layer) if type(key) is TracedKey else gpu_resource
 
 
-_SPELLINGS: dict[str, Callable[[Data, str, list[Problem]], Data]] = {
-    "env": _env,
-    "ports": _ports,
-    "imagePullSecrets": _secrets,
-    "resources": _resources,
+_NORMALIZERS: dict[str, Callable[[Any, str, list[Problem]], Any]] = {
+    "env": _normalize_env,
+    "ports": _normalize_ports,
+    "imagePullSecrets": _normalize_secrets,
+    "resources": _normalize_resources,
 }

@@ -1,4 +1,4 @@
-"""What an operator demands of the objects of a kind beyond its CRD: the `demands` of a kind description."""
+"""The requirements of an operator beyond its CRD: the `demands` of a kind description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Choice(NamedTuple):
-    """A field that is any text to its CRD: the words the operator knows; `otherwise`, what it does with others."""
+    """A field that takes any string in the CRD: the values that the operator knows, and what it does with others."""
 
     values: tuple[str, ...]
     otherwise: str = ""
@@ -19,14 +19,14 @@ class Choice(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The numbers that make sense in a field."""
+    """The range of a numeric field."""
 
-    least: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
 
 
 class Runtime(NamedTuple):
-    """A runtime that travels with the operator: its policy, the longest end of a name, whether it fetches data."""
+    """A runtime that is shipped with the operator: its policy, its longest name suffix, whether it initializes data."""
 
     policy: str
     name_suffix: str = ""
@@ -34,11 +34,11 @@ class Runtime(NamedTuple):
 
 
 Fields = Mapping[tuple[str, ...], Mapping[str, Any]]
-"""Demands by field, the fields by the mapping they stand in."""
+"""Requirements by the path of the mapping, then by the name of the field in it."""
 
 
 class OperatorRequirements(NamedTuple):
-    """What one operator demands; all that is empty here is not demanded, or nobody knows."""
+    """The requirements of one operator; an empty field means no requirement, or an unknown one."""
 
     known: bool = False
     webhook: str = ""
@@ -61,7 +61,7 @@ class OperatorRequirements(NamedTuple):
 
 
 def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
-    """The demands that a description names; its format has been checked."""
+    """Parse the `demands` of a valid kind description."""
     return OperatorRequirements(
         known=bool(raw),
         webhook=raw.get("webhook", ""),
@@ -77,28 +77,31 @@ def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
         scaled=tuple(raw.get("scaled", ())),
         backoff_counts=tuple(raw.get("backoffCounts", ())),
         overwrites_restart_policy=raw.get("overwritesRestartPolicy", False),
-        choices=_by_place({at: _choice(said) for at, said in raw.get("choices", _NONE).items()}),
-        bounds=_by_place(
-            {at: Bounds(said.get("min"), said.get("max")) for at, said in raw.get("bounds", _NONE).items()}
+        choices=_group_by_mapping({at: _parse_choice(field) for at, field in raw.get("choices", _NONE).items()}),
+        bounds=_group_by_mapping(
+            {at: Bounds(field.get("min"), field.get("max")) for at, field in raw.get("bounds", _NONE).items()}
         ),
         reserved={policy: tuple(names) for policy, names in raw.get("reserved", _NONE).items()},
-        runtimes={name: _runtime(said) for name, said in raw.get("runtimes", _NONE).items()},
+        runtimes={name: _parse_runtime(field) for name, field in raw.get("runtimes", _NONE).items()},
     )
 
 
-def _choice(said: Mapping[str, Any]) -> Choice:
+def _parse_choice(field: Mapping[str, Any]) -> Choice:
     return Choice(
-        tuple(said["values"]), said.get("otherwise", ""), said.get("since", ""), warning=said.get("warning", False)
+        tuple(field["values"]),
+        field.get("otherwise", ""),
+        field.get("since", ""),
+        warning=field.get("warning", False),
     )
 
 
-def _runtime(said: Mapping[str, Any]) -> Runtime:
-    return Runtime(said["policy"], said.get("nameSuffix", ""), initializes=said.get("initializes", False))
+def _parse_runtime(field: Mapping[str, Any]) -> Runtime:
+    return Runtime(field["policy"], field.get("nameSuffix", ""), initializes=field.get("initializes", False))
 
 
-def _by_place(fields: Mapping[str, Any]) -> Fields:
+def _group_by_mapping(fields: Mapping[str, Any]) -> Fields:
     found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for at, said in fields.items():
-        *place, name = at.split(".")
-        found.setdefault(tuple(place), {})[name] = said
+    for at, field in fields.items():
+        *mapping, name = at.split(".")
+        found.setdefault(tuple(mapping), {})[name] = field
     return found

@@ -1,4 +1,4 @@
-"""Overlay documents to environments: facts of a cluster, the layers under its jobs and the patches over them."""
+"""Compose overlays to environments: the cluster, the defaults below jobs and the patches above them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Data, untraced, value_of, with_layer
+from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
@@ -20,18 +20,18 @@ DEFAULT_PLATFORM = "kubeflow"
 
 
 class Cluster(NamedTuple):
-    """Facts of the place where an environment runs."""
+    """The cluster of an environment."""
 
     platform: str = DEFAULT_PLATFORM
     operators: Mapping[str, str] = MappingProxyType({})
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
-    queues: Mapping[str, Data] = MappingProxyType({})
-    budgets: Mapping[str, Mapping[str, Data]] = MappingProxyType({})
+    queues: Mapping[str, Any] = MappingProxyType({})
+    budgets: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class JobAttributes(NamedTuple):
-    """What a match can ask about a job."""
+    """The attributes of a job that a selector can match."""
 
     name: str
     labels: Mapping[str, str]
@@ -43,51 +43,51 @@ class JobAttributes(NamedTuple):
 
 
 class JobSelector(NamedTuple):
-    """Which jobs are meant; an empty match means all."""
+    """Selects jobs by patterns and labels; an empty selector matches all."""
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether the job is meant."""
-        for facet, patterns in self.patterns:
-            value = getattr(job, facet)
+        """Whether the selector matches the job."""
+        for attribute, patterns in self.patterns:
+            value = getattr(job, attribute)
             if not any(fnmatchcase(value, pattern) for pattern in patterns):
                 return False
         return all(job.labels.get(key) == value for key, value in self.labels)
 
 
 class Patch(NamedTuple):
-    """A change laid over the jobs that match: before rendering, after it, or both."""
+    """A patch for the jobs that match: merged before rendering, after it, or both."""
 
     match: JobSelector
     merge: Layer | None
-    manifest: Data
-    json_patch: list[Data] | None
-    node: Data
+    manifest: Any
+    json_patch: list[Any] | None
+    node: Node
     overlay: str
     place: int
 
     def matches(self, job: JobAttributes) -> bool:
-        """Whether it has anything to say to this job; `merge` speaks to specs alone."""
-        speaks = job.is_spec or self.manifest is not None or self.json_patch is not None
-        return speaks and self.match.matches(job)
+        """Whether it applies to this job; `merge` applies to job specs only."""
+        applies = job.is_spec or self.manifest is not None or self.json_patch is not None
+        return applies and self.match.matches(job)
 
 
 class FieldLock(NamedTuple):
     """A field that jobs may not set."""
 
     path: tuple[Step, ...]
-    node: Data
+    node: Node
     overlay: str
 
 
 class Environment(NamedTuple):
-    """All that the overlays of one environment say, ancestors first."""
+    """The overlays of one environment composed, ancestors first."""
 
     name: str
     cluster: Cluster = Cluster()
-    namespace: Data = None
+    namespace: Any = None
     jobs: tuple[JobSelector, ...] = ()
     defaults: tuple[Layer, ...] = ()
     patches: tuple[Patch, ...] = ()
@@ -95,7 +95,7 @@ class Environment(NamedTuple):
 
     @property
     def is_dated(self) -> bool:
-        """Whether its layers make jobs expire, so that what they are depends on the day."""
+        """Whether its layers set an expiry date, so that the result depends on the date."""
         layers = (*self.defaults, *(patch.merge for patch in self.patches if patch.merge))
         return any("expires" in (layer.job.get("run") or ()) for layer in layers if "run" in layer.job)
 
@@ -104,7 +104,7 @@ class Environment(NamedTuple):
         return all(match.matches(job) for match in self.jobs)
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
-        """The patches that mean this job, in their order."""
+        """The patches that match this job, in order."""
         return [patch for patch in self.patches if patch.matches(job)]
 
 
@@ -112,14 +112,14 @@ class Overlay(NamedTuple):
     """The documents of one folder under overlays/, in file order."""
 
     name: str
-    specs: tuple[Data, ...]
+    specs: tuple[Any, ...]
 
 
 def compose_environment(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> Environment:
-    """The environment that an overlay and all it extends make together."""
-    chain = _lineage(name, overlays, problems)
-    facts = _cluster(chain, overlays)
-    namespace: Data = None
+    """Compose the environment of an overlay and all its ancestors."""
+    chain = _find_ancestors(name, overlays, problems)
+    cluster = _merge_clusters(chain, overlays)
+    namespace: Any = None
     jobs: list[JobSelector] = []
     defaults: list[Layer] = []
     patches: list[Patch] = []
@@ -129,25 +129,25 @@ def compose_environment(name: str, overlays: Mapping[str, Overlay], problems: li
         for spec in overlays[overlay].specs:
             namespace = with_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
             if "jobs" in spec:
-                # The nearest overlay that says which jobs it takes decides alone.
-                jobs = [_match(spec["jobs"])]
+                # The nearest overlay that selects jobs overrides all others.
+                jobs = [_parse_selector(spec["jobs"])]
             if "defaults" in spec:
                 block = with_layer(spec["defaults"], f"defaults of {overlay}")
-                defaults.append(normalize(block, facts.gpu_resource, problems))
+                defaults.append(normalize(block, cluster.gpu_resource, problems))
             for patch in spec.get("patches", ()):
-                patches.append(_patch(patch, overlay, place, facts, problems))
+                patches.append(_parse_patch(patch, overlay, place, cluster, problems))
                 place += 1
-            locks += _locks(spec.get("locked", ()), overlay)
-    return Environment(name, facts, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
+            locks += _parse_locks(spec.get("locked", ()), overlay)
+    return Environment(name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
 
 
 def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
-    """The overlays that make an environment, weakest first; none for the nameless one."""
-    return _lineage(name, overlays, []) if name else []
+    """The overlays of an environment, weakest first; none for the unnamed environment."""
+    return _find_ancestors(name, overlays, []) if name in overlays else []
 
 
-def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
-    """The overlay and its ancestors, weakest first, each once."""
+def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
+    """The overlay and its ancestors, weakest first, each once; cycles and unknown names become problems."""
     order: list[str] = []
 
     def visit(current: str, below: tuple[str, ...]) -> None:
@@ -156,7 +156,7 @@ def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]
                 named = value_of(parent)
                 if named in (*below, current):
                     cycle = " → ".join([*below, current, named])
-                    problems.append(Problem("overlay-cycle", f"`extends` goes in a circle: {cycle}", parent))
+                    problems.append(Problem("overlay-cycle", f"`extends` has a cycle: {cycle}", parent))
                 elif named not in overlays:
                     hint = did_you_mean(named, list(overlays))
                     problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
@@ -169,12 +169,12 @@ def _lineage(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]
     return order
 
 
-def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
-    facts: Data = {}
+def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
+    merged: Any = {}
     for overlay in chain:
         for spec in overlays[overlay].specs:
-            facts = merge(facts, spec.get("cluster", {}), [])
-    known: Any = untraced(facts)
+            merged = merge(merged, spec.get("cluster", {}), [])
+    known: Any = untraced(merged)
     return Cluster(
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
@@ -185,24 +185,24 @@ def _cluster(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
     )
 
 
-_FACETS = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
+_ATTRIBUTES = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
 
 
-def _match(block: dict[str, Data]) -> JobSelector:
+def _parse_selector(block: Any) -> JobSelector:
     known: Any = untraced(block)
-    patterns = tuple((facet, tuple(known[key])) for key, facet in _FACETS.items() if key in known)
+    patterns = tuple((attribute, tuple(known[key])) for key, attribute in _ATTRIBUTES.items() if key in known)
     return JobSelector(patterns, tuple(known.get("labels", {}).items()))
 
 
-def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, problems: list[Problem]) -> Patch:
+def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problems: list[Problem]) -> Patch:
     layered = with_layer(block, f"patch of {overlay}")
-    layer = normalize(layered["merge"], facts.gpu_resource, problems) if "merge" in layered else None
+    layer = normalize(layered["merge"], cluster.gpu_resource, problems) if "merge" in layered else None
     if not block.keys() & {"merge", "manifest", "jsonPatch"}:
         problems.append(
             Problem("empty-patch", "the patch changes nothing; give it `merge`, `manifest` or `jsonPatch`", block)
         )
     return Patch(
-        match=_match(block.get("match", {})),
+        match=_parse_selector(block.get("match", {})),
         merge=layer,
         manifest=layered.get("manifest"),
         json_patch=layered.get("jsonPatch"),
@@ -212,27 +212,27 @@ def _patch(block: dict[str, Data], overlay: str, place: int, facts: Cluster, pro
     )
 
 
-def _locks(paths: Iterable[Data], overlay: str) -> Iterator[FieldLock]:
+def _parse_locks(paths: Iterable[Node], overlay: str) -> Iterator[FieldLock]:
     return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
-def find_overlay_errors(document: dict[str, Data], frameworks: Frameworks) -> Iterator[Problem]:
-    """What an overlay of the right form says that cannot be."""
-    yield from _unknown_locks(document, FIELDS | {framework.name for framework in frameworks})
+def find_overlay_errors(document: Any, frameworks: Frameworks) -> Iterator[Problem]:
+    """Report the errors of an overlay that its schema cannot express."""
+    yield from _check_locks(document, FIELDS | {framework.name for framework in frameworks})
     spec = document["spec"]
     for block in (spec.get("defaults"), *(patch.get("merge") for patch in spec.get("patches", ()))):
         if isinstance(block, dict) and "matrix" in block:
-            message = "`matrix` makes many jobs of one, so it stands in a job; an overlay can match its members"
+            message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
             yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
 
 
-def _unknown_locks(document: dict[str, Data], fields: frozenset[str]) -> Iterator[Problem]:
-    """Locked paths that lead to no field of a job."""
+def _check_locks(document: Any, fields: frozenset[str]) -> Iterator[Problem]:
+    """Report locked paths that are not a field of a job."""
     for path in document["spec"].get("locked", ()):
         try:
             field = parse_dotted(value_of(path))[:1]
-        except InvalidPathError as bad:
-            yield Problem("invalid-value", str(bad), path)
+        except InvalidPathError as error:
+            yield Problem("invalid-value", str(error), path)
             continue
         if not field or field[0] not in fields | {"namespace"}:
             hint = did_you_mean(str(field[0]), sorted(fields)) if field else ""

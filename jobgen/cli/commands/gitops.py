@@ -9,7 +9,6 @@ import click
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import find_repository, select_environments
-from jobgen.api.tree import lineage
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.gitops.argocd import (
@@ -28,6 +27,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.repo import git
 from jobgen.report.summary import format_findings
+from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.write import to_yaml
 
 _DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
@@ -140,7 +140,8 @@ def _prefix(root: Path) -> tuple[str, ...]:
 
 
 def _paths(project: ProjectConfig, place: GitSource, env: str) -> Data:
-    return {"metadata": {"annotations": build_path_annotation(place, lineage(project, env))}}
+    overlays = tuple(sorted(list_ancestors(env, project.overlays)))
+    return {"metadata": {"annotations": build_path_annotation(place, overlays)}}
 
 
 def _told(project: ProjectConfig, place: GitSource, env: str) -> str:

@@ -26,10 +26,10 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
             number = as_integer(holder[key]) if bound is not None else None
             if bound is None or number is None:
                 continue
-            if bound.least is not None and number < bound.least:
-                wanted = f"at least {bound.least}"
-            elif bound.most is not None and number > bound.most:
-                wanted = f"at most {bound.most}"
+            if bound.minimum is not None and number < bound.minimum:
+                wanted = f"at least {bound.minimum}"
+            elif bound.maximum is not None and number > bound.maximum:
+                wanted = f"at most {bound.maximum}"
             else:
                 continue
             yield Violation(holder[key], f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest))
