@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,12 @@ def test_imports_point_down(name):
     above = PACKAGES[: PACKAGES.index(here)]
 
     assert [other for other in imported(TREES[name]) if other.split(".")[0] in above] == []
+
+
+def test_architecture_lists_the_same_packages():
+    rows = re.findall(r"^\| `(\w+)` \| ", (ROOT.parent / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE)
+
+    assert rows == PACKAGES
 
 
 def test_imports_have_no_cycle():
