@@ -23,7 +23,7 @@ WORDS = sorted(set(re.findall(r"[\w./-]+", " ".join(path.read_text() for path in
 
 
 def templates(path):
-    return [document.data for document in read(path.read_bytes(), path.name, marked=True).documents]
+    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
 
 
 def found(template):

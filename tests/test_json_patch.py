@@ -12,7 +12,7 @@ from jobgen.yamlio.read import read
 
 TEXT = (Path(__file__).parent / "jsonpatch.yaml").read_text("utf-8")
 CASES = yaml.safe_load(TEXT)
-MARKED = read(f"cases:\n{TEXT}".encode(), "jsonpatch.yaml", marked=True).documents[0].data["cases"]
+MARKED = read(f"cases:\n{TEXT}".encode(), "jsonpatch.yaml", traced=True).documents[0].data["cases"]
 
 every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["about"] for case in CASES])
 
@@ -42,7 +42,7 @@ def test_patched_value_has_its_location_and_the_value_it_replaced():
     [document] = read(
         b'object: {env: [{name: A, value: "1"}]}\npatch:\n- op: replace\n  path: /env/0/value\n  value: "2"\n',
         "file.yaml",
-        marked=True,
+        traced=True,
     ).documents
     before = document.data["object"]["env"][0]["value"]
 

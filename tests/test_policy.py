@@ -31,8 +31,8 @@ SHIPPED = sorted((ROOT / "policies").glob("*.yaml"))
 NAMES = {"gpu-limits-match-requests", "mxjob-deprecated", "replica-totals", "restart-policy-sanity"}
 
 
-def documents(text, *, marked=True):
-    source = read(text, "case.yaml", marked=marked)
+def documents(text, *, traced=True):
+    source = read(text, "case.yaml", traced=traced)
 
     assert source.findings == ()
     return [document.data for document in source.documents]
@@ -42,9 +42,9 @@ def is_object(document):
     return value_of(document["kind"]) in ("Thing", "Policy")
 
 
-def judged(text, *, marked=True):
+def judged(text, *, traced=True):
     """All problems of a case: those of its policies, then those of its objects."""
-    found = documents(text, marked=marked)
+    found = documents(text, traced=traced)
     policies, problems = compile_policies(document for document in found if not is_object(document))
     evaluator = PolicyEvaluator(policies, ClusterFacts())
     return problems + [problem for made in found if is_object(made) for problem in evaluator.find_problems(made)]
@@ -91,7 +91,7 @@ def test_problems_are_on_their_lines(case):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_plain_and_traced_objects_have_the_same_problems(case):
-    bare_rules = {problem.rule for problem in judged(case.read_bytes(), marked=False)}
+    bare_rules = {problem.rule for problem in judged(case.read_bytes(), traced=False)}
 
     assert bare_rules == {problem.rule for problem in judged(case.read_bytes())}
 
@@ -161,7 +161,7 @@ def test_variable_types_are_known():
 
 
 def test_declared_operators_are_available_as_params():
-    made = documents(b"apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: a}\n", marked=False)[0]
+    made = documents(b"apiVersion: kubeflow.org/v1\nkind: MXJob\nmetadata: {name: a}\n", traced=False)[0]
     policies = load_policies(ROOT).policies
     found = {
         version: [
@@ -264,7 +264,7 @@ def test_policies_match_the_kubernetes_types(path):
         key: value for key, value in definitions.items() if "admissionregistration.v1." in key or ".meta.v1." in key
     }
     types = json.loads(json.dumps(used).replace("_definitions.json#", "#"))
-    for data in documents(path.read_bytes(), marked=False):
+    for data in documents(path.read_bytes(), traced=False):
         kind = f"io.k8s.api.admissionregistration.v1.{data['kind']}"
         check = jsonschema.Draft7Validator({"$ref": f"#/$defs/{kind}", "$defs": types})
 
@@ -372,7 +372,7 @@ def test_policies_accept_any_tree(evaluator, kind, metadata, inner):
         assert problem.message
 
 
-POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), marked=False)]
+POLICIES = [document for path in (*CASES, *SHIPPED) for document in documents(path.read_bytes(), traced=False)]
 
 
 @given(st.data())
@@ -447,14 +447,14 @@ def test_an_error_in_a_match_condition_is_reported_beside_other_policies():
     conditions = "  matchConditions: [{name: c, expression: object.spec.nowhere == 1}]"
     text = policy("object.spec.x == 1", more=conditions) + policy("object.spec.x == 1", name="second")
 
-    assert [problem.rule for problem in judged((text + THING).encode(), marked=False)] == ["p"]
+    assert [problem.rule for problem in judged((text + THING).encode(), traced=False)] == ["p"]
 
 
 def test_annotation_looks_at_has_no_effect():
     text = policy("object.spec.x == 1").replace("{name: p}", "{name: p, annotations: {jobgen.dev/looks-at: spec.y}}", 1)
-    policies, problems = compile_policies(documents(text.encode(), marked=False))
+    policies, problems = compile_policies(documents(text.encode(), traced=False))
     evaluator = PolicyEvaluator(policies, ClusterFacts())
-    thing, other = ({**made, "spec": {"x": x}} for made in documents(THING.encode(), marked=False) for x in (1, 2))
+    thing, other = ({**made, "spec": {"x": x}} for made in documents(THING.encode(), traced=False) for x in (1, 2))
 
     assert problems == []
     assert [[problem.rule for problem in evaluator.find_problems(made)] for made in (thing, other)] == [[], ["p"]]

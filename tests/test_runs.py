@@ -125,7 +125,7 @@ def test_comments_and_notation_keep_the_run_name():
 
 
 def test_traced_rendering_gives_the_same_run_name():
-    traced = read(JOB_TEXT.encode(), "jobs/bert.yaml", marked=True).documents[0].data
+    traced = read(JOB_TEXT.encode(), "jobs/bert.yaml", traced=True).documents[0].data
     thing, _ = made(traced)
 
     assert untraced(thing["metadata"]["name"]) == name_of(job())

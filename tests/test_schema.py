@@ -180,8 +180,8 @@ def edges(node):
 def test_traced_documents_have_the_same_errors_with_locations(mutation):
     name, document = mutation
     content = to_yaml(document).encode()
-    bare, marked = (read(content, "case.yaml", marked=marked).documents for marked in (False, True))
-    ours, theirs = (faults(documents[0].data, name) if documents else [] for documents in (bare, marked))
+    bare, traced = (read(content, "case.yaml", traced=traced).documents for traced in (False, True))
+    ours, theirs = (faults(documents[0].data, name) if documents else [] for documents in (bare, traced))
 
     assert [problem[:2] for problem in theirs] == [problem[:2] for problem in ours]
     assert all(locate(problem, "case.yaml").location.end_line for problem in theirs if problem.node)
@@ -197,7 +197,7 @@ def test_documents_of_other_types_are_errors(name, document):
 def test_schema_transcript(path, accept):
     transcript = read_transcript(path)
     [(name, content)] = transcript.given.items()
-    [document] = read(content, name, marked=True).documents
+    [document] = read(content, name, traced=True).documents
     findings = [locate(problem, name, document.location) for problem in faults(document.data, path.stem)]
     found = "".join(
         f"{found.location.line}:{found.location.column} {found.rule}: {found.message}\n" for found in findings

@@ -61,7 +61,7 @@ def swapped(old, new, text=TEXT):
 
 def placed(edit, text=TEXT):
     """The edit with the whole span of its node."""
-    documents = [document.data for document in read(text.encode(), "a.yaml", marked=True).documents]
+    documents = [document.data for document in read(text.encode(), "a.yaml", traced=True).documents]
     locations = [location for document in documents for location in spans(document)]
     return edit._replace(location=next(location for location in locations if location[1:3] == edit.location[1:3]))
 
@@ -173,7 +173,7 @@ values = st.recursive(
 @given(st.dictionaries(names, values, min_size=1, max_size=4), st.data())
 def test_any_edit_of_any_text_is_exact_or_refused(data, draw):
     text = to_yaml(data)
-    tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
+    tree = read(text.encode(), "a.yaml", traced=True).documents[0].data
     location = draw.draw(st.sampled_from(spans(tree)))
     edit = TextEdit(draw.draw(st.sampled_from(["set", "rename", "remove", "add"])), location, "new", "new")
     try:
@@ -189,7 +189,7 @@ def test_any_edit_of_any_text_is_exact_or_refused(data, draw):
 def test_quoting_edit_keeps_the_text(word):
     text = f"a: {word}   # so\nb: {{c: {word}, d: 1}}\n"
     edits = [
-        TextEdit("quote", location) for location in spans(read(text.encode(), "a.yaml", marked=True).documents[0].data)
+        TextEdit("quote", location) for location in spans(read(text.encode(), "a.yaml", traced=True).documents[0].data)
     ]
     quoted = [
         edit for edit in edits if text.splitlines()[edit.location.line - 1][edit.location.column - 1 :].startswith(word)
@@ -200,7 +200,7 @@ def test_quoting_edit_keeps_the_text(word):
 
 @pytest.mark.parametrize("text", ["a: 'x'\n", "a: !!int 5\n", "a: &x 5\n", "a: |\n  x\n", "a: x\n  y\n"])
 def test_quoting_edit_of_other_values_is_refused(text):
-    tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
+    tree = read(text.encode(), "a.yaml", traced=True).documents[0].data
     try:
         assert change(TextEdit("quote", tree["a"].location), text=text) == text.replace("5", '"5"')
     except EditRefusedError:
@@ -226,7 +226,7 @@ def test_edit_of_an_unexpected_node_is_refused(edit):
 @pytest.mark.parametrize("text", ["a: &x {b: 1}\nc: *x\n", "a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n"])
 @pytest.mark.parametrize("op", ["set", "rename", "remove", "add"])
 def test_edit_of_an_aliased_node_is_refused(text, op):
-    tree = read(text.encode(), "a.yaml", marked=True).documents[0].data
+    tree = read(text.encode(), "a.yaml", traced=True).documents[0].data
     node = tree["a"]["b"] if op == "set" else next(iter(tree["a"]))
     with pytest.raises(EditRefusedError, match="by an alias"):
         change(TextEdit(op, node.location, "new", "new" if op == "add" else ""), text=text)

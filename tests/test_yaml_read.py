@@ -191,7 +191,7 @@ def test_fast_reader_agrees_with_exact_reader_on_documents(text):
 def assert_sure_is_right(text):
     sure, data = read_lines(text)
     if sure:
-        exact, findings = compose(text, "case.yaml", 1, marked=False)
+        exact, findings = compose(text, "case.yaml", 1, traced=False)
 
         assert (findings, spelt(data)) == ([], spelt(exact))
 
@@ -205,12 +205,12 @@ def test_fast_reader_reads_most_manifests_of_this_repository():
 @laws(600)
 @given(yamltexts.documents() | yamltexts.edited(yamltexts.REAL))
 def test_traced_read_equals_plain_read_with_locations(text):
-    bare, marked = (read(text.encode(), "case.yaml", marked=marked) for marked in (False, True))
+    bare, traced = (read(text.encode(), "case.yaml", traced=traced) for traced in (False, True))
 
-    assert spelt([untraced(document.data) for document in marked.documents]) == spelt([d.data for d in bare.documents])
-    assert marked.findings == bare.findings
-    assert [document.location for document in marked.documents] == [document.location for document in bare.documents]
-    for document in marked.documents:
+    assert spelt([untraced(document.data) for document in traced.documents]) == spelt([d.data for d in bare.documents])
+    assert traced.findings == bare.findings
+    assert [document.location for document in traced.documents] == [document.location for document in bare.documents]
+    for document in traced.documents:
         assert_places(document.data, text.replace("\r\n", "\n").removeprefix("\ufeff"))
 
 
@@ -251,7 +251,7 @@ def cut(text, location):
 
 
 def test_locations_in_json():
-    first, second = read(b'{"kind": "A",\n "a": ["b", 1]} {"b":\n"c"}', "case.json", marked=True).documents
+    first, second = read(b'{"kind": "A",\n "a": ["b", 1]} {"b":\n"c"}', "case.json", traced=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:2:17"]
     assert [key.location[1:] for key in (*first.data, *second.data)] == [(1, 2, 1, 8), (2, 2, 2, 5), (2, 18, 2, 21)]
@@ -260,7 +260,7 @@ def test_locations_in_json():
 
 
 def test_locations_in_yaml_after_json():
-    first, second = read(b'{"a": 1}\n\n---\n# c\nb: [{"c": d}]\n', "case.json", marked=True).documents
+    first, second = read(b'{"a": 1}\n\n---\n# c\nb: [{"c": d}]\n', "case.json", traced=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:5:1"]
     assert first.data["a"].location[1:] == (1, 7, 1, 8)
@@ -268,14 +268,14 @@ def test_locations_in_yaml_after_json():
 
 
 def test_locations_in_yaml_on_the_line_of_json():
-    first, second = read(b'{"a": 1} {b: c,\n d: e}\n', "case.json", marked=True).documents
+    first, second = read(b'{"a": 1} {b: c,\n d: e}\n', "case.json", traced=True).documents
 
     assert [str(document.location) for document in (first, second)] == ["case.json:1:1", "case.json:1:10"]
     assert [leaf.location[1:] for leaf in second.data.values()] == [(1, 14, 1, 15), (2, 5, 2, 6)]
 
 
 def test_scalars_keys_and_lists_have_locations():
-    data = read(b"# c\na: [b]\n", "case.yaml", marked=True).documents[0].data
+    data = read(b"# c\na: [b]\n", "case.yaml", traced=True).documents[0].data
 
     [key] = data
     assert (type(key), type(data["a"]), type(data["a"][0])) == (TracedKey, TracedList, TracedScalar)
@@ -333,8 +333,8 @@ def test_alias_limit_is_that_of_kubectl(nodes):
 @laws(400)
 @given(st.binary(max_size=60) | st.text('{}[]",:\\u0d8e+-. \n', max_size=30).map(str.encode))
 def test_any_bytes_are_documents_findings_or_blank(content):
-    for marked in (False, True):
-        source = read(content, "case.yaml", marked=marked)
+    for traced in (False, True):
+        source = read(content, "case.yaml", traced=traced)
 
         assert (
             source.documents

@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
     """
     check_date(today)
     loaded = config.load(find_repository(Path(path)), today=today)
-    findings = config.load(loaded.root, marked=True, today=today).findings if loaded.findings else ()
+    findings = config.load(loaded.root, traced=True, today=today).findings if loaded.findings else ()
     return Project(loaded.root, tuple(loaded.environments()), tuple(findings), today, loaded)
 
 
@@ -87,7 +87,7 @@ def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[st
 
     """
     if any(finding.location.file == layout.SETTINGS for finding in project.findings):
-        traced = config.load(project.root, marked=True).findings
+        traced = config.load(project.root, traced=True).findings
         errors = [finding for finding in traced if finding.location.file == layout.SETTINGS]
         raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}", errors)
     for env in named:

@@ -94,12 +94,12 @@ def _read_schemas() -> dict[str, Any]:
     return {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
 
 
-def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
+def load(root: Path, *, traced: bool = False, today: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out."""
     findings: list[Finding] = []
-    kinds = _load_kinds(root, findings, marked=marked)
-    overlays = _load_overlays(root, collect_frameworks(kinds), findings, marked=marked)
-    settings = _load_settings(root, findings, marked=marked)
+    kinds = _load_kinds(root, findings, traced=traced)
+    overlays = _load_overlays(root, collect_frameworks(kinds), findings, traced=traced)
+    settings = _load_settings(root, findings, traced=traced)
     for name in settings.get("environments", ()):
         if value_of(name) not in overlays:
             hint = did_you_mean(value_of(name), list(overlays))
@@ -114,7 +114,7 @@ def load(root: Path, *, marked: bool = False, today: str = "") -> ProjectConfig:
 
 def load_frameworks(root: Path) -> Frameworks:
     """Load the frameworks that the kinds of a repository declare."""
-    return collect_frameworks(_load_kinds(root, [], marked=False))
+    return collect_frameworks(_load_kinds(root, [], traced=False))
 
 
 def read_valid_documents(
@@ -122,11 +122,11 @@ def read_valid_documents(
     format_name: str,
     findings: list[Finding],
     *,
-    marked: bool = False,
+    traced: bool = False,
     frameworks: Frameworks = (),
 ) -> list[ValidFields]:
     """Read the documents of a file that match their format; errors of the others become findings."""
-    source = read_cached(file, findings, marked=marked)
+    source = read_cached(file, findings, traced=traced)
     good: list[ValidFields] = []
     for index, document in enumerate(source.documents):
         if find_errors(document.data, format_name, frameworks):
@@ -136,10 +136,10 @@ def read_valid_documents(
     return good
 
 
-def read_cached(file: layout.File, findings: list[Finding], *, marked: bool = False) -> Source:
+def read_cached(file: layout.File, findings: list[Finding], *, traced: bool = False) -> Source:
     """Read a file that every run reads and that rarely changes, through the cache."""
-    if marked or file.finding or not cache.is_enabled():
-        return read_documents(file, findings, marked=marked)
+    if traced or file.finding or not cache.is_enabled():
+        return read_documents(file, findings, traced=traced)
     key = cache.make_key("layer", file.path, file.content)
     known = cache.get(key)
     if known is not None:
@@ -151,7 +151,7 @@ def read_cached(file: layout.File, findings: list[Finding], *, marked: bool = Fa
     return source
 
 
-def read_documents(file: layout.File, findings: list[Finding], *, marked: bool = False, shared: bool = False) -> Source:
+def read_documents(file: layout.File, findings: list[Finding], *, traced: bool = False, shared: bool = False) -> Source:
     """Read the file's documents; what is wrong with its text goes to `findings`.
 
     With `shared`, equal parts of a document may be one and the same object.
@@ -159,9 +159,9 @@ def read_documents(file: layout.File, findings: list[Finding], *, marked: bool =
     if file.finding:
         findings.append(file.finding)
         return Source(file.path, ())
-    source = read(file.content, file.path, marked=marked)
+    source = read(file.content, file.path, traced=traced)
     findings += source.findings
-    if marked or shared:
+    if traced or shared:
         return source
     # Equal parts may be one object; in overlays, a deletion marker is identified by the `id` of its mapping.
     return source._replace(
@@ -197,56 +197,56 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
 
 def locate_errors(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
     """The errors of one document, with locations."""
-    document = read(file.content, file.path, marked=True).documents[index]
+    document = read(file.content, file.path, traced=True).documents[index]
     problems = find_errors(document.data, format_name, frameworks)
     return [locate(problem, file.path, document.location) for problem in problems]
 
 
 def read_traced_document(file: layout.File, index: int) -> ValidFields:
     """Read one document again, with locations."""
-    data: ValidFields = read(file.content, file.path, marked=True).documents[index].data
+    data: ValidFields = read(file.content, file.path, traced=True).documents[index].data
     return data
 
 
-def _load_kinds(root: Path, findings: list[Finding], *, marked: bool) -> list[Kind]:
+def _load_kinds(root: Path, findings: list[Finding], *, traced: bool) -> list[Kind]:
     """The kinds of a repository. A later file replaces an earlier one with the same apiVersion and kind."""
-    kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), marked=marked)
+    kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
     findings += found
     return list(kinds)
 
 
 @lru_cache(maxsize=16)
-def _parse_kinds(files: tuple[layout.File, ...], *, marked: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+def _parse_kinds(files: tuple[layout.File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     known: dict[tuple[str, str], Kind] = {}
     findings: list[Finding] = []
-    for data in _read_kinds(files, findings, marked=marked):
+    for data in _read_kinds(files, findings, traced=traced):
         kind = parse_kind(data)
         known[str(value_of(kind.api_version)), kind.name] = kind
     # The repository's own kinds were read last and take precedence.
     return tuple(reversed(known.values())), tuple(findings)
 
 
-def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, marked: bool) -> list[ValidFields]:
+def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
     """Read the kind descriptions, through the cache if all of them are valid."""
     key = cache.make_key("kinds", *(part for file in files for part in (file.path, file.content)))
-    known = cache.get(key) if not marked else None
+    known = cache.get(key) if not traced else None
     if known is not None:
         documents: list[ValidFields] = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
         return documents
-    found = [data for file in files for data in read_valid_documents(file, "kind", findings, marked=marked)]
-    if not marked and not findings:
+    found = [data for file in files for data in read_valid_documents(file, "kind", findings, traced=traced)]
+    if not traced and not findings:
         cache.put(key, marshal.dumps(found))
     return found
 
 
-def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], *, marked: bool) -> dict[str, Overlay]:
+def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], *, traced: bool) -> dict[str, Overlay]:
     found: dict[str, list[ValidFields]] = {}
     for name, file in layout.read_overlays(root):
         if not name:
             message = "an overlay needs its own folder; move the file to overlays/<environment>/"
             findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
             continue
-        documents = read_valid_documents(file, "overlay", findings, marked=marked, frameworks=frameworks)
+        documents = read_valid_documents(file, "overlay", findings, traced=traced, frameworks=frameworks)
         found.setdefault(name, []).extend(document["spec"] for document in documents)
         for document in documents:
             findings += _check_name(document, name, file.path)
@@ -261,9 +261,9 @@ def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Findi
         yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
-def _load_settings(root: Path, findings: list[Finding], *, marked: bool) -> ValidFields:
+def _load_settings(root: Path, findings: list[Finding], *, traced: bool) -> ValidFields:
     file = layout.read_settings(root)
-    documents = read_valid_documents(file, "settings", findings, marked=marked) if file else []
+    documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
         findings.append(locate(Problem("ignored-document", message, documents[1]), layout.SETTINGS))

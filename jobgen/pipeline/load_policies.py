@@ -36,8 +36,8 @@ def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.Fil
     shipped_documents, documents = _read_files(shipped, findings), _read_files(own, findings)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
     if problems:
-        marked = _read_files(own, [], marked=True)
-        _, problems = compile_policies((data for _, data in marked), (data for _, data in shipped_documents))
+        traced = _read_files(own, [], traced=True)
+        _, problems = compile_policies((data for _, data in traced), (data for _, data in shipped_documents))
         findings += [locate(problem, "policies") for problem in problems]
     named = {
         str(value_of(data["metadata"].get("name"))): path
@@ -48,10 +48,10 @@ def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.Fil
 
 
 def _read_files(
-    files: Iterable[layout.File], findings: list[Finding], *, marked: bool = False
+    files: Iterable[layout.File], findings: list[Finding], *, traced: bool = False
 ) -> list[tuple[str, ValidFields]]:
     return [
         (file.path, document.data)
         for file in files
-        for document in config.read_cached(file, findings, marked=marked).documents
+        for document in config.read_cached(file, findings, traced=traced).documents
     ]

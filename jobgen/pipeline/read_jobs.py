@@ -115,6 +115,8 @@ def _read_manifests(
     for item, manifest in enumerate(split_list(data)):
         job = Job(JobDocument(manifest, file.path), file, position, item, location)
         if manifest_errors(manifest):
-            findings += [locate(problem, file.path, job.start()) for problem in manifest_errors(job.marked().data)]
+            findings += [
+                locate(problem, file.path, job.start()) for problem in manifest_errors(job.traced_document().data)
+            ]
         else:
             yield job

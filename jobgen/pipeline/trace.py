@@ -29,7 +29,7 @@ class Job(NamedTuple):
     item: int
     location: Location
 
-    def marked(self) -> JobDocument:
+    def traced_document(self) -> JobDocument:
         """The same document with locations."""
         data = _marked(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
     def framework(self) -> Location | None:
         """The location of `framework` in a spec, which selects the kind."""
-        spec = self.marked().data.get("spec")
+        spec = self.traced_document().data.get("spec")
         return location_of(spec.get("framework")) if isinstance(spec, dict) else None
 
 
@@ -66,7 +66,7 @@ def select_item(data: ValidFields, item: int) -> ValidFields:
 @lru_cache(maxsize=1)
 def _marked(file: layout.File) -> tuple[YamlDocument, ...]:
     """The documents of a file with locations. The last file is kept, because its jobs come one after the other."""
-    return read(file.content, file.path, marked=True).documents
+    return read(file.content, file.path, traced=True).documents
 
 
 class JobRef(NamedTuple):
@@ -115,14 +115,14 @@ class Tracer:
     def traced_project(self) -> ProjectConfig:
         """The configuration, with locations."""
         if self._marked is None:
-            self._marked = config.load(self.project.root, marked=True, today=self.project.today)
+            self._marked = config.load(self.project.root, traced=True, today=self.project.today)
         return self._marked
 
     def expander(self, env: str) -> Expander:
         """The expander of an environment, with locations."""
         if env not in self._expanders:
-            marked = self.traced_project()
-            self._expanders[env] = Expander(marked.environment(env, []), list(marked.kinds), marked.day)
+            project = self.traced_project()
+            self._expanders[env] = Expander(project.environment(env, []), list(project.kinds), project.day)
         return self._expanders[env]
 
     def _select_expander(self, job: Job, env: str) -> Expander:
@@ -143,7 +143,7 @@ class Tracer:
 
     def trace(self, job: Job, env: str) -> Traced:
         """Build the object of a job again, with locations."""
-        expander, document = self._select_expander(job, env), job.marked()
+        expander, document = self._select_expander(job, env), job.traced_document()
         traced = Traced(None, [], [])
         patches = expander.environment.patches_for(job_attributes(document, expander))
         made = build_object(document, expander, patches, traced.problems, traced.deletions)

@@ -59,7 +59,7 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
         if scalars is None:
             scalars = [
                 location
-                for document in read(content, file, marked=True).documents
+                for document in read(content, file, traced=True).documents
                 for location in _find_scalars(document.data)
             ]
         location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)

@@ -278,7 +278,7 @@ class _Text:
 
 def _read_documents(content: bytes, file: str) -> list[Any]:
     """Read the documents of a text with locations."""
-    source = read(content, file, marked=True)
+    source = read(content, file, traced=True)
     if source.findings:
         raise EditRefusedError("the file cannot be read")
     return [document.data for document in source.documents]

@@ -144,7 +144,7 @@ def _find_scope(folder: Path, environ: Mapping[str, str], parameters: PluginPara
     project = config.load(root)
     if any(finding.location.file == SETTINGS for finding in project.findings):
         # Read again with locations, which are part of the message.
-        errors = [found for found in config.load(root, marked=True).findings if found.location.file == SETTINGS]
+        errors = [found for found in config.load(root, traced=True).findings if found.location.file == SETTINGS]
         return error_result(ExitCode.USAGE, f"{SETTINGS} has errors", _format_briefly(errors))
     env = _select_environment(project, parameters.env or (inside[1] if inside[:1] == ("overlays",) else ""))
     if isinstance(env, Result):

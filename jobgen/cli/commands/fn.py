@@ -97,7 +97,7 @@ def _done(given: ResourceList, task: FunctionTask, folder: Path) -> _Done:
         raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
     if project.findings:
-        return _Done(given.items, list(config.load(project.root, marked=True).findings))
+        return _Done(given.items, list(config.load(project.root, traced=True).findings))
     return _DO[task.mode](_Work(given, task._replace(env=_environment(project, task)), folder, project))
 
 

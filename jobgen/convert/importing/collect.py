@@ -53,7 +53,7 @@ def _import_document(
     file: layout.File, position: int, document: YamlDocument, kinds: Sequence[Kind]
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Import a document, or every item of a List."""
-    traced: Any = read(file.content, file.path, marked=True).documents[position].data
+    traced: Any = read(file.content, file.path, traced=True).documents[position].data
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
     bounds = find_bounds(lines, document.location.line)
     items, traced_items = split_list(document.data), split_list(traced)

@@ -87,14 +87,14 @@ def transfer_comments(
     text: str, comments: list[CommentBlock], manifest: Node, kind: Kind, renderer: SpecRenderer
 ) -> CommentedText:
     """Add the comments of a manifest to the text of its spec."""
-    [source] = read(text.encode(), "spec", marked=True).documents
+    [source] = read(text.encode(), "spec", traced=True).documents
     rendered = build_object(JobDocument(source.data, "spec"), renderer.expander, [], [], [])
     return _insert(text, source.data, comments, _LineMap(manifest, rendered, _locate_roles(source.data, kind)))
 
 
 def transfer_to_same_fields(text: str, comments: list[CommentBlock], old: Node) -> CommentedText:
     """Add the comments of an old document to the text of the new one, at the fields that both have."""
-    [source] = read(text.encode(), "spec", marked=True).documents
+    [source] = read(text.encode(), "spec", traced=True).documents
     return _insert(text, source.data, comments, _LineMap(old, source.data, {}))
 
 

@@ -92,7 +92,7 @@ def add_comments(
 def rewrite_document(old_text: str, document: Mapping[str, Plain]) -> str:
     """Format a changed document, with the comments of the old text at the fields that both have."""
     lines = old_text.split("\n")
-    [traced] = [each.data for each in read(old_text.encode(), "", marked=True).documents]
+    [traced] = [each.data for each in read(old_text.encode(), "", traced=True).documents]
     comments = find_comments(lines, traced, 1, len(lines))
     text = format_document(document)
     result = transfer_to_same_fields(text, comments, traced)

@@ -17,10 +17,10 @@ from jobgen.yamlio.read import read
 def rewrite_job(file: layout.File, position: int, after: dict[str, Data]) -> str:
     """One document of a file, changed into another."""
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
-    documents = read(file.content, file.path, marked=True).documents
+    documents = read(file.content, file.path, traced=True).documents
     first, last = _bounds(lines, documents[position].location.line)
     own = ("\n".join(lines[first - 1 : last]) + "\n").encode()
-    [marked] = [document.data for document in read(own, file.path, marked=True).documents]
+    [marked] = [document.data for document in read(own, file.path, traced=True).documents]
     try:
         text = apply_edits(own, file.path, list(_edits(marked, after))).decode()
         if [document.data for document in read(text.encode(), "").documents] == [after]:
@@ -66,7 +66,7 @@ def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
 
 def find_line(job: Job, field: Path) -> int:
     """The line on which a field of a spec is said, or the nearest thing above it."""
-    node: Data = job.marked().data["spec"]
+    node: Data = job.traced_document().data["spec"]
     line = job.start().line
     for step in field:
         key = next((key for key in node if key == step), None) if isinstance(node, dict) else None

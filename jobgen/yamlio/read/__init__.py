@@ -36,11 +36,11 @@ class Source(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def read(content: bytes, file: str, *, marked: bool = False) -> Source:
-    """Read all documents of a file; with `marked`, every key and scalar has its location."""
+def read(content: bytes, file: str, *, traced: bool = False) -> Source:
+    """Read all documents of a file; with `traced`, every key and scalar has its location."""
     findings: list[Finding] = []
     documents: list[YamlDocument] = []
-    for data, location in _read_documents(_decode(content, file, findings), file, findings, marked=marked):
+    for data, location in _read_documents(_decode(content, file, findings), file, findings, traced=traced):
         if len(findings) > MAX_FINDINGS:
             findings[MAX_FINDINGS:] = [_error("too-many-errors", TOO_MANY_FINDINGS, findings[MAX_FINDINGS].location)]
             break
@@ -78,12 +78,12 @@ def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _read_documents(text: str, file: str, findings: list[Finding], *, marked: bool) -> Iterator[tuple[Any, Location]]:
+def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bool) -> Iterator[tuple[Any, Location]]:
     """Read the documents of a text: those of a JSON stream if it begins with one, then those between `---` lines."""
     line, column = 1, 0
     # kubectl looks at as many characters to distinguish JSON from YAML.
     if text[:4096].lstrip(_SPACE).startswith("{"):
-        stream = _read_json_stream(text, file, findings, marked=marked)
+        stream = _read_json_stream(text, file, findings, traced=traced)
         yield from stream.documents
         if stream.rest is None:
             return
@@ -91,7 +91,7 @@ def _read_documents(text: str, file: str, findings: list[Finding], *, marked: bo
         column = stream.rest - (text.rfind("\n", 0, stream.rest) + 1)
         text = text[stream.rest :]
     for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _read_document(chunk, file, findings, marked=marked), _locate_start(chunk, file)
+        yield _read_document(chunk, file, findings, traced=traced), _locate_start(chunk, file)
 
 
 class _JsonDocuments(NamedTuple):
@@ -101,11 +101,11 @@ class _JsonDocuments(NamedTuple):
     rest: int | None = None
 
 
-def _read_json_stream(text: str, file: str, findings: list[Finding], *, marked: bool) -> _JsonDocuments:
+def _read_json_stream(text: str, file: str, findings: list[Finding], *, traced: bool) -> _JsonDocuments:
     """Read JSON values while there are any. YAML may follow after the first value, but not after more."""
     from jobgen.yamlio.read.json_text import JsonStream, NotJsonError
 
-    stream = JsonStream(text, file, marked=marked)
+    stream = JsonStream(text, file, traced=traced)
     documents: list[tuple[Any, Location]] = []
     try:
         for value in stream:
@@ -163,8 +163,8 @@ def _check_separator(after: str, *, opens: bool) -> str:
     return ""
 
 
-def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, marked: bool) -> Any:
-    if not marked:
+def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced: bool) -> Any:
+    if not traced:
         is_simple, data = read_lines(chunk.text)
         if is_simple:
             return data
@@ -177,7 +177,7 @@ def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, marked:
     elif text.startswith("\ufeff"):
         # Go skips a byte order mark at the very beginning of a document.
         text, column = text[1:], column + 1
-    composed, found = compose(text, file, line, column, marked=marked)
+    composed, found = compose(text, file, line, column, traced=traced)
     findings += found
     return composed
 

@@ -67,12 +67,12 @@ class _RejectedError(Exception):
 
 
 def compose(
-    text: str, file: str, first_line: int, first_column: int = 0, *, marked: bool
+    text: str, file: str, first_line: int, first_column: int = 0, *, traced: bool
 ) -> tuple[Node, list[Finding]]:
     """Read the first document of `text`; return its data, None if it cannot be used, and the findings."""
     source = libyaml.YamlText(text, first_column)
     while True:
-        builder = _Builder(source, file, first_line, marked=marked)
+        builder = _Builder(source, file, first_line, traced=traced)
         try:
             return builder.build(), builder.findings
         except libyaml.RewrittenError:
@@ -87,11 +87,11 @@ def compose(
 class _Builder:
     """Builds one document. Open collections are kept in a list, so nesting does not use Python's stack."""
 
-    def __init__(self, source: libyaml.YamlText, file: str, first_line: int, *, marked: bool) -> None:
+    def __init__(self, source: libyaml.YamlText, file: str, first_line: int, *, traced: bool) -> None:
         self.source = source
         self.file = file
         self.offset = first_line
-        self.marked = marked
+        self.traced = traced
         self.findings: list[Finding] = []
         # The anchored nodes: a scalar, a collection with its number of nodes, or a collection that is still open.
         self.anchors: dict[str, Any] = {}
@@ -191,7 +191,7 @@ class _Builder:
                 value = self.unrepresentable("non-finite-number", event, message)
             else:
                 value = normalize_number(value)
-        return TracedScalar(value, self.location(written)) if self.marked else value
+        return TracedScalar(value, self.location(written)) if self.traced else value
 
     def check(self, event: Any, parent: _OpenCollection | None) -> None:
         rule, reason = self.source.find_rejection(event, in_flow=parent is not None and parent.flow)
@@ -268,7 +268,7 @@ class _Builder:
 
     def close(self, done: _OpenCollection) -> tuple[Any, int]:
         items: Any = done.items
-        if self.marked and done.kind == "list":
+        if self.traced and done.kind == "list":
             items = TracedList(items, self.location(done.event))
             items.item_locations = done.item_locations
         # A nested anchor of the same name may have replaced this one.
@@ -281,7 +281,7 @@ class _Builder:
         parent.nodes += nodes
         if parent.kind == "list":
             parent.items.append(value)
-            if self.marked:
+            if self.traced:
                 parent.item_locations.append(self.location(event))
         elif parent.key_event is None:
             parent.key, parent.key_event = value, event
@@ -314,7 +314,7 @@ class _Builder:
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)
-        parent.items[TracedKey.at(text, self.location(key_event)) if self.marked else text] = value
+        parent.items[TracedKey.at(text, self.location(key_event)) if self.traced else text] = value
 
     def merge(self, parent: _OpenCollection, value: Any, key_event: Any, *, is_alias: bool) -> None:
         """Apply `<<`. Go merges the mapping at the position of the key, so it overrides the keys above it."""

@@ -51,10 +51,10 @@ class _NotSimpleError(ValueError):
 class JsonStream:
     """Iterates over the values of a text; raises `NotJsonError` if the next one is invalid."""
 
-    def __init__(self, text: str, file: str, *, marked: bool) -> None:
+    def __init__(self, text: str, file: str, *, traced: bool) -> None:
         self.text = text
         self.file = file
-        self.marked = marked
+        self.traced = traced
         self.at = 0
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
@@ -66,7 +66,7 @@ class JsonStream:
 
     def read_fast(self, start: int) -> tuple[Any, list[Finding], int] | None:
         """Read a value with Python's decoder; None if it needs locations or may have findings."""
-        if self.marked:
+        if self.traced:
             return None
         try:
             data, end = _FAST.raw_decode(self.text, start)
@@ -123,7 +123,7 @@ class _Reader:
     def __init__(self, stream: JsonStream, start: int) -> None:
         self.text = stream.text
         self.location = stream.location
-        self.marked = stream.marked
+        self.traced = stream.traced
         self.at = start
         self.depth = 0
         self.findings: list[Finding] = []
@@ -173,12 +173,12 @@ class _Reader:
                 self.duplicate(key, location, seen[key])
                 del items[key]
             seen[key] = location
-            items[TracedKey.at(key, location) if self.marked else key] = self.value(self.token())
+            items[TracedKey.at(key, location) if self.traced else key] = self.value(self.token())
             token = self.after_item("}")
         return items
 
     def sequence(self) -> Any:
-        items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.marked else []
+        items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.traced else []
         token = self.token()
         if token[1] != "]":
             self.item(token, items)
@@ -225,7 +225,7 @@ class _Reader:
             return None
 
     def leaf(self, value: Any, token: re.Match[str], group: int) -> Any:
-        return TracedScalar(value, self.location(token.start(group), token.end(group))) if self.marked else value
+        return TracedScalar(value, self.location(token.start(group), token.end(group))) if self.traced else value
 
     def error(self, rule: str, at: int, message: str) -> None:
         self.usable = False
