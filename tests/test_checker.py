@@ -11,8 +11,8 @@ from examples import EXAMPLES, cases
 from jobgen.check.checker import Checker
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import Rule, Violation, all_rules
-from jobgen.cli.commands import ExitCode
-from jobgen.cli.commands.lint import lint_paths
+from jobgen.cli.result import ExitCode
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec

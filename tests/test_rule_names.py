@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from jobgen.cli.commands.explain_rule import explain_rule
 
 from jobgen.check import rule_names
 from jobgen.check.rule_docs import all_docs
+from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.result import ExitCode
 from jobgen.cli.run_lint import lint_paths
 from jobgen.report import baseline
@@ -82,12 +82,12 @@ def test_settings(tmp_path, renamed):
 
 @pytest.mark.parametrize("written", ["ancient-tag", "old-tag", "mutable-image-tag"])
 def test_baseline(tmp_path, renamed, written):
-    lint(tmp_path, write_baseline=True, known="known.json")
+    lint(tmp_path, write_baseline=True, baseline="known.json")
     text = (tmp_path / "known.json").read_text()
 
     assert '"rule": "ancient-tag"' in text
     (tmp_path / "known.json").write_text(text.replace('"ancient-tag"', f'"{written}"'))
-    assert not lint(tmp_path, known="known.json") & {"mutable-image-tag", "stale-baseline"}
+    assert not lint(tmp_path, baseline="known.json") & {"mutable-image-tag", "stale-baseline"}
 
 
 def test_fingerprint(tmp_path, monkeypatch):
@@ -104,15 +104,18 @@ def test_fingerprint(tmp_path, monkeypatch):
     assert {name for name in before if before[name] != after[name]} == {"mutable-image-tag"}
 
 
-def test_explain(renamed):
-    assert explain_rule(None, "old-tag", "text").out == explain_rule(None, "mutable-image-tag", "text").out
-    assert "Former names: ancient-tag, old-tag\n" in explain_rule(None, "old-tag", "text").out
-    assert explain_rule(None, "older-tag", "text").code == ExitCode.NOTHING_TO_DO
+def test_explain(tmp_path, renamed):
+    def explain(name):
+        return explain_name(tmp_path, name, "", (), "text")
+
+    assert explain("old-tag").out == explain("mutable-image-tag").out
+    assert "Former names: ancient-tag, old-tag\n" in explain("old-tag").out
+    assert explain("older-tag").code is ExitCode.NOTHING_TO_DO
 
 
 def test_a_baseline_names_a_rule_by_its_current_name(renamed):
     text = json.dumps({"version": 1, "findings": [{"rule": "old-tag", "object": "a/b c/d"}]})
 
-    assert [finding.message.split("`")[1] for finding in baseline.stale(baseline.parse(text), text, "known.json")] == [
-        "mutable-image-tag"
-    ]
+    assert [
+        finding.message.split("`")[1] for finding in baseline.find_stale(baseline.parse(text), text, "known.json")
+    ] == ["mutable-image-tag"]
