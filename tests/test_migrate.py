@@ -186,14 +186,14 @@ def routes(draw):
 def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
     done = migrate_job(document, source, target, framework, SHELF.kinds)
-    told = [entry.field for entry in done.entries if entry.fate != "check"]
+    told = [entry.field for entry in done.notes if entry.change != "check"]
     # The objects are asked, not the specs: what counts is what reaches the cluster.
     made, problems = render_spec(document, renderer_for(source.platform, SHELF.kinds))
-    before, after = json.dumps(made), json.dumps(done.made)
+    before, after = json.dumps(made), json.dumps(done.rendered)
 
     # With a role goes what reached that role alone; the role's own line says so.
     role_lost = any(
-        entry.fate == "lost" and len(entry.field) == 2 and entry.field[0] == "roles" for entry in done.entries
+        entry.change == "lost" and len(entry.field) == 2 and entry.field[0] == "roles" for entry in done.notes
     )
     for path, value in iter_leaves(document["spec"]):
         gone = [text for text in texts(value) if f'"{text}"' in before and f'"{text}"' not in after]

@@ -142,7 +142,7 @@ def _told(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) ->
         why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
         return _Told(job.document.name, "", said + why)
     if not origin.is_spec:
-        return _Told(job.document.name, to_yaml(done.made), said)
+        return _Told(job.document.name, to_yaml(done.rendered), said)
     return _Told(job.document.name, rewrite_job(job.file, job.position, done.document), said)
 
 
@@ -208,7 +208,7 @@ def _account(origin: _Origin, done: MigratedJob, kind: Kind) -> str:
     lines = [f"{where}: `{job.document.name}`: {way}"]
     lines += (
         f"{job.file.path}:{find_line(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
-        for entry in done.entries
+        for entry in done.notes
     )
     lines += (f"{where}: {each}" for each in done.differences)
     if not done.differences:

@@ -1,94 +1,92 @@
-"""A spec on its way to another kind, and the account of what became of each field."""
+"""A spec during migration, and the notes on what happens to each field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from jobgen.convert.importing.common_fields import shorten_resources
-from jobgen.convert.migrate.tables import WHY
-from jobgen.model.data import Data
+from jobgen.convert.importing.common_fields import Fields, shorten_resources
+from jobgen.convert.importing.format_yaml import KeyPath
+from jobgen.convert.migrate.tables import REASONS
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 
-Path = tuple[str, ...]
+Change = Literal["moved", "changed", "lost", "check"]
 
 
 class MigrationNote(NamedTuple):
-    """One line of the account: the field of the spec, what became of it, and why."""
+    """What happens to a field of the spec, and why."""
 
-    field: Path
-    fate: str
-    why: str
+    field: KeyPath
+    change: Change
+    reason: str
 
     def __str__(self) -> str:
-        return f"{self.fate}: `{'.'.join(self.field)}`: {self.why}"
+        return f"{self.change}: `{'.'.join(self.field)}`: {self.reason}"
 
 
 @dataclass(slots=True)
 class Draft:
-    """The spec as far as it has got; steps change it and say what they did."""
+    """The spec so far; each step changes it and notes what it did."""
 
-    spec: dict[str, Data]
+    spec: Fields
     name: str
     framework: str
     source: Kind
     target: Kind
-    entries: list[MigrationNote] = field(default_factory=list)
+    notes: list[MigrationNote] = field(default_factory=list)
 
-    def say(self, path: Path, fate: str, why: str) -> None:
-        """Put a line into the account."""
-        entry = MigrationNote(path, fate, why)
-        if entry not in self.entries:
-            self.entries.append(entry)
+    def note(self, path: KeyPath, change: Change, reason: str) -> None:
+        """Add a note, unless it exists."""
+        note = MigrationNote(path, change, reason)
+        if note not in self.notes:
+            self.notes.append(note)
 
-    def lose(self, path: Path, why: str = "") -> None:
-        """Take a field out and say so."""
-        pop(self.spec, path)
-        self.say(path, "lost", why or self.why(path))
+    def drop(self, path: KeyPath, reason: str = "") -> None:
+        """Remove a field and note that it is lost."""
+        pop_path(self.spec, path)
+        self.note(path, "lost", reason or self._find_reason(path))
 
-    def why(self, path: Path) -> str:
-        """Why the target has no place for a field; fields of a role are looked up by their own name."""
-        own = ".".join(path[2:] if path[0] == "roles" else path)
-        known = WHY.get(self.target.platform, {})
-        parts = own.split(".")
-        for length in range(len(parts), 0, -1):
-            if ".".join(parts[:length]) in known:
-                return known[".".join(parts[:length])]
-        return f"{self.target.name} has no place for it"
+    def _find_reason(self, path: KeyPath) -> str:
+        """Why the target does not support a field: the reason for the longest known prefix of its path."""
+        steps = path[2:] if path[0] == "roles" else path
+        known = REASONS.get(self.target.platform, {})
+        prefixes = (".".join(steps[:length]) for length in range(len(steps), 0, -1))
+        return next(
+            (known[prefix] for prefix in prefixes if prefix in known), f"{self.target.name} does not support it"
+        )
 
-    def holders(self) -> Iterator[tuple[Path, dict[str, Data]]]:
-        """The job's fields, and those of each role."""
+    def holders(self) -> Iterator[tuple[KeyPath, Fields]]:
+        """The fields of the job, and those of each role, with their paths."""
         yield (), self.spec
         for name, role in list((self.spec.get("roles") or {}).items()):
             if isinstance(role, dict):
                 yield ("roles", name), role
 
+    def move_to_job(self, role: KeyPath, name: str, value: Any) -> None:
+        """Merge a field of a role into the field of the job."""
+        common = self.spec.get(name)
+        if value is None:
+            if name in self.spec:
+                self.drop((name,), f"`{role[-1]}` sets it to null")
+        elif name == "resources" and isinstance(common, dict) and isinstance(value, dict):
+            self.spec[name] = shorten_resources(merge(_expand_resources(common), _expand_resources(value), []), "")
+        else:
+            self.spec = merge(self.spec, {name: value}, [])
+        self.note((*role, name), "moved", "it applies to all nodes now")
 
-def say_of_all(draft: Draft, role: Path, field: str, value: Data) -> None:
-    """A role's word as the job's: laid over what the job says, as layers are."""
-    common = draft.spec.get(field)
-    if value is None:
-        if field in draft.spec:
-            draft.lose((field,), f"`{role[-1]}` unsays it")
-    elif field == "resources" and isinstance(common, dict) and isinstance(value, dict):
-        draft.spec[field] = shorten_resources(merge(_sides(common), _sides(value), []), "")
-    else:
-        draft.spec = merge(draft.spec, {field: value}, [])
-    draft.say((*role, field), "moved", "it is said of all nodes")
 
-
-def _sides(resources: dict[str, Data]) -> dict[str, Data]:
-    """Amounts that are said once, on both sides; so one can be laid on the other."""
-    flat = {key: value for key, value in resources.items() if key not in ("limits", "requests", "claims")}
-    sides = {side: {**flat, **(resources.get(side) or {})} for side in ("limits", "requests")}
+def _expand_resources(resources: Fields) -> Fields:
+    """Resources with limits and requests instead of the short form, so that they can be merged."""
+    short = {key: value for key, value in resources.items() if key not in ("limits", "requests", "claims")}
+    sides = {side: {**short, **(resources.get(side) or {})} for side in ("limits", "requests")}
     kept = {side: amounts for side, amounts in sides.items() if amounts}
     return {**kept, "claims": resources["claims"]} if "claims" in resources else kept
 
 
-def at(tree: Data, path: Path) -> Data:
-    """What stands at a path, or None."""
+def get_at(tree: Any, path: KeyPath) -> Any:
+    """The value at a path, or None."""
     for step in path:
         if not isinstance(tree, dict):
             return None
@@ -96,19 +94,18 @@ def at(tree: Data, path: Path) -> Data:
     return tree
 
 
-def pop(tree: dict[str, Data], path: Path) -> Data:
-    """Take out what stands at a path, and the maps that held nothing else; a role stays, for it is a role."""
-    holder = at(tree, path[:-1])
-    if not isinstance(holder, dict) or path[-1] not in holder:
-        return None
-    value = holder.pop(path[-1])
-    if not holder and len(path) > 1 and not (len(path) == 3 and path[0] == "roles"):
-        pop(tree, path[:-1])
-    return value
+def pop_path(tree: Fields, path: KeyPath) -> None:
+    """Remove the value at a path, and the maps that are then empty; an empty role stays."""
+    parent = get_at(tree, path[:-1])
+    if not isinstance(parent, dict) or path[-1] not in parent:
+        return
+    del parent[path[-1]]
+    if not parent and len(path) > 1 and not (len(path) == 3 and path[0] == "roles"):
+        pop_path(tree, path[:-1])
 
 
-def put(tree: dict[str, Data], path: Path, value: Data) -> None:
-    """Set what stands at a path."""
+def put_at(tree: Fields, path: KeyPath, value: Any) -> None:
+    """Set the value at a path."""
     for step in path[:-1]:
         if not isinstance(tree.get(step), dict):
             tree[step] = {}
@@ -116,7 +113,7 @@ def put(tree: dict[str, Data], path: Path, value: Data) -> None:
     tree[path[-1]] = value
 
 
-def iter_leaves(tree: Data, path: Path = ()) -> Iterator[tuple[Path, Data]]:
+def iter_leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """All scalars, lists and empty maps of a spec, with their paths."""
     if isinstance(tree, dict) and tree:
         for key, value in tree.items():

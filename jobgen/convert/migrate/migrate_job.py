@@ -1,81 +1,80 @@
-"""The same job for another kind; nothing is dropped without a line in the account."""
+"""Migrate one job spec to another kind. Every field that changes has a note."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from jobgen.convert.importing.common_fields import with_types
+from jobgen.convert.importing.common_fields import Fields, with_types
+from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.importing.invert import sort_fields
 from jobgen.convert.importing.verify import render_spec, renderer_for
 from jobgen.convert.migrate.compare import compare_workloads, describe_workload
-from jobgen.convert.migrate.draft import Draft, MigrationNote, Path, at, iter_leaves
-from jobgen.convert.migrate.steps import STEPS, skeleton
-from jobgen.model.data import Data
+from jobgen.convert.migrate.draft import Draft, MigrationNote, get_at, iter_leaves
+from jobgen.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
+from jobgen.model.data import Plain
 from jobgen.spec.kinds import Kind
 
-_SKELETON_OF, _SKELETON = "mxnet", "pytorch"
+_ARCHIVED, _SUCCESSOR = "mxnet", "pytorch"
 
 
 class MigratedJob(NamedTuple):
-    """A spec for the other kind, the account, what both objects do not have in common, and what stands in the way."""
+    """A spec for the other kind, the notes, how the workloads differ, and the problems that prevent rendering it."""
 
-    document: dict[str, Data]
-    entries: tuple[MigrationNote, ...]
+    document: dict[str, Plain]
+    notes: tuple[MigrationNote, ...]
     differences: tuple[str, ...]
     problems: tuple[str, ...]
-    made: Data
+    rendered: dict[str, Plain] | None
 
 
 def target_framework(framework: str, kind: Kind) -> str:
-    """The framework under which a kind takes a job; nothing if it does not."""
+    """The framework under which a kind can run a job; empty if it cannot."""
     if framework in kind.frameworks:
         return framework
-    return _SKELETON if framework == _SKELETON_OF and _SKELETON in kind.frameworks else ""
+    return _SUCCESSOR if framework == _ARCHIVED and _SUCCESSOR in kind.frameworks else ""
 
 
 def migrate_job(
-    document: dict[str, Data], source: Kind, target: Kind, framework: str, kinds: Sequence[Kind]
+    document: dict[str, Plain], source: Kind, target: Kind, framework: str, kinds: Sequence[Kind]
 ) -> MigratedJob:
-    """A job spec for another kind."""
-    spec = {"framework": framework, **copy.deepcopy(document["spec"])}
-    draft = Draft(spec, str(document["metadata"]["name"]), framework, source, target)
+    """Migrate a job spec from one kind to another."""
+    old: Any = document
+    before: dict[str, Plain] = {**document, "spec": {"framework": framework, **old["spec"]}}
+    spec: Fields = {"framework": framework, **copy.deepcopy(old["spec"])}
+    draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target)
     if framework not in target.frameworks:
-        skeleton(draft)
+        convert_mxnet_to_pytorch(draft)
     for step in STEPS:
         step(draft)
-    _account(document["spec"], draft)
+    _note_lost_fields(old["spec"], draft)
     roles = draft.spec.get("roles")
     if isinstance(roles, dict):
         draft.spec["roles"] = {
             name: sort_fields(role) if isinstance(role, dict) else role for name, role in roles.items()
         }
-    new = {**document, "spec": draft.spec}
-    made, problems = render_spec(new, renderer_for(target.platform, kinds), alone=False)
-    before = {**document, "spec": {"framework": framework, **document["spec"]}}
-    old, _ = render_spec(before, renderer_for(source.platform, kinds), alone=False)
-    differ: tuple[str, ...] = ()
-    if isinstance(made, dict) and isinstance(old, dict):
-        differ = tuple(
-            compare_workloads(
-                describe_workload(old, source, framework), describe_workload(made, target, draft.framework)
-            )
-        )
-    return MigratedJob(new, tuple(draft.entries), differ, tuple(problems), made)
+    after: dict[str, Plain] = {**document, "spec": draft.spec}
+    new_object, problems = render_spec(after, renderer_for(target.platform, kinds), alone=False)
+    old_object, _ = render_spec(before, renderer_for(source.platform, kinds), alone=False)
+    differences: tuple[str, ...] = ()
+    if new_object is not None and old_object is not None:
+        old_workload = describe_workload(old_object, source, framework)
+        new_workload = describe_workload(new_object, target, draft.framework)
+        differences = tuple(compare_workloads(old_workload, new_workload))
+    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object)
 
 
-def _account(before: dict[str, Data], draft: Draft) -> None:
-    """The law of this package: a value that is not where it was has a line that says so."""
+def _note_lost_fields(old_spec: Fields, draft: Draft) -> None:
+    """Note every value that is neither unchanged nor covered by another note."""
     after = dict(iter_leaves(draft.spec))
-    for path, value in iter_leaves(before):
-        if (path in after and with_types(after[path]) == with_types(value)) or (
-            value == {} and at(draft.spec, path) is not None
-        ):
+    for path, value in iter_leaves(old_spec):
+        is_unchanged = path in after and with_types(after[path]) == with_types(value)
+        if is_unchanged or (value == {} and get_at(draft.spec, path) is not None):
             continue
-        if not any(entry.fate != "check" and _covers(entry.field, path) for entry in draft.entries):
-            draft.say(path, "lost", "it is not carried over")
+        if not any(note.change != "check" and _overlaps(note.field, path) for note in draft.notes):
+            draft.note(path, "lost", "it is not carried over")
 
 
-def _covers(field: Path, path: Path) -> bool:
-    return path[: len(field)] == field or field[: len(path)] == path
+def _overlaps(one: KeyPath, other: KeyPath) -> bool:
+    return other[: len(one)] == one or one[: len(other)] == other

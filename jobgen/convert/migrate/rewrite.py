@@ -1,12 +1,14 @@
-"""The text of a migrated spec: the old text with as few changes as it takes, so that comments stay."""
+"""Write a migrated spec: edit the old text as little as possible, so that comments stay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from jobgen.convert.importing.collect import find_bounds
+from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.importing.import_job import rewrite_document
-from jobgen.convert.migrate.draft import Path
-from jobgen.model.data import Data, TracedKey, TracedScalar, location_of, untraced
+from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
 from jobgen.pipeline.trace import Job
 from jobgen.repo import layout
@@ -14,35 +16,27 @@ from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 
 
-def rewrite_job(file: layout.File, position: int, after: dict[str, Data]) -> str:
-    """One document of a file, changed into another."""
+def rewrite_job(file: layout.File, position: int, document: Mapping[str, Plain]) -> str:
+    """The text of one document of a file, changed into another document."""
     lines = file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
-    documents = read(file.content, file.path, traced=True).documents
-    first, last = _bounds(lines, documents[position].location.line)
-    own = ("\n".join(lines[first - 1 : last]) + "\n").encode()
-    [marked] = [document.data for document in read(own, file.path, traced=True).documents]
+    first, last = find_bounds(lines, read(file.content, file.path, traced=True).documents[position].location.line)
+    while last > first and not lines[last - 1].strip():
+        last -= 1
+    old_text = "\n".join(lines[first - 1 : last]) + "\n"
+    [traced] = [each.data for each in read(old_text.encode(), file.path, traced=True).documents]
     try:
-        text = apply_edits(own, file.path, list(_edits(marked, after))).decode()
-        if [document.data for document in read(text.encode(), "").documents] == [after]:
+        text = apply_edits(old_text.encode(), file.path, list(_list_edits(traced, document))).decode()
+        if [each.data for each in read(text.encode(), "").documents] == [document]:
             return text
     except EditRefusedError:
         pass
-    return rewrite_document(own.decode(), after)
+    return rewrite_document(old_text, document)
 
 
-def _bounds(lines: list[str], begin: int) -> tuple[int, int]:
-    first = next((number for number in range(begin, 0, -1) if lines[number - 1].startswith("---")), 0) + 1
-    after = (number for number in range(begin + 1, len(lines) + 1) if lines[number - 1].startswith("---"))
-    last = next(after, len(lines) + 1) - 1
-    while last > first and not lines[last - 1].strip():
-        last -= 1
-    return first, last
-
-
-def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
-    """The changes that make one map another."""
+def _list_edits(traced: Any, after: Mapping[str, Any]) -> Iterator[TextEdit]:
+    """The edits that turn one map into another."""
     anchor: TracedKey | None = None
-    for key, value in marked.items():
+    for key, value in traced.items():
         if key not in after:
             yield TextEdit("remove", key.location)
             continue
@@ -50,23 +44,23 @@ def _edits(marked: Data, after: Data) -> Iterator[TextEdit]:
         if untraced(value) == after[key] and type(untraced(value)) is type(after[key]):
             continue
         if isinstance(value, dict) and value and isinstance(after[key], dict) and after[key]:
-            yield from _edits(value, after[key])
+            yield from _list_edits(value, after[key])
         elif isinstance(value, TracedScalar) and not isinstance(after[key], (dict, list)):
             yield TextEdit("set", value.location, after[key])
         else:
-            raise EditRefusedError("a list or a map is another one now")
-    added = [(key, value) for key, value in after.items() if key not in marked]
+            raise EditRefusedError("a list or a map changed as a whole")
+    added = [(key, value) for key, value in after.items() if key not in traced]
     if added and anchor is None:
-        raise EditRefusedError("there is nothing to put an entry behind")
-    # Each is put right behind the same entry, so the last one comes first.
+        raise EditRefusedError("there is no entry to add another one after")
+    # Each entry is added directly after the anchor, so the last one comes first.
     for key, value in reversed(added):
         assert anchor is not None, "checked above"
         yield TextEdit("add", anchor.location, value, key)
 
 
-def find_line(job: Job, field: Path) -> int:
-    """The line on which a field of a spec is said, or the nearest thing above it."""
-    node: Data = job.traced_document().data["spec"]
+def find_line(job: Job, field: KeyPath) -> int:
+    """The line of a field in a spec, or of its nearest parent."""
+    node: Any = job.traced_document().data["spec"]
     line = job.start().line
     for step in field:
         key = next((key for key in node if key == step), None) if isinstance(node, dict) else None

@@ -1,79 +1,83 @@
-"""Roles from one kind to another: their names, what all nodes share, and what happens when a pod ends."""
+"""Migration steps for roles: names, the fields that all nodes share, replicas and restart policies."""
 
 from __future__ import annotations
 
-from jobgen.convert.migrate.draft import Draft, pop, put, say_of_all
+from typing import Any
+
+from jobgen.convert.importing.common_fields import Fields
+from jobgen.convert.migrate.draft import Draft, pop_path, put_at
 from jobgen.convert.migrate.tables import EXIT_CODES, ROLES
-from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.data import untraced, value_of
+from jobgen.spec.kinds import Kind
 
 
-def roles(draft: Draft) -> None:
-    """Roles by their names on the other side; those it does not have are lost."""
+def rename_roles(draft: Draft) -> None:
+    """Rename roles for the target; roles that it does not have are lost."""
     key = (draft.source.platform, draft.target.platform, draft.framework)
     known = draft.target.frameworks[draft.framework].roles
     own = draft.spec.get("roles") or {}
-    renamed: dict[str, Data] = {}
+    renamed: Fields = {}
     for name, role in own.items():
         other = ROLES.get(key, {}).get(name, name)
         if other != name and other in own:
-            draft.say(("roles", name), "lost", f"it would be `{other}` there, and there is one already")
+            draft.note(("roles", name), "lost", f"it would be renamed to `{other}`, which already exists")
         elif other in known:
             renamed[other] = role
             if other != name:
-                draft.say(("roles", name), "moved", f"the role is `{other}` there")
+                draft.note(("roles", name), "moved", f"the role is called `{other}` now")
         else:
-            draft.say(("roles", name), "lost", f"{draft.target.name} has no role `{name}`")
+            draft.note(("roles", name), "lost", f"{draft.target.name} has no role `{name}`")
     if own:
         draft.spec["roles"] = renamed
         if not renamed:
             del draft.spec["roles"]
     if draft.source.frameworks.get(draft.framework) and not own:
-        _single(draft)
+        _write_single_role(draft)
 
 
-def _single(draft: Draft) -> None:
-    """A job without roles has the one that its kind gives it; say it if the other kind would give it another."""
+def _write_single_role(draft: Draft) -> None:
+    """A job without roles has the single role of its kind; write it if the target's single role is another one."""
     before = draft.source.frameworks[draft.framework].single
     after = draft.target.frameworks[draft.framework].single
     if before != after and "node" not in (before, after):
         if before in draft.target.frameworks[draft.framework].roles:
             draft.spec["roles"] = {before: {}}
         else:
-            draft.say(("roles",), "changed", f"the only role is `{after}` and not `{before}`")
+            draft.note(("roles",), "changed", f"the only role is `{after}` now, not `{before}`")
 
 
-def nodes(draft: Draft) -> None:
-    """Nodes that are all alike become the roles of a kind that tells them apart."""
+def split_nodes(draft: Draft) -> None:
+    """Turn identical nodes into the roles of a kind that has several."""
     known = draft.target.frameworks[draft.framework].roles
     own = draft.spec.get("roles") or {}
     if draft.source.shape != "one" or draft.target.shape == "one":
         return
     if not set(own) <= {"node"}:
-        _fold_nodes(draft, own)
+        _add_nodes_to_workers(draft, own)
         return
     role = dict(own.get("node") or {})
     count = role.pop("replicas", None) or 1
     draft.spec.pop("roles", None)
     for field, value in role.items():
-        say_of_all(draft, ("roles", "node"), field, value)
-    worker: dict[str, Data] = {"replicas": count}
+        draft.move_to_job(("roles", "node"), field, value)
+    worker: Fields = {"replicas": count}
     if "launcher" in known:
-        launcher = {key: draft.spec.pop(key) for key in ("command", "args") if key in draft.spec}
-        made: dict[str, Data] = {"launcher": launcher, "worker": worker}
+        launcher: Fields = {key: draft.spec.pop(key) for key in ("command", "args") if key in draft.spec}
+        roles: dict[str, Fields] = {"launcher": launcher, "worker": worker}
     elif "master" in known:
-        made = {"master": {}, "worker": {"replicas": count - 1}} if count > 1 else {"master": {}}
+        roles = {"master": {}, "worker": {"replicas": count - 1}} if count > 1 else {"master": {}}
     else:
-        made = {"worker": worker}
-    draft.spec["roles"] = made
-    listed = " and ".join(f"`{name}`" for name in made)
-    draft.say(("roles", "node"), "moved", f"the nodes are {listed} there")
+        roles = {"worker": worker}
+    draft.spec["roles"] = roles
+    names = " and ".join(f"`{name}`" for name in roles)
+    draft.note(("roles", "node"), "moved", f"the nodes are {names} now")
     for key in ("command", "args"):
-        if key in made.get("launcher", {}):
-            draft.say((key,), "moved", "the launcher runs it there")
+        if key in roles.get("launcher", {}):
+            draft.note((key,), "moved", "the launcher runs it now")
 
 
-def _fold_nodes(draft: Draft, own: dict[str, Data]) -> None:
-    """Nodes beside other roles are workers: all of them are alike in their kind."""
+def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
+    """Nodes beside other roles become workers, because all nodes of the source kind are identical."""
     if "node" not in own:
         return
     node, worker = dict(own.pop("node") or {}), own.get("worker")
@@ -81,67 +85,67 @@ def _fold_nodes(draft: Draft, own: dict[str, Data]) -> None:
         own["worker"] = node
     else:
         worker["replicas"] = (worker.get("replicas") or 1) + (node.get("replicas") or 1)
-        draft.say(("roles", "worker", "replicas"), "changed", "the nodes are workers, too")
-    draft.say(("roles", "node"), "moved", "the nodes are `worker` there")
+        draft.note(("roles", "worker", "replicas"), "changed", "the nodes are workers now, too")
+    draft.note(("roles", "node"), "moved", "the nodes are called `worker` now")
 
 
-def alike(draft: Draft) -> None:
-    """Roles that differ become nodes that do not: the workers' words hold for all, the others' are lost."""
+def join_roles(draft: Draft) -> None:
+    """Turn roles into identical nodes: the workers' fields apply to all nodes, other fields are lost."""
     own = draft.spec.get("roles") or {}
     if draft.target.shape != "one" or not own:
         return
-    keeper = next((name for name in ("worker", "node", "master") if name in own), "")
-    kept = own.get(keeper) or {}
+    main = next((name for name in ("worker", "node", "master") if name in own), "")
+    main_fields = own.get(main) or {}
     for name, role in own.items():
         launches = draft.target.roles[name].launches
         for field, value in list((role or {}).items()):
             path = ("roles", name, field)
             if field == "replicas" or (launches and field in ("command", "args")):
                 continue
-            if name == keeper:
-                _hoist(draft, name, field, value)
-            elif value != kept.get(field, draft.spec.get(field)):
-                draft.lose(path, f"all nodes of a {draft.target.name} are alike, and `{keeper}` speaks for them")
+            if name == main:
+                _move_to_job(draft, name, field, value)
+            elif value != main_fields.get(field, draft.spec.get(field)):
+                draft.drop(path, f"all nodes of a {draft.target.name} are identical, and the value of `{main}` is used")
             else:
-                pop(draft.spec, path)
-                draft.say(path, "moved", "it is said of all nodes")
+                pop_path(draft.spec, path)
+                draft.note(path, "moved", "it applies to all nodes now")
     launcher = next((name for name in own if draft.target.roles[name].launches), "")
     for field in ("command", "args"):
-        if launcher and keeper and field in (own.get(launcher) or {}) and field in draft.spec:
-            draft.lose((field,), "the launcher's is the one that a TrainJob has")
+        if launcher and main and field in (own.get(launcher) or {}) and field in draft.spec:
+            draft.drop((field,), "a TrainJob runs the launcher's instead")
 
 
-def _hoist(draft: Draft, name: str, field: str, value: Data) -> None:
-    """A role's word as the job's."""
-    pop(draft.spec, ("roles", name, field))
-    launched = any(draft.target.roles[other].launches for other in draft.spec.get("roles", {}))
-    if launched and field in ("command", "args"):
-        draft.say(("roles", name, field), "lost", "nodes run what the launcher starts")
+def _move_to_job(draft: Draft, name: str, field: str, value: Any) -> None:
+    pop_path(draft.spec, ("roles", name, field))
+    has_launcher = any(draft.target.roles[other].launches for other in draft.spec.get("roles", {}))
+    if has_launcher and field in ("command", "args"):
+        draft.note(("roles", name, field), "lost", "nodes run what the launcher starts")
         return
-    say_of_all(draft, ("roles", name), field, value)
+    draft.move_to_job(("roles", name), field, value)
 
 
-def restarts(draft: Draft) -> None:
-    """Restart policies: written where the defaults differ, changed where the other kind does not know one."""
+def convert_restart_policies(draft: Draft) -> None:
+    """Write restart policies where the defaults differ, and replace those that the target does not support."""
     if draft.target.shape == "one":
         for path, holder in list(draft.holders()):
-            if holder.get("restartPolicy") is not None or "restartPolicy" in holder:
-                draft.lose((*path, "restartPolicy"))
+            if "restartPolicy" in holder:
+                draft.drop((*path, "restartPolicy"))
         return
+    supported = draft.target.restart_policies
     for path, holder in list(draft.holders()):
         policy = holder.get("restartPolicy")
         where = (*path, "restartPolicy")
-        if policy is not None and draft.target.restart_policies and policy not in draft.target.restart_policies:
+        if policy is not None and supported and policy not in supported:
             holder["restartPolicy"] = "OnFailure"
-            known = " and ".join(f"`{name}`" for name in draft.target.restart_policies)
-            draft.say(where, "changed", f"{draft.target.name} takes {known}, not `{policy}`; it is `OnFailure` now")
+            names = " and ".join(f"`{name}`" for name in supported)
+            draft.note(where, "changed", f"{draft.target.name} supports {names}, not `{policy}`; it is `OnFailure` now")
         elif policy == "ExitCode" and draft.source.platform != draft.target.platform:
-            draft.say(where, "check", EXIT_CODES)
-    _default_restarts(draft)
+            draft.note(where, "check", EXIT_CODES)
+    _write_default_restart_policies(draft)
 
 
-def _default_restarts(draft: Draft) -> None:
-    """Where nobody has written a policy, the operators' own may differ; then it is written."""
+def _write_default_restart_policies(draft: Draft) -> None:
+    """Write the default policy of the source where the spec has none and the target's default differs."""
     framework = draft.target.frameworks[draft.framework]
     names = list(draft.spec.get("roles") or {}) or [framework.single]
     required = [name for name in framework.roles if draft.target.roles[name].required and name not in names]
@@ -150,38 +154,34 @@ def _default_restarts(draft: Draft) -> None:
     wanted: dict[str, str] = {}
     for name in (*names, *required):
         role = (draft.spec.get("roles") or {}).get(name) or {}
-        before, after = _default(draft, draft.source, name), _default(draft, draft.target, name)
-        known = not draft.target.restart_policies or before in draft.target.restart_policies
-        if "restartPolicy" not in role and before and before != after and known:
+        before, after = _default_policy(draft, draft.source, name), _default_policy(draft, draft.target, name)
+        is_supported = not draft.target.restart_policies or before in draft.target.restart_policies
+        if "restartPolicy" not in role and before and before != after and is_supported:
             wanted[name] = before
-    for_all = len(wanted) == len(names) + len(required) and len(set(wanted.values())) == 1
+    applies_to_all = len(wanted) == len(names) + len(required) and len(set(wanted.values())) == 1
     for name, before in wanted.items():
-        where = ("restartPolicy",) if for_all else ("roles", name, "restartPolicy")
-        put(draft.spec, where, before)
-        why = f"{draft.source.name} takes `{before}` where nothing is written, and now it is written"
-        draft.say(where, "changed", why)
+        where = ("restartPolicy",) if applies_to_all else ("roles", name, "restartPolicy")
+        put_at(draft.spec, where, before)
+        draft.note(where, "changed", f"the default of {draft.source.name} is `{before}`; it is written out now")
 
 
-def _default(draft: Draft, kind: Data, name: str) -> str:
+def _default_policy(draft: Draft, kind: Kind, name: str) -> str:
     framework = kind.frameworks.get(draft.framework) or next(iter(kind.frameworks.values()))
-    written = untraced(framework.defaults).get("restartPolicy", "")
+    described = untraced(framework.defaults).get("restartPolicy", "")
     role = kind.roles.get(name)
-    return str(written or (role.restart_default if role else "") or kind.restart_default)
+    return str(described or (role.restart_default if role else "") or kind.restart_default)
 
 
-def totals(draft: Draft) -> None:
-    """The declared total, if the roles have changed."""
+def update_total(draft: Draft) -> None:
+    """Update the declared total of replicas if the roles have changed."""
     declared = draft.spec.get("replicas")
     if declared is None:
         return
-    own = draft.spec.get("roles") or {draft.target.frameworks[draft.framework].single: {}}
-    names = [
-        name
-        for name in draft.target.frameworks[draft.framework].roles
-        if name in own or draft.target.roles[name].required
-    ]
+    framework = draft.target.frameworks[draft.framework]
+    own = draft.spec.get("roles") or {framework.single: {}}
+    names = [name for name in framework.roles if name in own or draft.target.roles[name].required]
     counts = [(own.get(name) or {}).get("replicas", value_of(draft.target.roles[name].replicas)) for name in names]
     total = sum(count for count in counts if isinstance(count, int))
     if total != declared:
         draft.spec["replicas"] = total
-        draft.say(("replicas",), "changed", f"the roles make {total} there")
+        draft.note(("replicas",), "changed", f"the roles have {total} replicas now")

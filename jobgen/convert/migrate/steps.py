@@ -1,180 +1,27 @@
-"""From one kind to another, step by step: each changes the draft and accounts for what it did."""
+"""The migration steps, in order: each changes the draft and notes what it did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from jobgen.convert.migrate.draft import Draft, Path, at, iter_leaves, pop, put, say_of_all
-from jobgen.convert.migrate.roles import alike, nodes, restarts, roles, totals
-from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED
-from jobgen.model.data import Data, untraced, value_of
+from jobgen.convert.importing.common_fields import Fields
+from jobgen.convert.importing.format_yaml import KeyPath
+from jobgen.convert.migrate.draft import Draft, get_at, iter_leaves, pop_path, put_at
+from jobgen.convert.migrate.roles import (
+    convert_restart_policies,
+    join_roles,
+    rename_roles,
+    split_nodes,
+    update_total,
+)
+from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
+from jobgen.model.data import untraced, value_of
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import is_job_field
 
-
-def moves(draft: Draft) -> None:
-    """Fields that have another name on the other side."""
-    for source, target in MOVES.get((draft.source.platform, draft.target.platform), ()):
-        old, new = tuple(source.split(".")), tuple(target.split("."))
-        value = at(draft.spec, old)
-        if value is None or at(draft.spec, new) is not None:
-            continue
-        pop(draft.spec, old)
-        put(draft.spec, new, value)
-        draft.say(old, "moved", f"it is `{target}` there")
-        if new[:2] == ("pytorch", "elastic") and at(draft.spec, ("pytorch", "elastic", "enabled")) is None:
-            put(draft.spec, ("pytorch", "elastic", "enabled"), True)
-
-
-def unsaid(draft: Draft) -> None:
-    """Nulls that leave a word to the operator: another operator may take another, so it is written."""
-    for path, holder in list(draft.holders()):
-        role = draft.source.roles.get(path[-1]) if path else None
-        if role and "replicas" in holder and holder["replicas"] is None:
-            holder["replicas"] = role.omitted
-            draft.say(
-                (*path, "replicas"), "changed", f"{draft.source.name} takes {role.omitted} where nothing is written"
-            )
-        if "restartPolicy" in holder and holder["restartPolicy"] is None:
-            policy = (role.restart_default if role else "") or draft.source.restart_default
-            del holder["restartPolicy"]
-            if policy:
-                holder["restartPolicy"] = policy
-            word = f"`{policy}`" if policy else "what it likes"
-            draft.say((*path, "restartPolicy"), "changed", f"{draft.source.name} takes {word} where nothing is written")
-
-
-def managers(draft: Draft) -> None:
-    """A job that names its controller names the new one."""
-    path = ("runPolicy", "managedBy")
-    value = at(draft.spec, path)
-    if value in MANAGERS.values() and draft.target.platform in MANAGERS and value != MANAGERS[draft.target.platform]:
-        put(draft.spec, path, MANAGERS[draft.target.platform])
-        draft.say(path, "changed", f"the controller there is `{MANAGERS[draft.target.platform]}`")
-
-
-def fields(draft: Draft) -> None:
-    """Fields of the job that the other kind has no place for."""
-    own = {
-        key: value for key, value in draft.spec.items() if is_job_field(key) and key not in ("framework", "replicas")
-    }
-    for path, value in list(_fields(own, draft.target)):
-        place = _place(path, draft.target)
-        if value is None and place is not None:
-            continue
-        if place is None:
-            draft.lose(path)
-        elif place.values is not None and value not in place.values:
-            draft.lose(path, f"{draft.target.name} takes {', '.join(f'`{word}`' for word in place.values)}")
-        elif not _is_sort(value, place.as_type, path):
-            draft.lose(path)
-    if draft.spec.get("queue") and draft.source.platform != draft.target.platform:
-        draft.say(("queue",), "check", "it names a queue; see that the other platform has one of that name")
-
-
-def _fields(fields: dict[str, Data], kind: Kind, path: Path = ()) -> Iterator[tuple[Path, Data]]:
-    """Our fields, each as deep as the kind has a place for it."""
-    for key, value in fields.items():
-        here = (*path, key)
-        deeper = ".".join(here) in kind.branches or _place(here, kind) is None
-        if isinstance(value, dict) and value and deeper:
-            yield from _fields(value, kind, here)
-        else:
-            yield here, value
-
-
-def _place(path: Path, kind: Kind) -> FieldMapping | None:
-    """The place that a kind has for a field: its own, or one in the block that holds it."""
-    own, holder = kind.fields.get(".".join(path)), kind.fields.get(".".join(path[:-1]))
-    return own or (FieldMapping((*holder.at, path[-1])) if holder else None)
-
-
-def _is_sort(value: Data, as_type: str, path: Path) -> bool:
-    """Whether a value can be what the other kind takes in a field."""
-    if as_type == "int":
-        return str(value).isdigit()
-    return path != ("priority",) or isinstance(value, str)
-
-
-def runtime(draft: Draft) -> None:
-    """A TrainJob of a framework without a runtime of its own names one."""
-    path = (draft.framework, "runtime")
-    if draft.source.shape == "one" != draft.target.shape and not any("image" in each for _, each in draft.holders()):
-        draft.say(("image",), "check", "it came from the runtime; write it in the job")
-    if draft.target.shape != "one" or at(draft.spec, path) is not None:
-        return
-    if ".".join(path) in draft.target.fields and not untraced(draft.target.frameworks[draft.framework].defaults):
-        nearest = NEAREST_RUNTIME.get(draft.framework, "")
-        put(draft.spec, path, nearest)
-        why = f"no runtime for plain {draft.framework} is shipped; `{nearest}` is the nearest: name your own"
-        draft.say(path, "check", why)
-
-
-def manifest(draft: Draft) -> None:
-    """What was merged into the old custom resource has no meaning in the new one, but for its metadata."""
-    block = draft.spec.get("manifest")
-    for path, _ in list(iter_leaves(block)) if isinstance(block, dict) else ():
-        if path and path[0] != "metadata":
-            why = f"it is merged into a {draft.source.name}; say it for {draft.target.name} anew"
-            draft.lose(("manifest", *path), why)
-
-
-def environment(draft: Draft) -> None:
-    """Variables that belong to the other operator."""
-    refused: tuple[str, ...] = ()
-    named = draft.target.requirements.runtimes.get(str(at(draft.spec, (draft.framework, "runtime")) or ""))
-    default = at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
-    known = named or draft.target.requirements.runtimes.get(str(default or ""))
-    if known:
-        refused = draft.target.requirements.reserved.get(known.policy, ())
-    for path, holder in list(draft.holders()):
-        env = holder.get("env")
-        names = list(env) if isinstance(env, dict) else [item.get("name") for item in env or ()]
-        for name in names:
-            if name in refused:
-                _without_variable(draft, (*path, "env"), str(name))
-            elif name in RESERVED.get(draft.target.name, ()):
-                draft.say((*path, "env", str(name)), "check", "the operator sets this variable itself")
-
-
-def _without_variable(draft: Draft, path: Path, name: str) -> None:
-    env = at(draft.spec, path)
-    if isinstance(env, list):
-        put(draft.spec, path, [item for item in env if item.get("name") != name])
-    else:
-        pop(draft.spec, (*path, name))
-    draft.say((*path, name), "lost", "the operator sets this variable and lets nobody else set it")
-
-
-def meanings(draft: Draft) -> None:
-    """What changes although no field says so."""
-    names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
-    for field, why in MEANINGS.get(names, ()):
-        draft.say(tuple(field.split(".")), "check", why)
-
-
-def main_container(draft: Draft) -> None:
-    """Templates that speak of the main container call it as the other kind does."""
-    old, new = str(value_of(draft.source.container)), str(value_of(draft.target.container))
-    for path, holder in list(draft.holders()):
-        named = holder.get("containerName")
-        if named is not None and draft.target.requirements.container and named != new:
-            draft.lose((*path, "containerName"), f"the main container of a {draft.target.name} must be `{new}`")
-            _rename(draft, (*path, "podTemplate"), str(named), new)
-        elif old != new and "{job}" not in (old, new):
-            _rename(draft, (*path, "podTemplate"), old, new)
-
-
-def _rename(draft: Draft, path: Path, old: str, new: str) -> None:
-    containers = at(draft.spec, (*path, "spec", "containers"))
-    for container in containers if isinstance(containers, list) else ():
-        if isinstance(container, dict) and container.get("name") == old:
-            container["name"] = new
-            draft.say((*path, "spec", "containers"), "changed", f"the main container is `{new}` there, not `{old}`")
-
-
-# Where each of our fields ends up in a pod template.
-_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
+# Where each field of the spec goes in a pod template.
+_TEMPLATE_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     "serviceAccount": (("pod", "serviceAccountName"),),
     "volumes": (("pod", "volumes"), ("container", "volumeMounts")),
     "shm": (("pod", "volumes"), ("container", "volumeMounts")),
@@ -185,92 +32,251 @@ _PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     **{name: (("container", name),) for name in ("imagePullPolicy", "workingDir", "envFrom", "ports")},
     **{name: (("container", name),) for name in ("image", "command", "args", "env", "resources")},
 }
-_KEPT = frozenset(("roles", "manifest", "podTemplate", "containerName", "replicas", "restartPolicy"))
+_NOT_IN_TEMPLATES = frozenset(("roles", "manifest", "podTemplate", "containerName", "replicas", "restartPolicy"))
 
 
-def parts(draft: Draft) -> None:
-    """Fields of pods that can only be said in a runtime."""
+def convert_mxnet_to_pytorch(draft: Draft) -> None:
+    """Convert an MXNet job to the skeleton of a PyTorch job: workers become nodes, other roles are lost."""
+    spec = draft.spec
+    draft.note(("framework",), "changed", "MXNet is archived, and its operator was removed in 1.9; it is `pytorch` now")
+    spec["framework"] = draft.framework = "pytorch"
+    if "mxnet" in spec:
+        draft.drop(("mxnet",), "PyTorch has no such setting")
+    if "ports" in spec:
+        draft.drop(("ports",), "the operator adds the port of torch.distributed itself")
+    own: dict[str, Any] = spec.pop("roles", None) or {}
+    worker = dict(own.get("worker") or {})
+    for name in own:
+        if name != "worker":
+            draft.note(("roles", name), "lost", "workers exchange gradients directly, so there is no such role")
+    count = worker.pop("replicas", None) or 1
+    for field, value in worker.items():
+        if field == "ports":
+            draft.note(("roles", "worker", field), "lost", "the operator adds the port of torch.distributed itself")
+        else:
+            draft.move_to_job(("roles", "worker"), field, value)
+    if count > 1:
+        draft.spec["roles"] = {"master": {}, "worker": {"replicas": count - 1}}
+        draft.note(("roles", "worker"), "changed", "the first worker is the master")
+    elif own:
+        draft.note(("roles", "worker"), "moved", "the only node is the master")
+    for field, reason in MEANINGS["kubeflow MXJob", "PyTorch"]:
+        draft.note(tuple(field.split(".")), "check", reason)
+
+
+def _rename_fields(draft: Draft) -> None:
+    """Rename fields that have another name on the target platform."""
+    for source, target in MOVES.get((draft.source.platform, draft.target.platform), ()):
+        old, new = tuple(source.split(".")), tuple(target.split("."))
+        value = get_at(draft.spec, old)
+        if value is None or get_at(draft.spec, new) is not None:
+            continue
+        pop_path(draft.spec, old)
+        put_at(draft.spec, new, value)
+        draft.note(old, "moved", f"it is called `{target}` now")
+        if new[:2] == ("pytorch", "elastic") and get_at(draft.spec, ("pytorch", "elastic", "enabled")) is None:
+            put_at(draft.spec, ("pytorch", "elastic", "enabled"), True)
+
+
+def _replace_nulls(draft: Draft) -> None:
+    """Replace nulls by the default of the source operator, because the target operator may have another one."""
+    for path, holder in list(draft.holders()):
+        role = draft.source.roles.get(path[-1]) if path else None
+        if role and "replicas" in holder and holder["replicas"] is None:
+            holder["replicas"] = role.omitted
+            reason = f"the default of {draft.source.name} is {role.omitted}; it is written out now"
+            draft.note((*path, "replicas"), "changed", reason)
+        if "restartPolicy" in holder and holder["restartPolicy"] is None:
+            policy = (role.restart_default if role else "") or draft.source.restart_default
+            del holder["restartPolicy"]
+            reason = f"{draft.source.name} has no documented default, so it is not set"
+            if policy:
+                holder["restartPolicy"] = policy
+                reason = f"the default of {draft.source.name} is `{policy}`; it is written out now"
+            draft.note((*path, "restartPolicy"), "changed", reason)
+
+
+def _replace_manager(draft: Draft) -> None:
+    """Replace the name of the controller in `managedBy`."""
+    path = ("runPolicy", "managedBy")
+    value = get_at(draft.spec, path)
+    if value in MANAGERS.values() and draft.target.platform in MANAGERS and value != MANAGERS[draft.target.platform]:
+        put_at(draft.spec, path, MANAGERS[draft.target.platform])
+        draft.note(path, "changed", f"the controller is `{MANAGERS[draft.target.platform]}` now")
+
+
+def _rename_main_container(draft: Draft) -> None:
+    """Use the target's name of the main container in pod templates."""
+    old, new = str(value_of(draft.source.container)), str(value_of(draft.target.container))
+    for path, holder in list(draft.holders()):
+        name = holder.get("containerName")
+        if name is not None and draft.target.requirements.container and name != new:
+            draft.drop((*path, "containerName"), f"the main container of a {draft.target.name} must be `{new}`")
+            _rename_container(draft, (*path, "podTemplate"), str(name), new)
+        elif old != new and "{job}" not in (old, new):
+            _rename_container(draft, (*path, "podTemplate"), old, new)
+
+
+def _rename_container(draft: Draft, path: KeyPath, old: str, new: str) -> None:
+    containers = get_at(draft.spec, (*path, "spec", "containers"))
+    for container in containers if isinstance(containers, list) else ():
+        if isinstance(container, dict) and container.get("name") == old:
+            container["name"] = new
+            draft.note((*path, "spec", "containers"), "changed", f"the main container is `{new}` now, not `{old}`")
+
+
+def _drop_pod_fields(draft: Draft) -> None:
+    """Drop pod fields that a kind without pod templates does not support; its runtime has to set them."""
     if draft.target.template is None:
         return
     for path, holder in list(draft.holders()):
         for field in list(holder):
-            if is_job_field(field) or field in _KEPT:
+            if is_job_field(field) or field in _NOT_IN_TEMPLATES:
                 continue
-            if not all(_takes(draft, *part) for part in _PARTS.get(field, (("", ""),))):
-                draft.lose((*path, field))
+            if not all(_is_supported(draft, *part) for part in _TEMPLATE_PARTS.get(field, (("", ""),))):
+                draft.drop((*path, field))
         if "containerName" in holder:
-            draft.lose((*path, "containerName"))
+            draft.drop((*path, "containerName"))
         if isinstance(holder.get("podTemplate"), dict):
-            _template(draft, (*path, "podTemplate"), holder["podTemplate"])
+            _drop_template_fields(draft, (*path, "podTemplate"), holder["podTemplate"])
 
 
-def _takes(draft: Draft, part: str, name: str) -> bool:
+def _is_supported(draft: Draft, part: str, name: str) -> bool:
     template = draft.target.template
-    assert template is not None, "asked by parts"
+    assert template is not None, "checked by _drop_pod_fields"
     shape = template.shapes[-1]
     if part == "metadata":
         return shape.metadata is not None
     return name in (shape.pod_fields if part == "pod" else {*template.container, *shape.container_fields})
 
 
-def _template(draft: Draft, path: Path, template: dict[str, Data]) -> None:
+def _drop_template_fields(draft: Draft, path: KeyPath, template: Fields) -> None:
     for key in list(template):
         spec = template[key]
-        if key == "metadata" and _takes(draft, "metadata", key):
+        if key == "metadata" and _is_supported(draft, "metadata", key):
             continue
         if key != "spec" or not isinstance(spec, dict):
-            draft.lose((*path, key))
+            draft.drop((*path, key))
             continue
         for field in list(spec):
-            if field != "containers" and not _takes(draft, "pod", field):
-                draft.lose((*path, key, field))
+            if field != "containers" and not _is_supported(draft, "pod", field):
+                draft.drop((*path, key, field))
         if "containers" in spec:
-            draft.lose((*path, key, "containers"), "only the runtime's template can say more of containers")
+            draft.drop((*path, key, "containers"), "set it in the template of the runtime")
 
 
-def skeleton(draft: Draft) -> None:
-    """Workers become the nodes of one process group; schedulers and servers have nothing to do there."""
-    spec = draft.spec
-    draft.say(("framework",), "changed", "MXNet is archived, and its operator is gone since 1.9; it is `pytorch` now")
-    spec["framework"] = draft.framework = "pytorch"
-    if "mxnet" in spec:
-        draft.lose(("mxnet",), "PyTorch has no such setting")
-    if "ports" in spec:
-        draft.lose(("ports",), "the operator adds the port of torch.distributed itself")
-    own: dict[str, Data] = spec.pop("roles", None) or {}
-    worker = dict(own.get("worker") or {})
-    for name in own:
-        if name != "worker":
-            draft.say(("roles", name), "lost", "gradients are exchanged among the workers: there is no such role")
-    count = worker.pop("replicas", None) or 1
-    for field, value in worker.items():
-        if field == "ports":
-            draft.say(("roles", "worker", field), "lost", "the operator adds the port of torch.distributed itself")
+def _drop_job_fields(draft: Draft) -> None:
+    """Drop fields of the job that the target kind does not support."""
+    own = {
+        key: value for key, value in draft.spec.items() if is_job_field(key) and key not in ("framework", "replicas")
+    }
+    for path, value in list(_list_job_fields(own, draft.target)):
+        mapping = _find_mapping(path, draft.target)
+        if value is None and mapping is not None:
+            continue
+        if mapping is None:
+            draft.drop(path)
+        elif mapping.values is not None and value not in mapping.values:
+            draft.drop(path, f"{draft.target.name} supports {', '.join(f'`{name}`' for name in mapping.values)}")
+        elif not _has_type(value, mapping.as_type, path):
+            draft.drop(path)
+    if draft.spec.get("queue") and draft.source.platform != draft.target.platform:
+        draft.note(("queue",), "check", "make sure that the other platform has a queue of this name")
+
+
+def _list_job_fields(fields: Fields, kind: Kind, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """The fields of the spec, each at the depth at which the kind maps it."""
+    for key, value in fields.items():
+        here = (*path, key)
+        is_split = ".".join(here) in kind.branches or _find_mapping(here, kind) is None
+        if isinstance(value, dict) and value and is_split:
+            yield from _list_job_fields(value, kind, here)
         else:
-            say_of_all(draft, ("roles", "worker"), field, value)
-    if count > 1:
-        draft.spec["roles"] = {"master": {}, "worker": {"replicas": count - 1}}
-        draft.say(("roles", "worker"), "changed", "the first worker is the master")
-    elif own:
-        draft.say(("roles", "worker"), "moved", "the only node is the master")
-    for field, why in MEANINGS["kubeflow MXJob", "PyTorch"]:
-        draft.say(tuple(field.split(".")), "check", why)
+            yield here, value
+
+
+def _find_mapping(path: KeyPath, kind: Kind) -> FieldMapping | None:
+    """How a kind maps a field: by its own mapping, or by that of its parent."""
+    own, parent = kind.fields.get(".".join(path)), kind.fields.get(".".join(path[:-1]))
+    return own or (FieldMapping((*parent.at, path[-1])) if parent else None)
+
+
+def _has_type(value: Any, as_type: str, path: KeyPath) -> bool:
+    """Whether a value has the type that the target kind requires."""
+    if as_type == "int":
+        return str(value).isdigit()
+    return path != ("priority",) or isinstance(value, str)
+
+
+def _set_runtime(draft: Draft) -> None:
+    """Name a runtime in a TrainJob whose framework has no default runtime."""
+    path = (draft.framework, "runtime")
+    if draft.source.shape == "one" != draft.target.shape and not any("image" in each for _, each in draft.holders()):
+        draft.note(("image",), "check", "it came from the runtime; set it in the job")
+    if draft.target.shape != "one" or get_at(draft.spec, path) is not None:
+        return
+    if ".".join(path) in draft.target.fields and not untraced(draft.target.frameworks[draft.framework].defaults):
+        nearest = NEAREST_RUNTIME.get(draft.framework, "")
+        put_at(draft.spec, path, nearest)
+        reason = f"Trainer ships no runtime for plain {draft.framework}; `{nearest}` is the nearest: use your own"
+        draft.note(path, "check", reason)
+
+
+def _drop_manifest_patch(draft: Draft) -> None:
+    """Drop the patch for the old custom resource, except its metadata."""
+    patch = draft.spec.get("manifest")
+    for path, _ in list(iter_leaves(patch)) if isinstance(patch, dict) else ():
+        if path and path[0] != "metadata":
+            reason = f"it patches a {draft.source.name}; write a new patch for {draft.target.name}"
+            draft.drop(("manifest", *path), reason)
+
+
+def _drop_reserved_variables(draft: Draft) -> None:
+    """Drop variables that the target's operator rejects, and note those that it sets itself."""
+    named = draft.target.requirements.runtimes.get(str(get_at(draft.spec, (draft.framework, "runtime")) or ""))
+    default = get_at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
+    runtime = named or draft.target.requirements.runtimes.get(str(default or ""))
+    rejected = draft.target.requirements.reserved.get(runtime.policy, ()) if runtime else ()
+    for path, holder in list(draft.holders()):
+        env = holder.get("env")
+        names = list(env) if isinstance(env, dict) else [item.get("name") for item in env or ()]
+        for name in names:
+            if name in rejected:
+                _drop_variable(draft, (*path, "env"), str(name))
+            elif name in RESERVED_VARIABLES.get(draft.target.name, ()):
+                draft.note((*path, "env", str(name)), "check", "the operator sets this variable itself")
+
+
+def _drop_variable(draft: Draft, path: KeyPath, name: str) -> None:
+    env = get_at(draft.spec, path)
+    if isinstance(env, list):
+        put_at(draft.spec, path, [item for item in env if item.get("name") != name])
+    else:
+        pop_path(draft.spec, (*path, name))
+    draft.note((*path, name), "lost", "the operator sets this variable and rejects jobs that set it")
+
+
+def _note_changed_meanings(draft: Draft) -> None:
+    """Note what changes although the fields stay the same."""
+    names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
+    for field, reason in MEANINGS.get(names, ()):
+        draft.note(tuple(field.split(".")), "check", reason)
 
 
 STEPS: tuple[Callable[[Draft], None], ...] = (
-    moves,
-    unsaid,
-    managers,
-    nodes,
-    roles,
-    alike,
-    restarts,
-    main_container,
-    parts,
-    fields,
-    runtime,
-    manifest,
-    environment,
-    totals,
-    meanings,
+    _rename_fields,
+    _replace_nulls,
+    _replace_manager,
+    split_nodes,
+    rename_roles,
+    join_roles,
+    convert_restart_policies,
+    _rename_main_container,
+    _drop_pod_fields,
+    _drop_job_fields,
+    _set_runtime,
+    _drop_manifest_patch,
+    _drop_reserved_variables,
+    update_total,
+    _note_changed_meanings,
 )
