@@ -55,7 +55,7 @@ def write(path, text):
 
 
 def explained(root, name, field="", format_="text"):
-    return explain_name(root, name, field, (), format_)
+    return explain_name(root or "/", name, field, (), format_)
 
 
 def test_rule_is_explained_with_examples():
