@@ -119,3 +119,8 @@ def test_a_baseline_names_a_rule_by_its_current_name(renamed):
     assert [
         finding.message.split("`")[1] for finding in baseline.find_stale(baseline.parse(text), text, "known.json")
     ] == ["mutable-image-tag"]
+
+
+def test_a_misspelled_former_name_suggests_the_current_one(renamed):
+    assert rule_names.find_similar_rule("anciennt-tag", ["host-path", "mutable-image-tag"]) == "mutable-image-tag"
+    assert rule_names.find_similar_rule("something-else", ["host-path"]) == ""

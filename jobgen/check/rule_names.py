@@ -8,7 +8,9 @@ importing them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+from jobgen.model.suggest import find_closest
 
 _RENAMED: Mapping[str, str] = {
     "change-not-judged": "change-not-analyzed",
@@ -56,3 +58,8 @@ def original_rule_name(name: str) -> str:
 def former_rule_names(name: str) -> list[str]:
     """The names that a rule had before its current one, oldest first."""
     return [former for former, current in _RENAMED.items() if current == name]
+
+
+def find_similar_rule(name: str, known: Iterable[str]) -> str:
+    """Return the known rule with the most similar current or former name, or an empty string."""
+    return canonical_rule_name(find_closest(name, [*known, *_RENAMED]))

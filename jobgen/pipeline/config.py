@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen import cache
-from jobgen.check.rule_names import canonical_rule_name
+from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Location, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
@@ -281,5 +281,7 @@ def _check_rule_names(root: Path, named: tuple[Any, ...]) -> Iterable[Finding]:
     for node in named:
         name = str(value_of(node))
         if canonical_rule_name(name) not in known:
-            message = f"there is no rule or policy `{name}`{did_you_mean(name, known)}"
-            yield locate(Problem("unknown-rule", message, node), layout.SETTINGS)
+            similar = find_similar_rule(name, known)
+            message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
+            evidence = (name, original_rule_name(similar)) if similar else (name,)
+            yield locate(Problem("unknown-rule", message, node, evidence=evidence), layout.SETTINGS)

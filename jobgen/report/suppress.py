@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.check.rule_names import canonical_rule_name
+from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
 
 MARKER = b"jobgen: ignore"
@@ -132,7 +131,10 @@ def apply_suppressions(
         elif finding.rule in mandatory:
             kept.append(finding)
             message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
-            errors.append(_finding("mandatory-suppressed", message, comment.location, Severity.ERROR))
+            evidence = (original_rule_name(finding.rule),)
+            errors.append(
+                _finding("mandatory-suppressed", message, comment.location, Severity.ERROR, evidence=evidence)
+            )
         else:
             suppressed.append(SuppressedFinding(finding, comment))
     for comment in suppressions if not today else ():
@@ -175,11 +177,15 @@ def find_unused(
         unused = [rule for rule, name in current.items() if name not in names or (comment.location, name) not in used]
         for rule in unused:
             if current[rule] not in names:
-                message = f"there is no rule `{rule}`{did_you_mean(rule, list(known))}"
-                yield _finding("unknown-suppression", message, comment.location, fix=_remove_rules(comment, [rule]))
+                similar = find_similar_rule(rule, known)
+                message = f"there is no rule `{rule}`" + (f"; did you mean `{similar}`?" if similar else "")
+                evidence = (rule, original_rule_name(similar)) if similar else (rule,)
+                fix = _remove_rules(comment, [rule])
+                yield _finding("unknown-suppression", message, comment.location, fix=fix, evidence=evidence)
             elif whole and current[rule] not in exempt:
                 message = f"`{rule}` finds nothing here; remove it from the comment"
-                yield _finding("unused-suppression", message, comment.location, fix=_remove_rules(comment, unused))
+                fix, evidence = _remove_rules(comment, unused), (original_rule_name(rule),)
+                yield _finding("unused-suppression", message, comment.location, fix=fix, evidence=evidence)
 
 
 def _remove_rules(comment: Suppression, rules: Sequence[str]) -> Fix:
@@ -192,6 +198,11 @@ def _remove_rules(comment: Suppression, rules: Sequence[str]) -> Fix:
 
 
 def _finding(
-    rule: str, message: str, location: Location, severity: Severity = Severity.WARNING, fix: Fix | None = None
+    rule: str,
+    message: str,
+    location: Location,
+    severity: Severity = Severity.WARNING,
+    fix: Fix | None = None,
+    evidence: tuple[str, ...] | None = None,
 ) -> Finding:
-    return Finding(rule, "meta", severity, message, location, fix=fix)
+    return Finding(rule, "meta", severity, message, location, evidence=evidence, fix=fix)
