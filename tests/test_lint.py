@@ -125,7 +125,7 @@ def test_lint_of_standard_input():
     )
 
     assert done.returncode == 1
-    assert "<stdin>:3:18: error: `A` is not the name of an object;" in done.stdout.decode()
+    assert "<stdin>:3:18: error: `A` is not a valid object name;" in done.stdout.decode()
 
 
 def test_schemas_are_up_to_date_with_kind_descriptions():
