@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test stress bench docs clean
+.PHONY: demo test test-fast stress bench docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -28,6 +28,12 @@ test: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# The inner loop, under a minute on two cores: everything but mypy and the tests that tests/slow.txt lists.
+test-fast: .venv/ready
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pytest -m 'not slow'
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
 stress: .venv/ready

@@ -22,7 +22,7 @@ ABSENT = object()
 
 
 class Answer(NamedTuple):
-    """What the plugin said."""
+    """The output of the plugin."""
 
     code: int
     out: str
@@ -92,7 +92,7 @@ class Server:
         )
 
     def call(self, repository: Path, path: str = ".", parameters: object = None, **more: Any) -> Answer:
-        """What the plugin says in the time that it has."""
+        """Run the plugin with a timeout."""
         timeout = more.pop("timeout", 60.0)
         with self.start(repository, path, parameters, **more) as run:
             try:

@@ -1,28 +1,46 @@
-"""What all tests share: `pytest --accept` rewrites golden files with what is true now, to be reviewed in the diff."""
+"""Options and marks of all tests. `pytest --accept` rewrites expected output in place; review the diff."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 
-# What another run has worked out must not decide whether a test passes.
+# The cache of another run must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 
 
+# Tests that take more than about a quarter of a second of CPU time each, or more than two seconds together.
+# `make test-fast` leaves them out.
+SLOW_TESTS = tuple((Path(__file__).parent / "slow.txt").read_text().split())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes long; `make test-fast` leaves it out (listed in tests/slow.txt)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that are listed as slow."""
+    slow = set(SLOW_TESTS)
+    for item in items:
+        if f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
+            item.add_marker("slow")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--stress", action="store_true", help="try hundreds of times what is else tried a few times")
-    parser.addoption("--accept", action="store_true", help="rewrite golden files with what is true now")
+    parser.addoption("--stress", action="store_true", help="run randomized tests 40 times as often")
+    parser.addoption("--accept", action="store_true", help="rewrite expected output with the current output")
 
 
 @pytest.fixture
 def accept(request: pytest.FixtureRequest) -> bool:
-    """Whether expectations are to be rewritten rather than held."""
+    """Whether expected output is rewritten rather than compared."""
     return bool(request.config.getoption("--accept"))
 
 
 @pytest.fixture
 def stress(request: pytest.FixtureRequest) -> int:
-    """How many times as often as usual a test shall try."""
+    """By which factor randomized tests run more often than usual."""
     return 40 if request.config.getoption("--stress") else 1

@@ -1,6 +1,6 @@
-"""The real kubectl, as the judge of how Kubernetes reads a text.
+"""The real kubectl, the reference for how Kubernetes reads a text.
 
-A call costs as much as a thousand files, so every question is asked for many files at once.
+A call costs as much as a thousand files, so each call reads many files.
 """
 
 from __future__ import annotations

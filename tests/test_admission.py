@@ -1,7 +1,7 @@
 """Pods that the API server refuses: a case is a file of pod templates for each rule.
 
-A document is a PodTemplateSpec as it stands in a job, with the pod's own `restartPolicy`. `# expect: rule, rule` stands
-on the line that is to blame; a document without it is one that the API server takes.
+A document is a PodTemplateSpec of a job, with the pod's own `restartPolicy`. `# expect: rule, rule` is on the line of
+the error; a document without it is accepted by the API server.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A baseline knows findings by rule, object and pointer: lines may move, new faults fail, mended ones are told."""
+"""Baselines: entries are keyed by rule, object and pointer; new findings fail, fixed ones are reported."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""CEL gives what the API server gives: values, refusals and failures."""
+"""CEL gives the same values, refusals and failures as the API server."""
 
 from __future__ import annotations
 

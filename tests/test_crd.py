@@ -1,4 +1,4 @@
-"""A CRD that is imported accepts and refuses what it accepts and refuses in a cluster."""
+"""An imported CRD accepts and refuses the same objects as in a cluster."""
 
 from __future__ import annotations
 

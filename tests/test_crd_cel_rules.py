@@ -1,4 +1,4 @@
-"""The rules of a CRD accept and refuse what they accept and refuse in a cluster."""
+"""The CEL rules of a CRD accept and refuse the same objects as in a cluster."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_diff_of_rendered_trees_equals_diff_of_their_repositories(case, tmp_path
     for path in (case / "new/overlays").rglob("*.yaml"):
         write(tmp_path, f"overlays/{path.relative_to(case / 'new/overlays')}", path.read_text())
     here, there = told(between(tmp_path, format_="json")), told(between(case, format_="json"))
-    # Without jobs/, nothing but an annotation tells that one object takes the place of another.
+    # Without jobs/, only an annotation shows that one object replaces another.
     moved = {name for *_, name in there if name in ("moved", "queued-job")}
 
     assert [one for one in here if one[-1] not in moved] == [one for one in there if one[-1] not in moved]

@@ -1,4 +1,4 @@
-"""Disks that are full, folders that may not be written, runs that are killed or meet: each file is old or new."""
+"""Full disks, unwritable folders, killed and concurrent runs: each file has its old or its new content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jobgen.cli.run_lint import BASELINE
 
 LIBC = ctypes.CDLL(None)
 DROP_CAPABILITY, OVERRIDE_PERMISSIONS = 24, 1
-# A fault that is mended, and enough text for a write to be caught in the middle.
+# An error that can be fixed, and enough text to interrupt a write.
 JOB = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob
@@ -114,7 +114,7 @@ def test_disk_errors_are_reported_and_leave_files_unchanged(
 
     assert "internal fault" not in said
     assert "Traceback" not in said
-    # What is not mended is found again, and a warning is no error.
+    # Findings that were not fixed are found again, and a warning is not an error.
     assert code in (1, 2) or command == "fix", said
     assert any(word in said for word in ("File too large", "Permission denied")), said
     # Files that were there are untouched, and those that are new are whole.

@@ -1,4 +1,4 @@
-"""Documentation is run: commands print what the pages show, and examples fit their formats."""
+"""Documentation: commands print what the pages show, and examples are valid."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One repository through every door: the same bytes.
+"""One repository through every entry point: identical output.
 
-What a door demands, and nothing else, is different: a stream has `---` between documents, a tree has a file for each,
+Only what an entry point demands differs: a stream has `---` between documents, a tree has a file for each,
 and a ResourceList has each object as an item, two columns further in.
 """
 

@@ -1,4 +1,4 @@
-"""Who set this value: places and layers as they are told; and that changing a place changes what it is told to set."""
+"""Origins of values: files, lines and layers; changing a reported line changes the reported value."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def write(root, files):
 
 
 def place_in_kind(line, before):
-    """Where a line of the kind description stands, and the column behind the words of it that are given."""
+    """The line of a text in the kind description, and the column after the text."""
     path = "schemas/kubeflow.org/pytorchjob_v1.yaml"
     lines = (ROOT / path).read_text("utf-8").splitlines()
     number = next(number for number, text in enumerate(lines, start=1) if text.startswith(line))
@@ -287,21 +287,21 @@ def test_missing_field_has_no_origin(field, example):
 
 
 def squeezed(text):
-    """Columns are aligned for the eye; what counts is what stands in them."""
+    """Split a table into cells; the alignment of its columns does not matter."""
     return re.sub(r"(?<=\S) +", " ", text)
 
 
-# The promise behind all of this: a value can be changed where it is said to have been written. For every place that
-# is told, that one scalar is changed in the file, everything is rendered again, and nothing but the values that were
-# told to come from there has changed. A place without an end is no scalar: there the file itself is moved.
+# A value can be changed at its reported origin. For every origin, the scalar there is changed in the file, everything
+# is rendered again, and only the values with that origin may change. An origin without an end is not a scalar: then
+# the file itself is moved.
 
 # Leaves that no file spells: the path to the pods of a runtime names their job.
 PLACELESS = re.compile(r"spec/runtimePatches/0/trainingRuntimeSpec/template/spec/replicatedJobs/0/name")
-# `shm: 1Gi` makes a volume and mounts it: the size is what the line says, and these come with it.
+# `shm: 1Gi` makes a volume and mounts it: the line sets the size; these values are added with it.
 COME_ALONG = {"shm", "Memory", "/dev/shm"}
 # What a match may ask about: a change there can take a job out of an environment, or out of a patch.
 ASKED_ABOUT = re.compile(r"apiVersion|kind|metadata/(?:name|namespace|labels/.*)")
-# Words of which only some are allowed.
+# Fields with a fixed set of values.
 OTHER_WORDS = {
     "Always": "Never",
     "Never": "Always",
@@ -317,7 +317,7 @@ OTHER_WORDS = {
 
 
 def told(root):
-    """Every leaf of every object in every environment, with the words about it: who, where, what."""
+    """Every leaf of every object in every environment, with its origins."""
     project = config.load(root)
     tracer = Tracer(project)
     return {
@@ -365,7 +365,7 @@ def shown(leaf):
 
 
 def prove(root):
-    """Change every place that is told, one at a time; what did not keep the promise."""
+    """Change every origin, one at a time; return those that changed other values."""
     before, words = rendered(root), told(root)
     texts = {path: path.read_text("utf-8") for path in root.rglob("*.yaml")}
     assert set(words) == set(before), "both walks make the same object"
@@ -422,7 +422,7 @@ def span_of(location, text):
 
 
 def is_excused(leaf, expected, words, before, after, *, repeated):
-    """Whether a leaf may change with others: their word is one that patches, or other layers, go by."""
+    """Whether a leaf may change with others: patches or other layers depend on their value."""
     asked = any(ASKED_ABOUT.fullmatch(shown(other)) for other in expected)
     lists = [(*other[:-1], other[-1][:-2]) for other in expected if is_name(other[-1], repeated=repeated)]
     if asked and len({leaf[:-1] in {other[:-1] for other in walk} for walk in (before, after)}) == 2:
@@ -440,7 +440,7 @@ def is_name(path, *, repeated):
 
 
 def another(text):
-    """A different scalar of the same type that can stand in the same place."""
+    """A different scalar of the same type that is valid in the same place."""
     value = yaml.safe_load(text)
     if isinstance(value, bool):
         return json.dumps(not value)
@@ -468,7 +468,7 @@ def test_origins_of_render_transcripts_are_causes(path, tmp_path):
 
 
 def copy_kinds(root):
-    """Kinds too are files whose places are told: those in use are read over what is shipped, and before its own."""
+    """Copy the built-in kinds that are in use, so that their lines can be changed, too."""
     files = {word.location.file for words in told(root).values() for word in words if word.location}
     for file in files:
         if not (root / file).exists():

@@ -1,4 +1,4 @@
-"""What a rule means: told by name, in any folder, unless a job has that name."""
+"""`jobgen explain RULE`: works in any folder, unless a job has that name."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What differs between two objects; deepdiff is the second opinion."""
+"""Differences between two objects, compared with those of deepdiff."""
 
 import pytest
 from deepdiff import DeepDiff

@@ -263,7 +263,7 @@ def test_derived_value_is_not_fixed(tmp_path):
 
 
 def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
-    """Rules are not asked about an object of the wrong shape, and have much to say about this one."""
+    """Rules do not run on an object with schema errors, and many would fire on this one."""
     text = JOB.replace("replicas: 1", 'replicas: "1"').replace("always", "Always").replace("bert", "7bert.a")
     text = text.replace("name: pytorch", "name: other").replace("Master", "Chief")
     (loose / "much.yaml").write_text(text)

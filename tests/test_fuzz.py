@@ -1,4 +1,4 @@
-"""Whatever bytes a repository holds: a lint and a render end soon, with findings, and never with a fault of ours."""
+"""Fuzzing: for any bytes in a repository, lint and render end in time, with findings and without internal errors."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def lint(repository: Path, **options: Any) -> Result:
         return lint_paths(repository, (), (), format_="text", **options)
 
 
-def lives(repository: Path) -> None:
-    """A lint, a render and a try to mend end with a word for people."""
+def assert_ends_in_findings(repository: Path) -> None:
+    """Check that a lint, a render and a fix end with a message for people."""
     results = [lint(repository), lint(repository, fix="unsafe", diff=True)]
     with in_time():
         results.append(render(repository, (), (), None, format_="yaml"))
@@ -169,7 +169,7 @@ def test_damaged_bytes_end_in_findings(repository: Path, path: str, stress: int)
 
     def act(seed: int) -> None:
         (repository / path).write_bytes(damaged(whole, random.Random(seed)))
-        lives(repository)
+        assert_ends_in_findings(repository)
 
     tried(st.integers(0, 2**64), 2 * stress, act)
 
@@ -183,7 +183,7 @@ def test_mutated_documents_end_in_findings(repository: Path, path: str, stress: 
         if path.endswith(".json"):
             made = json.dumps(yaml.safe_load(made), default=str).encode()
         (repository / path).write_bytes(made)
-        lives(repository)
+        assert_ends_in_findings(repository)
 
     tried(st.integers(0, 2**64), (1 if path.endswith(".json") else 3) * stress, act)
 
@@ -196,7 +196,7 @@ def test_any_bytes_end_in_findings(tmp_path: Path, folder: str, stress: int) -> 
 
     def act(content: bytes) -> None:
         (tmp_path / folder).write_bytes(content)
-        lives(tmp_path)
+        assert_ends_in_findings(tmp_path)
 
     tried(
         st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")),

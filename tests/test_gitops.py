@@ -1,4 +1,4 @@
-"""What Argo CD and Flux are told: a case is a status as an operator writes it, and how its job is doing then."""
+"""Settings for Argo CD and Flux: a case is a status as an operator writes it, and the health of its job."""
 
 import json
 import shutil
@@ -62,7 +62,7 @@ def checks():
 
 
 def one_of_each_group():
-    """Kinds of one group have the same words, and so the same checks."""
+    """One kind of each group: kinds of a group share their conditions, and so their checks."""
     return {group: (group, kind) for group, kind in checks()}.values()
 
 
@@ -102,7 +102,7 @@ def health_by_argocd(made, key):
 
 
 def health_by_flux(made, group, kind):
-    """As fluxcd/pkg runtime/cel asks; an expression that cannot be evaluated keeps Flux waiting."""
+    """Evaluate as fluxcd/pkg runtime/cel does; an expression that fails keeps Flux waiting."""
     for verdict in ("inProgress", "failed", "current"):
         expression = compile_cel(checks()[group, kind][verdict], ("metadata", "spec", "status"))
         answer = expression({key: made[key] for key in ("metadata", "spec", "status") if key in made})
@@ -147,7 +147,10 @@ STATUS = ANYTHING | st.fixed_dictionaries({"conditions": st.lists(CONDITION, max
 @given(spec=ANYTHING | st.fixed_dictionaries({"runPolicy": ANYTHING, "runMode": ANYTHING}), status=STATUS)
 def test_any_status_has_an_argocd_health(spec, status):
     for kind in one_of_each_group():
-        health_by_argocd({"spec": spec, "status": status}, "_".join(kind))
+        health, message = health_by_argocd({"spec": spec, "status": status}, "_".join(kind))
+
+        assert health in IN_FLUX
+        assert message
 
 
 TURNED = st.fixed_dictionaries(

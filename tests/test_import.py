@@ -249,7 +249,7 @@ def test_any_imported_manifest_renders_to_itself(manifest):
 
 
 def meaning(tree, name="", holder=""):
-    """What a tree says: quantities by amount, volumes and mounts in any order, all else with its type."""
+    """A tree to compare: quantities by amount, volumes and mounts in any order, other values with their type."""
     if isinstance(tree, dict):
         return {key: meaning(value, key, name) for key, value in tree.items()}
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""`jobgen init`: what it writes works at once, and what was there stays."""
+"""`jobgen init`: the new repository works at once, and existing files are kept."""
 
 from __future__ import annotations
 

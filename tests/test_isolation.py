@@ -1,4 +1,4 @@
-"""What a repository holds cannot run anything, reach anybody, or have files read or written that lie elsewhere."""
+"""The contents of a repository cannot run programs, open connections, or read and write files outside."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ spec:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """What nobody asked for, with a secret in every file."""
+    """A folder outside of the repository, with a secret in every file."""
     folder = tmp_path / "outside"
     (folder / "g").mkdir(parents=True)
     for name in ("secret.yaml", "jobgen-baseline.json"):
@@ -199,8 +199,8 @@ def test_no_command_writes_through_a_symlink(
 
 @pytest.fixture
 def watched(repository: Path) -> Iterator[list[str]]:
-    """What the process does beyond reading and writing files, as Python's own auditing tells it."""
-    # Modules that are imported now need not be told from what a repository would execute.
+    """What the process does beyond reading and writing files, by Python's audit events."""
+    # Modules that are imported now do not show up as code that a repository executes.
     shutil.copytree(Path(__file__).parent.parent / "policies", repository / "policies", dirs_exist_ok=True)
     for options in ({}, {"fix": "unsafe", "diff": True}):
         lint(repository, **options)

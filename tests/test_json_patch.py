@@ -1,4 +1,4 @@
-"""RFC 6902 by its cases; each is carried out on bare data and on data with places."""
+"""The cases of RFC 6902, each applied to plain and to traced data."""
 
 from copy import deepcopy
 from pathlib import Path

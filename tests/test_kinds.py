@@ -1,4 +1,4 @@
-"""Kind descriptions: what they say is what the operators do, and every kind can be rendered from them alone."""
+"""Kind descriptions match their operators, and every kind can be rendered from its description alone."""
 
 from itertools import product
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The KRM function, held to the functions specification; and in kustomize, where that is installed."""
+"""The KRM function follows the functions specification; and runs in kustomize, where that is installed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def resources(items: list[object], function_config: object = None, version: str 
 
 
 def fn(cwd: Path, given: object, *words: str) -> tuple[int, dict[str, object], str]:
-    """The function's exit code, its ResourceList, and what it told people."""
+    """The function's exit code, its ResourceList, and its error output."""
     text = given if isinstance(given, str) else to_yaml(given)
     done = subprocess.run(
         [sys.executable, "-m", "jobgen", "fn", *words],

@@ -1,4 +1,4 @@
-"""A second opinion on the same objects: by the real kubeconform where it is on PATH, by a stand-in everywhere."""
+"""`--second-opinion`: by the real kubeconform where it is on PATH, by a stand-in everywhere."""
 
 import json
 import os

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "jobgen"
-# A package may import what stands below it. ARCHITECTURE.md shows the same list.
+# A package may import what is below it. ARCHITECTURE.md shows the same list.
 PACKAGES = "cli api gitops convert diff pipeline report render check k8s spec repo yamlio cache model".split()
 
 SOURCES = {

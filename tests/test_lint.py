@@ -1,4 +1,4 @@
-"""What the linter finds in manifests, on the line that is at fault: `# expect: rule` stands there in the fixture."""
+"""Findings in manifests are on their lines: `# expect: rule` marks them in the fixtures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
-# What the API server says of an object and its pods, or cannot say; other rules have cases of their own.
+# Checks of the API server, and errors that prevent them; other rules have cases of their own.
 SERVER = ("yaml", "schema", "pod", "meta", "gitops")
 FIXTURES = sorted((ROOT / "tests/lint").glob("*.yaml"))
 

@@ -1,4 +1,4 @@
-"""Laws of the lock, and of what Argo CD says: whatever comes in, what is not ours is never taken for ours."""
+"""Properties of the lock file and of plugin parameters: any input is parsed or refused."""
 
 from __future__ import annotations
 

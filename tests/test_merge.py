@@ -1,4 +1,4 @@
-"""The merge law, as laws; then on manifests of real kinds, as overlays use it."""
+"""Properties of merge; then merges of manifests of real kinds, as overlays do them."""
 
 from copy import deepcopy
 
@@ -67,7 +67,7 @@ MAPS = st.dictionaries(
     ),
     max_size=3,
 )
-"""Trees in which anything may stand anywhere."""
+"""Arbitrary trees."""
 
 
 def traced(tree, file):
@@ -90,7 +90,7 @@ def merged(base, over):
 
 
 def without_nulls(tree, name=""):
-    """What a patch says when there is nothing below it."""
+    """The result of a patch of nothing."""
     if isinstance(tree, dict):
         return {key: without_nulls(value, key) for key, value in tree.items() if value is not None}
     if isinstance(tree, list) and name in LIST_KEYS:
@@ -383,7 +383,7 @@ def test_replacing_list_records_the_replaced_one():
 
 
 # What follows are the things that users of kustomize ask for: merging by key inside custom resources, with no
-# schema to write; markers that say so when they hit nothing; list items by name in JSON patches.
+# schema to write; directives that report when they match nothing; list items by name in JSON patches.
 
 POD = """
 serviceAccountName: trainer

@@ -76,7 +76,7 @@ def test_unknown_target_or_environment_is_a_usage_error(tmp_path):
 
 
 def tokens():
-    """Texts of which no two are alike, so that each can be found again."""
+    """Unique texts, so that each can be found again."""
     numbers = count()
     return st.builds(lambda: f"t{next(numbers)}x")
 
@@ -177,7 +177,7 @@ def routes(draw):
         "metadata": {"name": "job"},
         "spec": {"framework": framework, **spec, **({framework: block} if block else {})},
     }
-    # A job that goes nowhere loses only what its own kind cannot say, and what is left can be rendered.
+    # A job that stays loses only what its own kind cannot express, and the rest can be rendered.
     return migrate_job(document, source, source, framework, SHELF.kinds).document, source, target, framework
 
 
@@ -191,7 +191,7 @@ def test_every_dropped_field_is_reported(route):
     made, problems = render_spec(document, renderer_for(source.platform, SHELF.kinds))
     before, after = json.dumps(made), json.dumps(done.rendered)
 
-    # With a role goes what reached that role alone; the role's own line says so.
+    # A dropped role takes along the fields that reached that role alone; its line in the report covers them.
     role_lost = any(
         entry.change == "lost" and len(entry.field) == 2 and entry.field[0] == "roles" for entry in done.notes
     )
@@ -218,5 +218,5 @@ def test_migrated_job_can_be_rendered(route):
     done = migrate_job(document, source, target, framework, SHELF.kinds)
     roles = document["spec"].get("roles", {})
 
-    # A launcher alone has no node to run on, and only that cannot be said elsewhere.
+    # A launcher alone has no node to run on, and only that cannot be expressed elsewhere.
     assert not done.problems or (target.shape == "one" and framework == "mpi" and "worker" not in roles), done.problems

@@ -1,4 +1,4 @@
-"""What kinds say their operators demand: it is about fields and roles that there are."""
+"""Operator requirements in kind descriptions refer to existing fields and roles."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The house's own promises: the wheel carries its data, hooks are valid, versions agree."""
+"""Packaging: the wheel includes its data, hooks are valid, versions agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths: both spellings lead to the same steps and back, whatever the keys are; what is no path says why."""
+"""Paths: both notations convert to steps and back for any keys; an invalid path has a reason."""
 
 from __future__ import annotations
 

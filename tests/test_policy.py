@@ -414,7 +414,7 @@ CASES_OF_POLICIES = [
 
 
 def _mutated(tree, chance):
-    """The tree with some parts left out, and some words swapped."""
+    """The tree with some parts left out, and some values swapped."""
     if isinstance(tree, dict):
         return {key: _mutated(value, chance) for key, value in tree.items() if chance.random() > 0.03}
     if isinstance(tree, list):

@@ -28,7 +28,7 @@ BAD = JOB.format(name="bad") + "  imagePullPolicy: Sometimes\n"
 
 
 def local(**changes: str) -> str:
-    """Our hooks as they stand in the manifest, but run from where jobgen is installed already."""
+    """The hooks of the manifest, run from where jobgen is installed."""
     lines = ["repos:", "  - repo: local", "    hooks:"]
     for hook in HOOKS.values():
         fields = {**hook, "language": "system", **changes}

@@ -1,4 +1,4 @@
-"""Quantities are printed as Kubernetes prints them: kubectl is asked, many quantities at a time."""
+"""Quantities are printed as by Kubernetes: kubectl prints the same, many at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rendered tree on disk: whole files, our files only, and whatever happens, the next run puts it right."""
+"""The rendered tree on disk: whole files, managed files only, and the next run repairs an interrupted one."""
 
 from __future__ import annotations
 

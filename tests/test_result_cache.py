@@ -1,4 +1,4 @@
-"""What was worked out before can only save time: with it or without it, findings are the same."""
+"""The result cache only saves time: findings are the same with and without it."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def write(folder, path, text):
 
 
 def exchange(path):
-    """A file that says nothing becomes a link that leads out, and the other way round."""
+    """Replace an empty file by a link that leads out, or the other way round."""
     was_link = path.is_symlink()
     path.unlink(missing_ok=True)
     if was_link:

@@ -1,4 +1,4 @@
-"""Every rule has cases: what it finds stands on the line that says so, and good cases stay clean."""
+"""Every rule has cases: findings are on the lines that expect them, and good cases have none."""
 
 import json
 import re
@@ -17,7 +17,7 @@ TODAY = "2025-01-31"
 CASES = [(path.stem, case) for path in sorted(EXAMPLES.glob("*.yaml")) for case in cases(path)]
 
 
-# Their functions may say how bad a fault is.
+# Their functions may set the severity of a finding.
 OWN = {rule.name for rule in all_rules()}
 # Rules that no small repository can show, and the test that covers them.
 UNSHOWN = {
@@ -50,7 +50,7 @@ _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)
 
 
 def found(folder):
-    """What lint finds; wrong settings are told before any format is chosen, and faults of policies beside their use."""
+    """The findings of a lint, with those about settings and policies, which are reported as text."""
     done = lint_paths(folder, (), (), format_="json", today=TODAY)
     findings = json.loads(done.out)["findings"] if done.out else []
     findings += [{"line": int(line), "severity": word, "rule": rule} for line, word, rule in _LINE.findall(done.err)]
@@ -64,7 +64,7 @@ def found(folder):
 def test_rule_cases(rule, case, tmp_path):
     case.write(tmp_path)
     findings = found(tmp_path)
-    # Other rules may have something to say about a case; only what it expects of them is looked at.
+    # Other rules may fire in a case; only the expected ones are compared.
     wanted = {rule, *(name for _, name in case.expected)}
     told = {(entry["line"], entry["rule"]) for entry in findings if entry["rule"] in wanted}
 

@@ -1,4 +1,4 @@
-"""Runs: what they are called, when they are another one, and that engines start each of them once."""
+"""Runs: their names, when a change makes a new run, and that engines start each run once."""
 
 from __future__ import annotations
 
@@ -418,7 +418,7 @@ def is_kept(thing):
 
 
 def history(rng):
-    """Commits: what the pods run, the attempt, and words that no pod sees."""
+    """Commits: what the pods run, the attempt, and text that does not reach pods."""
     image, attempt, words, images = 1, 1, 0, 1
     for _ in range(rng.randint(2, 7)):
         yield image, attempt, words

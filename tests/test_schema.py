@@ -1,4 +1,4 @@
-"""Our formats: their schemas are JSON Schemas, our checks say what a JSON Schema validator says, and say it well."""
+"""Jobgen's own formats: checks agree with a JSON Schema validator, and have clear messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEYWORDS = set(
 
 
 def faults(document, name):
-    """What the compiled schema alone has to say."""
+    """The problems that the compiled schema alone finds."""
     problems = []
     compile_format(name, FRAMEWORKS)(document, name, document, problems)
     return problems
@@ -63,7 +63,7 @@ def test_format_schemas_are_json_schemas(name):
 def test_schema_compiler_knows_every_keyword_in_use(name):
     for node in nodes(SCHEMAS[f"{name}_v1.json"]):
         assert set(node) <= KEYWORDS
-        # These say all there is to say: the compiler looks at nothing beside them.
+        # The compiler ignores other keywords beside these.
         if node.keys() & {"$ref", "anyOf", "enum"}:
             assert len(node.keys() - {"description", "title"}) == 1
 
@@ -165,7 +165,7 @@ def test_field_limits_match_the_schema(name):
 
 
 def edges(node):
-    """Values on both sides of whatever a schema says about a scalar."""
+    """Values on both sides of each limit that a schema sets for a scalar."""
     bounds = [node[key] for key in ("minimum", "maximum") if key in node]
     lengths = [node[key] for key in ("minLength", "maxLength") if key in node]
     words = [word for word in node.get("enum", []) if isinstance(word, str)]

@@ -1,4 +1,4 @@
-"""Tokens are told by their form; none is written out here, lest a scanner takes it for a real one."""
+"""Tokens are recognized by their form. None is written out here, so that no scanner reports it."""
 
 import pytest
 

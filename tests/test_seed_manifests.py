@@ -1,4 +1,4 @@
-"""The manifests that the project began with: every spec under jobs/ renders to one of them, and is much shorter."""
+"""The seed manifests: every spec under jobs/ renders to one of them, and is half as long."""
 
 from pathlib import Path
 

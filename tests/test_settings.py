@@ -1,4 +1,4 @@
-"""The `rules` of jobgen.yaml: how bad a finding is here, and that no misspelt name goes unnoticed."""
+"""The `rules` of jobgen.yaml: they set severities, and unknown names are errors."""
 
 import json
 

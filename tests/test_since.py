@@ -1,4 +1,4 @@
-"""`--since REV` is the difference of two whole lints, whatever changed: jobs, overlays, policies, settings."""
+"""`lint --since REV` is the difference of two lints, for changes of jobs, overlays, policies and settings."""
 
 import json
 import os

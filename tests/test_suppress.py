@@ -1,4 +1,4 @@
-"""Comments that silence findings: on the line, alone above it, at the top of the file; each with a reason."""
+"""Comments that suppress findings: on the line, above it, or at the top of the file; each with a reason."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def told(folder, *, top="", above="", beside="", **options):
     ],
 )
 def test_suppression_with_a_reason(place, tmp_path):
-    # Nobody can say whether a date is over where there is no commit.
+    # Without a commit there is no date to compare with.
     assert told(tmp_path, **place) == (["unknown-current-date"] if "until" in str(place) else [], 1)
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: one document, many jobs; each with its own name, whatever stands beside it."""
+"""Sweeps: one document, many jobs; the name of each depends on its own values only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rendered tree as others read it: kustomize takes it as it is, Git knows it, and nothing is lost by accident."""
+"""The rendered tree for its consumers: kustomize builds it, Git treats it as generated, mass deletion is refused."""
 
 from __future__ import annotations
 

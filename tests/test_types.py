@@ -1,4 +1,4 @@
-"""mypy tells traced data from plain data: each snippet below is checked as a module of its own."""
+"""mypy distinguishes traced data from plain data: each snippet below is checked as a module of its own."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Changes of a text: each touches its node alone, and what cannot be done so is not done."""
+"""Edits of a text: each changes its node only, or is refused."""
 
 import re
 

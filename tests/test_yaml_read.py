@@ -1,4 +1,4 @@
-"""Reading: what the real kubectl reads we read alike, what it refuses we refuse, and every place is the right one."""
+"""Reading YAML: the same data and the same refusals as the real kubectl, with correct locations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobgen.yamlio.read.fast import read_lines
 TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("yaml-read")]
 FILES = dict(next(iter(transcript.given.items())) for transcript in TRANSCRIPTS)
 
-# Where we say no and Kubernetes would not: it reads something, but not what the file seems to say.
+# Rules that refuse what Kubernetes reads, but reads as something else than the file seems to mean.
 STRICTER = {"duplicate-key", "unknown-tag", "ignored-document", "invalid-encoding", "nesting-too-deep"}
 UNREAD = {"invalid-encoding", "nesting-too-deep"}
 
@@ -48,7 +48,7 @@ def assert_read_as_kubectl_reads(contents):
 
 
 def spelt(data):
-    """Text that tells 1 from 1.0 and from true."""
+    """Text that differs for 1, 1.0 and true."""
     return json.dumps(data, sort_keys=True)
 
 
@@ -238,7 +238,7 @@ def assert_places(data, text):
 
 
 def read_each(*values):
-    """The values, each read on its own: some stand only in brackets, and some only outside."""
+    """The values, each read on its own: some are valid only in brackets, and some only outside."""
     sources = [read(f"x: {value}".encode(), "case.yaml") for value in values]
     return [document.data["x"] for source in sources for document in source.documents if list(document.data) == ["x"]]
 

@@ -1,4 +1,4 @@
-"""Writing: what we write, every reader reads as the same thing; and the same object is always the same bytes."""
+"""Writing YAML: every reader reads back the same object, and the same object is always the same bytes."""
 
 from __future__ import annotations
 

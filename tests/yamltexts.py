@@ -1,4 +1,4 @@
-"""YAML texts of every sort, for properties: scalars, whole documents, heaps of fragments, edits of real files."""
+"""YAML texts for property tests: scalars, whole documents, fragments, edits of real files."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def sequence(draw, indent, depth, anchors):
 
 
 def merged(draw, indent, depth, anchors):
-    """What stands behind `<<:`, most often something that may."""
+    """A value of `<<:`, most often a valid one."""
     one = st.sampled_from([f"*{name}" for name in anchors] + ["{a0: merged, m: 1}"])
     several = st.lists(one, max_size=2).map(lambda sources: f"[{', '.join(sources)}]")
     return f" {draw(one | several)}\n"
 
 
 def node(draw, indent, depth, anchors):
-    """What stands behind a colon or a dash: on the same line, on the next ones, or both."""
+    """A value after a colon or a dash: on the same line, on the next ones, or both."""
     style = draw(st.sampled_from(NODES if depth > 0 else NODES[2:]))
     if draw(st.integers(0, 5)):
         return style(draw, indent, depth, anchors)
@@ -170,7 +170,7 @@ FRAGMENTS = (Path(__file__).parent / "yaml-fragments.txt").read_text("utf-8").sp
 
 @st.composite
 def heaps(draw):
-    """Fragments of YAML at odd depths: most are not well-formed, and every reader must say so."""
+    """Fragments of YAML at odd depths: most are not well-formed, and every reader must refuse them."""
     lines = draw(st.lists(st.tuples(st.sampled_from([0, 0, 0, 2, 2, 4, 1]), st.sampled_from(FRAGMENTS)), max_size=6))
     return "".join(f"{' ' * indent}{fragment}\n" for indent, fragment in lines)
 

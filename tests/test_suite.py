@@ -1,0 +1,63 @@
+"""The test suite itself: every test can fail, fixtures are no copies, and the list of slow tests is up to date."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from conftest import SLOW_TESTS
+
+TESTS = Path(__file__).parent
+MODULES = sorted(TESTS.glob("test_*.py"))
+
+
+def functions_of(path: Path) -> list[ast.FunctionDef]:
+    tree = ast.parse(path.read_text())
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+def can_fail(test: ast.FunctionDef) -> bool:
+    """Whether a test asserts something, itself or through a function called `assert_...`, or expects an exception."""
+    calls = [node.func for node in ast.walk(test) if isinstance(node, ast.Call)]
+    names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+    return any(isinstance(node, ast.Assert) for node in ast.walk(test)) or any(
+        name == "raises" or name.startswith("assert_") for name in names
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_every_test_has_an_assertion(path: Path) -> None:
+    assert [test.name for test in functions_of(path) if not can_fail(test)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_names_of_tests_are_unique(path: Path) -> None:
+    names = [test.name for test in functions_of(path)]
+
+    assert sorted(names) == sorted(set(names))
+
+
+def test_slow_tests_exist() -> None:
+    existing = {f"{path.name}::{test.name}" for path in MODULES for test in functions_of(path)}
+
+    assert set(SLOW_TESTS) - existing == set()
+    assert sorted(set(SLOW_TESTS)) == list(SLOW_TESTS)
+
+
+# A tree has one for each environment, and each base repository is complete.
+COPIES = {".gitattributes", "jobgen.yaml", "bert.yaml"}
+
+
+def test_no_fixture_is_a_copy_or_empty() -> None:
+    by_digest: dict[str, list[Path]] = defaultdict(list)
+    for path in TESTS.rglob("*"):
+        if path.is_file() and path.suffix not in (".py", ".pyc"):
+            by_digest[hashlib.sha256(path.read_bytes()).hexdigest()].append(path)
+    copies = [paths for paths in by_digest.values() if len(paths) > 1]
+
+    assert len(by_digest) > 100
+    assert [paths for paths in copies if not {path.name for path in paths} <= COPIES] == []
+    assert [path for paths in by_digest.values() for path in paths if path.stat().st_size == 0] == []
