@@ -23,6 +23,8 @@ _MESSAGES: Mapping[str, str] = {
     "kind-not-served-since": "{} came with {} {}, and this cluster has {}",
     "kind-not-served-rival": "this cluster's MPIJob is that of {}; this one is of {}",
     "long-job-name": "the name has {} characters; it is also a label, so there is room for {}",
+    "misplaced-job": "a job of jobgen stands in a document of its own, not in a List",
+    "misplaced-overlay": "an overlay stands under overlays/, not under jobs/",
     "missing-namespace-argocd": "no namespace is written, and Argo CD takes the app's; name it",
     "missing-namespace-flux": "no namespace is written, and Flux takes the Kustomization's, if it names one; name it",
     "nnodes-mismatch": "torchrun waits for {} nodes, and the job has {}; leave it out",

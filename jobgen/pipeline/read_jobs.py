@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from jobgen.check.first_messages import first_message
 from jobgen.model.data import Location, ValidFields, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
@@ -56,7 +57,8 @@ def _read_spec(
     findings: list[Finding],
 ) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
-        problem = Problem("misplaced-overlay", "an overlay belongs in overlays/, not in jobs/; move the file")
+        message = "an overlay belongs in overlays/, not in jobs/; move the file"
+        problem = Problem("misplaced-overlay", message, evidence=first_message("misplaced-overlay"))
         findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
         yield from _expand_sweep(data, file, position, location, frameworks, findings)

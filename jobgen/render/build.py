@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobgen.check.first_messages import first_message
 from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Identity, Problem
@@ -150,11 +151,8 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     if not isinstance(manifest, dict):
         return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
     if is_spec(manifest):
-        return [
-            Problem(
-                "misplaced-job", "a job spec cannot be an item of a List; write it as a document of its own", manifest
-            )
-        ]
+        message = "a job spec cannot be an item of a List; write it as a document of its own"
+        return [Problem("misplaced-job", message, manifest, evidence=first_message("misplaced-job"))]
     faults = [_check_text(manifest, key, key) for key in ("apiVersion", "kind")]
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):

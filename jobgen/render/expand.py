@@ -73,9 +73,7 @@ class Expander:
         framework = _find_framework((*self.environment.defaults, *layers))
         if value_of(framework) is None:
             problems.append(
-                Problem(
-                    "missing-field", "the job has no `framework`; set `spec.framework`", job.data["spec"] or job.data
-                )
+                Problem("missing-field", "the job has no `framework`; set it", job.data["spec"] or job.data)
             )
             return None
         kind = self._select_kind(value_of(framework))

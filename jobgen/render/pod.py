@@ -68,7 +68,7 @@ def _check_sources(what: str, sources: Node, rule: str, name: str, problems: lis
     if isinstance(sources, dict) and len(sources) > 1:
         listed = " and ".join(f"`{key}`" for key in sources)
         last = list(sources)[-1]
-        message = f"{what} has {len(sources)} sources, {listed}; set all but one to `null`"
+        message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
