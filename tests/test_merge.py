@@ -559,7 +559,7 @@ def test_delete_directive_without_match_is_an_error(kind, tmp_path):
 
     _, findings = patched(kind, tmp_path, {"manifest": around(kind, change)})
 
-    assert findings == [("deletes-nothing", "`NOPE` is to be deleted, but there is nothing to delete")]
+    assert findings == [("deletes-nothing", "`$patch: delete` of `NOPE` deletes nothing; remove it")]
 
 
 @every_kind

@@ -300,7 +300,10 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
     for deletion in deletions:
         if deletion.location not in seen:
             seen.add(deletion.location)
-            message = deletion.fault or f"`{deletion.key}: null` deletes nothing; remove it"
+            marker = (
+                f"`$patch: delete` of `{deletion.key}`" if is_deletion(deletion.asked_by) else f"`{deletion.key}: null`"
+            )
+            message = deletion.fault or f"{marker} deletes nothing; remove it"
             evidence = None if deletion.fault else (str(deletion.key),)
             rule = "invalid-patch" if deletion.fault else "deletes-nothing"
             yield Problem(rule, message, deletion.asked_by, evidence=evidence)
