@@ -1,17 +1,17 @@
 """CEL as the API server of Kubernetes 1.36 evaluates it in policies and CRDs, offline.
 
-Data must be plain: exact dicts, lists, strings, numbers, booleans and None, since nothing is converted on the way.
+Data must be plain: exact dicts, lists, strings, numbers, booleans and None, because nothing is converted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from jobgen import cache
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import CompileError, Failed
-from jobgen.model.data import Data
 
 __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
 
@@ -23,12 +23,12 @@ class Bound:
 
     __slots__ = ("native",)
 
-    def __init__(self, bindings: Mapping[str, Data]) -> None:
+    def __init__(self, bindings: Mapping[str, Any]) -> None:
         self.native = engine.asked_of(bindings)
 
 
 class Expression:
-    """An expression that has been compiled: call it with plain data."""
+    """A compiled expression; call it with plain data."""
 
     __slots__ = ("_program", "text")
 
@@ -36,7 +36,7 @@ class Expression:
         self.text = text
         self._program = program
 
-    def __call__(self, bindings: Mapping[str, Data] | Bound) -> Data | Failed:
+    def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
         return engine.run(self._program, (bindings if isinstance(bindings, Bound) else Bound(bindings)).native)
 
@@ -44,18 +44,18 @@ class Expression:
         return f"Expression({self.text!r})"
 
 
-def bind(bindings: Mapping[str, Data]) -> Bound:
-    """Variables bound once, to be given to many expressions."""
+def bind(bindings: Mapping[str, Any]) -> Bound:
+    """Bind variables once for many expressions."""
     return Bound(bindings)
 
 
 def available() -> str:
-    """Why CEL cannot be evaluated on this machine and what to do, or nothing."""
+    """Why CEL cannot be evaluated on this machine, and what to do; empty if it can."""
     return engine.missing()
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether an expression says a name."""
+    """Whether an expression uses a name."""
     from jobgen.check.cel import checks
 
     return checks.mentions(text, name)
@@ -65,8 +65,8 @@ def mentions(text: str, name: str) -> bool:
 def compile_cel(
     text: str, names: tuple[str, ...], *, returns: str = "bool", absent: tuple[str, ...] = ()
 ) -> Expression | CompileError:
-    """The expression, or why the API server would refuse it; `absent` are names that are optional, and not there."""
-    # Late, because a run without CEL need not pay for it.
+    """Compile an expression, or return why the API server would refuse it; `absent` are optional names without value."""
+    # Imported late: a run without CEL does not need it.
     from jobgen.check.cel.functions import TABLE
 
     key = cache.make_key("cel", text, ",".join(names), returns, ",".join(absent))
@@ -81,7 +81,7 @@ def compile_cel(
 
 
 def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
-    """The tree of an expression as it is run, serialized; or why there is none."""
+    """The serialized tree of an expression as it is run, or why there is none."""
     from jobgen.check.cel import checks, rewrite, tree
 
     fault = checks.refused(text)

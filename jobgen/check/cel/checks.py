@@ -1,4 +1,4 @@
-"""What the API server refuses although the types are right, and the little that cannot be evaluated here."""
+"""Check expressions beyond their types: what the API server refuses, and what cannot be evaluated offline."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jobgen.model.lazy_re import lazy_pattern
 
 _OPTIONAL = "optional_type<"
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
-# The parser writes what they stand on twice, which in a row doubles the tree each time.
+# The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
 _READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
-# Their fields have no types that the API server knows before it runs.
+# The API server does not know the types of their fields before it evaluates them.
 _UNTYPED = frozenset(("object", "oldObject", "params"))
 
 
 def refused(text: str) -> CompileError | None:
-    """What the API server's own parser does not know."""
+    """Report syntax that the parser of the API server does not know."""
     bare = blank_strings(text)
     if len(_DOUBLES.findall(bare)) > _MOST_DOUBLED:
         return CompileError(f"more than {_MOST_DOUBLED} `optMap` and `optFlatMap` in one expression {OFFLINE}")
@@ -35,12 +35,12 @@ def refused(text: str) -> CompileError | None:
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether an expression says a name, other than in a string or a comment."""
+    """Whether an expression uses a name outside strings and comments."""
     return re.search(rf"(?<![\w.]){name}\b", blank_strings(text)) is not None
 
 
 def fault(checked: Checked, text: str, returns: str) -> CompileError | None:
-    """The first thing that is wrong with a checked expression."""
+    """The first error of a checked expression."""
     found = next(_faults(checked, returns), None)
     return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
 
@@ -60,12 +60,12 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
 
 
 def _may_be_typed(root: Node) -> bool:
-    """Whether a result that is dynamic here may have a type on the API server, as that of a variable has."""
+    """Whether a result that is dynamic here may have a type in the API server, as a variable has."""
     return not {node.name for node in walk(root) if isinstance(node, Ident)} <= _UNTYPED
 
 
 def _mixed(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """Literals whose items differ in type; what is formatted may be mixed."""
+    """Report literals whose items differ in type; arguments of `format` may differ."""
     if isinstance(node, Sequence):
         unwrapped = [(item, index in node.optional) for index, item in enumerate(node.items)]
         yield from _differing(unwrapped, types)
@@ -82,7 +82,7 @@ def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterato
     for item, optional in items:
         kind = types.get(item.id, "dyn")
         kind = kind.removeprefix(_OPTIONAL).removesuffix(">") if optional else kind
-        # The engine does not say what an empty list is a list of.
+        # The engine gives no item type for an empty list.
         if item in (Sequence(item.id, ()), Struct(item.id, "", ())):
             continue
         if expected and kind != expected:
@@ -91,7 +91,7 @@ def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterato
 
 
 def _literals(root: Node) -> Iterator[tuple[int, str]]:
-    """Patterns, durations and times that are written out, and wrong."""
+    """Report invalid literal patterns, durations and timestamps."""
     for node in walk(root):
         if not isinstance(node, Call) or not node.args:
             continue
@@ -110,7 +110,7 @@ def _read(name: str, written: str) -> object:
 
 
 def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """Optionals where nobody would ask them for their value: the library cannot hand them to Python, and falls."""
+    """Report optionals whose value is never read: the library crashes when it passes them to Python."""
     kind = types.get(node.id, "")
     if _OPTIONAL in kind[1:]:
         yield node.id, f"an optional inside of `{kind}` {OFFLINE}"
@@ -123,7 +123,7 @@ def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
 
 
 def _unwrapped(node: Node) -> set[int]:
-    """Items and entries that are there only if their value is."""
+    """Optional items and entries of literals."""
     if isinstance(node, Sequence):
         return {node.items[index].id for index in node.optional}
     entries: tuple[MapEntry, ...] = node.entries if isinstance(node, Struct) else ()

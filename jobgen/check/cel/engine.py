@@ -1,4 +1,4 @@
-"""The CEL engine, which this module alone knows: texts are checked, trees become programs, programs are run."""
+"""The CEL engine: check texts, build programs from trees, run programs. Only this module imports the library."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jobgen.check.cel.values import CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
-"""A value of the library's own: a compiled expression, or what variables are bound to."""
+"""A value of the library: a compiled expression, or bound variables."""
 
 Functions = Mapping[str, Callable[..., Any]]
 
 PREFIX = "jobgen_"
-"""What our functions are called at run time, so that none of them is taken for one of the engine's."""
+"""The prefix of our functions at run time, so that none clashes with one of the engine's."""
 
 _FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
@@ -34,7 +34,7 @@ _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
 
 
 def missing() -> str:
-    """Why the engine cannot be imported, or nothing."""
+    """Why the engine cannot be imported; empty if it can."""
     try:
         from cel_expr_python import cel  # noqa: F401
     except ImportError as error:
@@ -54,12 +54,12 @@ def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> byte
 
 
 def program(serialized: bytes, functions: Functions) -> Native:
-    """What can be run of a tree; our functions take their arguments in one list."""
+    """Build a program from a tree; our functions take their arguments in one list."""
     return _runtime(functions).deserialize(serialized)
 
 
 def question(text: str, names: tuple[str, ...]) -> Callable[[dict[str, str]], Any]:
-    """A text of our own about strings, asked of the engine alone."""
+    """Evaluate an expression of our own over strings."""
     from cel_expr_python import cel
 
     asked = cel.NewEnv(
@@ -69,7 +69,7 @@ def question(text: str, names: tuple[str, ...]) -> Callable[[dict[str, str]], An
 
 
 def asked_of(bindings: Mapping[str, Any]) -> Native:
-    """Variables, bound for any number of programs."""
+    """Bind variables for any number of programs."""
     return _plain().Activation(dict(bindings))
 
 
@@ -92,7 +92,7 @@ _HELD = (bytearray, list, dict)
 
 
 def _hashable(value: Any) -> Any:
-    """Bytes as bytes: the library gives them out as something that can be changed."""
+    """Convert byte arrays, which the library returns, to bytes."""
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, list):
@@ -109,7 +109,7 @@ def _error_type() -> Native:
 
 @lru_cache(maxsize=64)
 def _checker(names: tuple[str, ...], optionals: tuple[str, ...]) -> Native:
-    """What texts are checked against: no functions but those of the API server, and none that could be run."""
+    """The environment for type checks: exactly the functions of the API server, without implementations."""
     from cel_expr_python import cel
 
     dynamic = [{"name": name, "type_name": "dyn"} for name in names if name not in optionals]
@@ -161,7 +161,7 @@ def _config(extensions: tuple[str, ...], more: dict[str, Any]) -> Native:
     from cel_expr_python import cel
 
     listed = [{"name": name, **({"version": 2} if name == "strings" else {})} for name in extensions]
-    # JSON is YAML, and safe from what YAML makes of `~` and `:`.
+    # JSON is YAML, without the special meaning of `~` and `:`.
     return cel.NewEnvConfigFromYaml(json.dumps({"name": "kubernetes", "extensions": listed, **more}))
 
 

@@ -1,4 +1,4 @@
-"""Named formats in CEL: what `format.<name>().validate(string)` finds wrong, in the words of Kubernetes."""
+"""Named formats in CEL: `format.<name>().validate(string)`, with the messages of Kubernetes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def named(name: object) -> list[bytes]:
 
 
 def validate(form: object, text: object) -> list[list[str]]:
-    """`format.validate(string)`: what is wrong if something is, in a list."""
+    """`format.validate(string)`: the errors, in a list."""
     faults = _FAULTS[untagged(form, TAG)](*strings(text))
     return [faults] if faults else []
 
@@ -37,7 +37,7 @@ def _name(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Ca
     compiled = re.compile(pattern)
 
     def faults(text: str) -> list[str]:
-        # What is a prefix may end in a dash, since something follows it.
+        # A prefix may end in a dash, because something follows it.
         judged = f"{text[:-1]}a" if prefix and len(text) > 1 and text.endswith("-") else text
         found = [f"must be no more than {longest} bytes"] if len(judged.encode()) > longest else []
         return found if compiled.fullmatch(judged) else [*found, f"{words} (regex used for validation is '{pattern}')"]

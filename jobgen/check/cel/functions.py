@@ -1,4 +1,4 @@
-"""Every function that is run in Python, by the name that it has in CEL."""
+"""Every function that is implemented in Python, by its name in CEL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobgen.check.cel.values import tag_of
 
 
 def _late(module: str, name: str) -> Callable[..., Any]:
-    """A function whose module is imported when it is first called: most runs call few of them, or none."""
+    """A function whose module is imported on its first call: most runs call few of them."""
     function: Callable[..., Any] | None = None
 
     def call(*values: Any) -> Any:

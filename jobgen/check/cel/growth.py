@@ -1,4 +1,4 @@
-"""How much larger than its data the values of an expression can become, so that none takes all memory.
+"""Estimate how much larger than its data the values of an expression can become, to limit memory.
 
 The API server counts cost while it runs, and stops; the engine counts steps of loops, but not what they pile up.
 """
@@ -34,7 +34,7 @@ def _size(node: Node, known: dict[str, int]) -> int:
 
 
 def _folded(fold: Fold, known: dict[str, int]) -> int:
-    """The items of a range are together as large as the range, so one step stands for all."""
+    """The items of a range are together as large as the range, so one step represents all."""
     size = _size(fold.range, known)
     inner = {**known, fold.variable: size, fold.second_variable: size, fold.result_name: 0}
     gathered = _size(fold.start, known) + _size(fold.step, inner)

@@ -72,7 +72,7 @@ def count_up(size: object) -> list[int]:
 
 
 def insert(mapping: object, *entry: object) -> dict[Any, Any]:
-    """One more entry, or those of another mapping: what `transformMap` and `transformMapEntry` are made of."""
+    """Add an entry, or those of another mapping, for `transformMap` and `transformMapEntry`."""
     assert isinstance(mapping, dict), "macros begin with an empty mapping"
     if len(mapping) > _LONGEST // 20:
         raise ValueError("a mapping of so many entries costs more than the API server allows")
@@ -86,7 +86,7 @@ def insert(mapping: object, *entry: object) -> dict[Any, Any]:
 
 
 def same(one: object, other: object) -> bool:
-    """Equality as CEL has it: numbers of all types are compared, but a boolean is no number."""
+    """Equality of CEL: numbers of all types compare, but a boolean is not a number."""
     if type(one) is bool or type(other) is bool:
         return type(one) is type(other) and one == other
     if isinstance(one, list) and isinstance(other, list):
@@ -98,7 +98,7 @@ def same(one: object, other: object) -> bool:
 
 def _given(result: Any) -> Any:
     if isinstance(result, (datetime, timedelta)):
-        # The library hands times and durations to Python, and does not take them back.
+        # The library passes timestamps and durations to Python but does not accept them back.
         raise ValueError(f"a time or duration out of a list {OFFLINE}")  # noqa: TRY004
     return result
 

@@ -123,7 +123,7 @@ def _parsed(text: str) -> IPv4Address | IPv6Address:
 
 
 def _prefix(text: str) -> str:
-    """The network in Go's spelling; bits beyond its mask are kept."""
+    """The network as Go prints it; bits beyond its mask are kept."""
     address, slash, bits = text.partition("/")
     found = _parsed(address)
     if not slash or not _BITS.fullmatch(bits) or int(bits) > found.max_prefixlen:

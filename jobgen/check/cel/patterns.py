@@ -1,4 +1,4 @@
-"""Regular expressions in CEL. They are RE2's, and so is the engine that the CEL library itself is built with."""
+"""Regular expressions in CEL, evaluated by the RE2 that the CEL library includes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, Failed, strings
 
-# An escape, quoted text, a class, or a group: what must be told apart to find the groups that capture.
+# An escape, quoted text, a class, or a group: the tokens needed to find capturing groups.
 _PARTS = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
 
 
 def matches(text: object, pattern: object) -> bool:
-    """`string.matches(pattern)`: the engine compiles a pattern each time, so what has been asked is remembered."""
+    """`string.matches(pattern)`, cached, because the engine compiles a pattern on each call."""
     return bool(_matches(*strings(text, pattern)))
 
 
@@ -37,7 +37,7 @@ def find_all(text: object, pattern: object, most: object = -1) -> list[str]:
 
 
 def fault(pattern: str) -> str:
-    """Why a text is no pattern, or nothing."""
+    """Why a text is not a pattern; empty if it is."""
     try:
         _matches("", pattern)
     except ValueError as error:
@@ -46,7 +46,7 @@ def fault(pattern: str) -> str:
 
 
 def uncaptured(pattern: str) -> str:
-    """The same pattern without groups that capture, which change what the engine finds and not what matches."""
+    """The same pattern without capturing groups, which change the result of the engine but not the match."""
     return _PARTS.sub(lambda part: "(?:" if part[0].startswith("(") else part[0], pattern)
 
 

@@ -21,7 +21,7 @@ class Amount(NamedTuple):
 
     @property
     def integer(self) -> int | None:
-        """The whole number, where Kubernetes sees one: `1000m` is not written as one."""
+        """The integer, if Kubernetes reads one: `1000m` is not read as one."""
         whole = self.scale is not None and self.scale >= 0 and -_LARGEST - 1 <= self.value <= _LARGEST
         return int(self.value) if whole else None
 
@@ -80,7 +80,7 @@ def compare(amount: object, other: object) -> int:
     if type(other) is int:
         raise TypeError(NO_OVERLOAD)
     ours, theirs = _amount(amount).value, _amount(other).value
-    # Whole numbers are much faster to compare than fractions.
+    # Integers compare much faster than fractions.
     difference = ours.numerator * theirs.denominator - theirs.numerator * ours.denominator
     return (difference > 0) - (difference < 0)
 

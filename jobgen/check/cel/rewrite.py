@@ -1,4 +1,4 @@
-"""Checked trees made fit for the engine: Kubernetes' functions become ours."""
+"""Rewrite checked trees for the engine: functions of Kubernetes become ours."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from jobgen.check.cel.wire import written
 
 _QUANTITY = "kubernetes.Quantity"
 _FIRST = b"\x18\x00"
-# Their results are optional, which Python cannot return: ours give lists, and are asked for the first item if any.
+# Their results are optional, which Python cannot return: ours return lists, of which the first item is taken.
 _OPTIONAL = frozenset(("validate", "format.named"))
 
 
 def rewrite(checked: Checked, absent: tuple[str, ...]) -> Checked:
-    """The same expression in functions that are there at run time; names that are absent become `optional.none()`."""
+    """Rewrite an expression with functions that exist at run time; absent names become `optional.none()`."""
     return checked._replace(root=_Rewriter(checked, absent).node(checked.root))
 
 
 class _Rewriter:
-    """Rebuilds a tree from its leaves; whatever is new in it gets a number that nothing else has."""
+    """Rebuilds a tree from its leaves; new nodes get unused ids."""
 
     def __init__(self, checked: Checked, absent: tuple[str, ...]) -> None:
         self.types = checked.types
@@ -92,7 +92,7 @@ class _Rewriter:
 
 
 def _is_native(name: str, kind: str) -> bool:
-    """Functions of ours that the engine has too, for arguments of a type that is known."""
+    """Whether the engine has a function of ours too, for these argument types."""
     if name in ("indexOf", "lastIndexOf"):
         return kind == "string"
     return name == "string" and kind not in ("net.IP", "net.CIDR")

@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36 adds to CEL's standard functions, for the checker: targets, arguments and results."""
+"""The signatures of the functions that Kubernetes 1.36 adds to CEL, for the type checker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMATS = (
     "dns1035LabelPrefix labelValue uri uuid byte date datetime"
 ).split()
 
-# Quantities, versions and the like are known to the checker by these names; at run time they are tagged bytes.
+# Quantities, versions and similar types have these names in the checker; at run time they are tagged bytes.
 _TEXT = """
     charAt: string.(int) string
     indexOf: string.(string) int; string.(string, int) int; list<~T>.(~T) int
@@ -78,12 +78,12 @@ _TEXT = """
 """
 _OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
 _SPLIT = lazy_pattern(r", (?![^<]*>)")
-# Standard functions that Kubernetes knows for more types than the engine does: taken out there, and declared here.
+# Standard functions that Kubernetes has for more types than the engine: removed there and declared here.
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 
 
 def declarations() -> list[dict[str, Any]]:
-    """The functions as an environment's configuration lists them."""
+    """The functions in the format of an environment's configuration."""
     lines = dict(line.strip().split(": ", 1) for line in _TEXT.splitlines() if line.strip())
     lines |= {f"format.{name}": "() kubernetes.NamedFormat" for name in FORMATS}
     lines |= {name: _each(_COMPARABLE, "list<{0}>.() {0}") for name in ("min", "max")}

@@ -54,7 +54,7 @@ class Call(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A list literal, with the places whose items are optional."""
+    """A list literal, with the indexes of optional items."""
 
     id: int
     items: tuple[Node, ...]
@@ -80,7 +80,7 @@ class Struct(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A comprehension: what every macro that loops is made of."""
+    """A comprehension, to which all looping macros expand."""
 
     id: int
     variable: str
@@ -97,7 +97,7 @@ Node: TypeAlias = Const | Ident | Select | Call | Sequence | Struct | Fold
 
 
 class Checked(NamedTuple):
-    """A checked expression: its tree, the types of its nodes, their places, and the rest as it came."""
+    """A checked expression: its tree, the types and positions of its nodes, and the rest unchanged."""
 
     root: Node
     types: dict[int, str]
@@ -106,7 +106,7 @@ class Checked(NamedTuple):
 
 
 def read(serialized: bytes) -> Checked:
-    """The tree in what the engine has serialized."""
+    """Read the tree that the engine serialized."""
     body = next(bytes(value) for number, value in fields(serialized) if number == 2 and isinstance(value, bytes))
     root: Node | None = None
     types: dict[int, str] = {}
@@ -129,12 +129,12 @@ def read(serialized: bytes) -> Checked:
 
 
 def write(checked: Checked) -> bytes:
-    """The bytes that the engine reads again."""
+    """Serialize the tree for the engine."""
     return written(1, _TYPE_URL) + written(2, checked.rest + written(4, _expression(checked.root)))
 
 
 def children(node: Node) -> Iterator[Node]:
-    """The nodes right below a node."""
+    """The direct children of a node."""
     match node:
         case Select():
             yield node.operand
@@ -161,7 +161,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def type_name(raw: bytes) -> str:
-    """A type as people write it: `list<string>`."""
+    """A type as text: `list<string>`."""
     number, value = next(fields(raw), (1, b""))
     if number == 3 and isinstance(value, int):
         return _PRIMITIVES[value]

@@ -1,4 +1,4 @@
-"""URLs in CEL, as Go's `net/url` reads those of requests: absolute, or beginning with a slash."""
+"""URLs in CEL, as Go's `net/url` reads those of requests: absolute, or starting with a slash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH_SAFE = "/%!$&'()*+,;=:@-._~[]"
 
 
 class Url(NamedTuple):
-    """The parts of a URL that CEL can ask for."""
+    """The parts of a URL that CEL can read."""
 
     scheme: str
     host: str
@@ -39,7 +39,7 @@ def is_url(text: object) -> bool:
 
 
 def fault(text: str) -> str:
-    """Why a text is no URL, or nothing."""
+    """Why a text is not a URL; empty if it is."""
     try:
         parse(text)
     except ValueError as error:
@@ -86,7 +86,7 @@ def query(value: object) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Url:
-    """The parts of a URL; what Go refuses raises."""
+    """Parse a URL; raise for what Go refuses."""
     if not text or any(char < " " or char == "\x7f" for char in text):
         raise ValueError(f"`{text}` is not a URL: it is empty or has control characters in it")
     body = text.partition("#")[0]

@@ -18,7 +18,7 @@ _LARGEST = 2**64 - 1
 
 
 def semver(text: object, normalize: object = False) -> bytes:  # noqa: FBT002
-    """`semver(string)`, and `semver(string, bool)`, which takes `v1.2` for `1.2.0`."""
+    """`semver(string)`, and `semver(string, bool)`, which reads `v1.2` as `1.2.0`."""
     return tagged(TAG, _parsed(_text(text, normalize)))
 
 
@@ -74,7 +74,7 @@ def _unpadded(part: str) -> str:
 
 
 def _parsed(text: str) -> str:
-    """The version without its build, which does not count."""
+    """The version without its build metadata, which comparisons ignore."""
     match = _VERSION.fullmatch(text)
     if match is None or any(int(part) > _LARGEST for part in match.groups()[:3] if len(part) < 30):
         raise ValueError(f"`{text}` is not a semantic version")
@@ -83,7 +83,7 @@ def _parsed(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _order(text: str) -> tuple[Any, ...]:
-    """What versions are ordered by: a release comes after all that precede it, numbers before words."""
+    """The sort key of a version: a release follows its prereleases, numbers precede words."""
     numbers, _, before = text.partition("-")
     labels = tuple((0, int(label), "") if label.isdigit() else (1, 0, label) for label in before.split("."))
     return (*(int(part) for part in numbers.split(".")), (0, labels) if before else (1, ()))

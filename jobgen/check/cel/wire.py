@@ -1,4 +1,4 @@
-"""The wire format of protocol buffers: messages as numbers of fields, each with its values."""
+"""The wire format of protocol buffers: messages as field numbers with their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VARINT, _FIXED, _BYTES = 0, 1, 2
 
 
 def message(raw: bytes) -> Parts:
-    """A message by the numbers of its fields."""
+    """Decode a message: values by field number."""
     parts: Parts = {}
     for number, value in fields(raw):
         parts.setdefault(number, []).append(value)
@@ -36,7 +36,7 @@ def number_of(parts: Parts, number: int) -> int:
 
 
 def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Every field of a message: its number and its value."""
+    """Decode the fields of a message: number and value."""
     place = 0
     while place < len(raw):
         tag, place = _varint_at(raw, place)
@@ -62,7 +62,7 @@ def _varint_at(raw: bytes, place: int) -> tuple[int, int]:
 
 
 def varints(raw: bytes) -> Iterator[int]:
-    """Packed numbers."""
+    """Decode packed numbers."""
     place = 0
     while place < len(raw):
         value, place = _varint_at(raw, place)
@@ -70,7 +70,7 @@ def varints(raw: bytes) -> Iterator[int]:
 
 
 def varint(value: int) -> bytes:
-    """A number as it is written."""
+    """Encode a number."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -79,7 +79,7 @@ def varint(value: int) -> bytes:
 
 
 def written(number: int, value: int | str | bytes) -> bytes:
-    """A field with its value."""
+    """Encode a field."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     raw = value.encode() if isinstance(value, str) else value
