@@ -1,4 +1,4 @@
-"""New files for people to look at: those that are there already are not touched, unless that is asked for."""
+"""Write new files; existing ones are replaced only on request."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from jobgen.repo.atomic import make_folder, replace_file
 
 
-def place(files: Mapping[Path, str], home: Path, *, force: bool) -> str:
-    """Write all files; if one is in the way or the disk fails, the reason."""
-    there = [path for path in files if os.path.lexists(path)]
-    if there and not force:
-        return f"`{there[0]}` is there already, and nothing was written; `--force` replaces it"
-    return put(files, home)
+def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> str:
+    """Write all files; return an error if one exists or cannot be written, else an empty text."""
+    existing = [path for path in files if os.path.lexists(path)]
+    if existing and not force:
+        return f"`{existing[0]}` exists; nothing was written; replace it with `--force`"
+    return write_files(files, home)
 
 
-def put(files: Mapping[Path, str], home: Path) -> str:
-    """Write all files, none of them out of the repository; if the disk fails, the reason."""
+def write_files(files: Mapping[Path, str], home: Path) -> str:
+    """Write all files within a folder; return an error if one cannot be written, else an empty text."""
     try:
         for path, content in files.items():
             make_folder(path.parent, home)

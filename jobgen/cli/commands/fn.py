@@ -1,4 +1,4 @@
-"""`jobgen fn`: a KRM function for kustomize and kpt; it makes jobs, lays overlays over given ones, or judges them."""
+"""`jobgen fn`: a KRM function for kustomize and kpt that generates, transforms or validates objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -25,7 +25,6 @@ from jobgen.gitops.krm import (
     to_results,
     without_tracking,
 )
-from jobgen.model.data import Data, Location
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
@@ -43,19 +42,20 @@ from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 
-class _Done(NamedTuple):
-    """What a function made of its items, what it found, and the files that items were read from."""
+class FunctionOutput(NamedTuple):
+    """The items and findings of a function, and the files that items were read from."""
 
-    items: list[Data]
+    items: list[Any]
     findings: list[Finding]
     files: Mapping[str, int] = MappingProxyType({})
-    nothing: bool = False
+    empty: bool = False
+    """Whether there was nothing to generate."""
 
 
-class _Work(NamedTuple):
-    """What a function works with: the list, what is asked, the folder it stands in, and the repository."""
+class FunctionInput(NamedTuple):
+    """The input of a function: the list, the task, the working folder, and the repository."""
 
-    given: ResourceList
+    resources: ResourceList
     task: FunctionTask
     folder: Path
     project: ProjectConfig
@@ -74,35 +74,39 @@ def command(directory: Path, mode: str | None) -> Result:
 
 
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
-    """Read a ResourceList, do what is asked, and print the list with what was found."""
+    """Read a ResourceList, run the function, and return the list with its results."""
     try:
         given = parse_resource_list(stdin)
         task = parse_task(given.config, mode)
-        done = _done(given, task, folder.resolve())
-    except FunctionError as wrong:
-        return error_result(ExitCode.USAGE, str(wrong))
-    out = given.to_yaml(done.items, to_results(done.findings, done.files))
-    failed = any(finding.severity is Severity.ERROR for finding in done.findings)
-    if done.nothing:
+        output = _run_task(given, task, folder.resolve())
+    except FunctionError as error:
+        return error_result(ExitCode.USAGE, str(error))
+    out = given.to_yaml(output.items, to_results(output.findings, output.files))
+    failed = any(finding.severity is Severity.ERROR for finding in output.findings)
+    if output.empty:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no job to generate")
-    # kustomize shows nobody the results, so they are told here, too.
-    said = format_findings(done.findings)
-    summary = f"jobgen: {count_severities(done.findings)} in {pluralize(len(given.items), 'item')}\n" if said else ""
-    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, said + summary)
+    # kustomize does not show the results, so they are printed, too.
+    findings = format_findings(output.findings)
+    summary = (
+        f"jobgen: {count_severities(output.findings)} in {pluralize(len(given.items), 'item')}\n" if findings else ""
+    )
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, out, findings + summary)
 
 
-def _done(given: ResourceList, task: FunctionTask, folder: Path) -> _Done:
+def _run_task(given: ResourceList, task: FunctionTask, folder: Path) -> FunctionOutput:
     root = layout.find_root(folder)
     if root is None and task.mode != "validate":
         raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
     if project.findings:
-        return _Done(given.items, list(config.load(project.root, traced=True).findings))
-    return _DO[task.mode](_Work(given, task._replace(env=_environment(project, task)), folder, project))
+        return FunctionOutput(given.items, list(config.load(project.root, traced=True).findings))
+    return _TASKS[task.mode](
+        FunctionInput(given, task._replace(env=_select_environment(project, task)), folder, project)
+    )
 
 
-def _environment(project: ProjectConfig, task: FunctionTask) -> str:
-    """The environment to work in; who only judges needs none."""
+def _select_environment(project: ProjectConfig, task: FunctionTask) -> str:
+    """Return the environment; validation does not need one."""
     known = sorted(project.overlays)
     if task.env and task.env not in known:
         hint = did_you_mean(task.env, known)
@@ -112,39 +116,39 @@ def _environment(project: ProjectConfig, task: FunctionTask) -> str:
         return task.env or default[0]
     if task.mode == "validate":
         return ""
-    raise FunctionError(f"`env` has to name one environment (known: {', '.join(known)})")
+    raise FunctionError(f"set `env` to one environment (known: {', '.join(known)})")
 
 
-def _generate(work: _Work) -> _Done:
-    """The jobs of the repository behind the items; one that is among them already is replaced in its place."""
+def _generate(work: FunctionInput) -> FunctionOutput:
+    """Append the jobs of the repository to the items; a job that is among them already is replaced in place."""
     task = work.task
-    walk = Run(work.project, [task.env], matcher(task.jobs))
-    made: dict[Identity, Data] = {one.identity: one.object for one in sort_objects(walk)}
-    if walk.failed:
-        return _Done(work.given.items, walk.findings)
+    run = Run(work.project, [task.env], matcher(task.jobs))
+    made: dict[Identity, Any] = {one.identity: one.object for one in sort_objects(run)}
+    if run.failed:
+        return FunctionOutput(work.resources.items, run.findings)
     if not made:
-        return _Done(work.given.items, [], nothing=True)
-    items = [_renewed(item, made.pop(identity_of(item), None)) for item in work.given.items]
-    return _Done([*items, *made.values()], walk.findings)
+        return FunctionOutput(work.resources.items, [], empty=True)
+    items = [_update_item(item, made.pop(identity_of(item), None)) for item in work.resources.items]
+    return FunctionOutput([*items, *made.values()], run.findings)
 
 
-def _renewed(item: Data, made: Data) -> Data:
-    """An item with new content, and the notes of whoever runs functions."""
+def _update_item(item: Any, made: Any) -> Any:
+    """Return an item with new content and the tracking annotations of the orchestrator."""
     if made is None:
         return item
     plain = without_tracking(item)
-    notes = {key: value for key, value in get_annotations(item).items() if key not in get_annotations(plain)}
-    if not notes:
+    tracking = {key: value for key, value in get_annotations(item).items() if key not in get_annotations(plain)}
+    if not tracking:
         return made
     metadata = made["metadata"]
-    return {**made, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **notes}}}
+    return {**made, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **tracking}}}
 
 
-def _transform(work: _Work) -> _Done:
-    """The environment's overlays laid over every item; specs become the objects of their jobs."""
+def _transform(work: FunctionInput) -> FunctionOutput:
+    """Apply the overlays of the environment to every item; specs are replaced by their objects."""
     runner, tracer = EnvironmentRunner(work.project, work.task.env), Tracer(work.project)
     findings = runner.overlay_findings(tracer)
-    items: list[Data] = []
+    items: list[Any] = []
     for item, entry in _entries(work, {}):
         made = item
         for job in read_jobs([entry] if entry else [], work.project.frameworks, findings):
@@ -152,28 +156,28 @@ def _transform(work: _Work) -> _Done:
             if patches is not None:
                 rendered = runner.build_object(job, patches, new_overlay_use())
                 findings += [] if rendered else tracer.findings(job, runner.name)
-                made = _under_its_name(item, rendered.object) if rendered else item
+                made = _keep_name(item, rendered.object) if rendered else item
         items.append(made)
     failed = any(finding.severity is Severity.ERROR for finding in findings)
-    return _Done(work.given.items if failed else items, findings)
+    return FunctionOutput(work.resources.items if failed else items, findings)
 
 
-def _under_its_name(item: Data, made: Data) -> Data:
-    """What overlays made of an item; whoever runs us knows objects by their names, so those must stay."""
+def _keep_name(item: Any, made: Any) -> Any:
+    """Return the transformed item; its name must not change, because orchestrators identify objects by name."""
     if is_spec(item):
         return made
     before, after = identity_of(item), identity_of(made)
     if not before.namespace and after.namespace:
-        # The environment's namespace is a default; setting it is up to the kustomization.
+        # The namespace of the environment is a default; the kustomization sets it.
         metadata = {key: value for key, value in made["metadata"].items() if key != "namespace"}
         made, after = {**made, "metadata": metadata}, after._replace(namespace="")
     if before != after:
-        raise FunctionError(f"an overlay makes `{before}` into `{after}`, and a function must not rename")
+        raise FunctionError(f"an overlay renames `{before}` to `{after}`; a function must not rename objects")
     return made
 
 
-def _validate(work: _Work) -> _Done:
-    """The items as they came, and all that is wrong with them."""
+def _validate(work: FunctionInput) -> FunctionOutput:
+    """Check the items and return them unchanged."""
     policies = load_policies(work.project.root)
     runner = EnvironmentRunner(work.project, work.task.env, lambda: policies.policies)
     tracer = Tracer(work.project)
@@ -182,18 +186,18 @@ def _validate(work: _Work) -> _Done:
     files: dict[str, int] = {}
     for _, entry in _entries(work, files):
         for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
-            findings += _judged(job, runner, tracer)
-    told = filter(None, map(work.project.severities.apply, findings))
-    # Deployments and the like are in every kustomization, and none of our business.
-    ours = [finding for finding in told if finding.rule != "missing-schema"]
-    kept, _, _ = apply_suppressions(ours, comments, work.project.mandatory, "")
-    return _Done(
-        work.given.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
+            findings += _check_job(job, runner, tracer)
+    applied = filter(None, map(work.project.severities.apply, findings))
+    # A kustomization also contains kinds that jobgen does not check, such as Deployments.
+    known = [finding for finding in applied if finding.rule != "missing-schema"]
+    kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")
+    return FunctionOutput(
+        work.resources.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
     )
 
 
-def _judged(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Finding]:
-    """What is wrong with an item: as it is, or for a spec, with what the environment makes of it."""
+def _check_job(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Finding]:
+    """Check an item as it is, or for a spec, the object that the environment renders."""
     env = runner.name if is_spec(job.document.data) else ""
     if is_spec(job.document.data):
         patches = runner.patches_for(job)
@@ -202,22 +206,22 @@ def _judged(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Finding
     return tracer.findings(job, env, runner.checker)
 
 
-def _entries(work: _Work, files: dict[str, int]) -> Iterator[tuple[Data, layout.FileEntry | None]]:
-    """Every item with the text to read it from: its own file if that still says the same, else the item printed."""
-    for item in work.given.items:
+def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, layout.FileEntry | None]]:
+    """Yield every item with its text: its file if that still has the same data, else the item as YAML."""
+    for item in work.resources.items:
         if is_local(item):
             yield item, None
             continue
         path, index = source_file(item)
-        content = _written(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
+        content = _read_document(work.folder, path, index, item) if path and work.task.mode == "validate" else b""
         if content:
             files[path] = index
         name = path if content else str(identity_of(item))
         yield item, layout.FileEntry(name, content=content or to_yaml(item).encode())
 
 
-def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
-    """The document of a file that an item was read from, with all other lines empty; nothing if it says otherwise."""
+def _read_document(folder: Path, path: str, index: int, item: Any) -> bytes:
+    """Return the document of an item with all other lines of the file empty; empty if its data differs."""
     full = os.path.realpath(folder / path)
     if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
         return b""
@@ -225,14 +229,14 @@ def _written(folder: Path, path: str, index: int, item: Data) -> bytes:
     documents = read(file.content, path).documents
     if index >= len(documents) or documents[index].data != without_tracking(item):
         return b""
-    starts = [_line(document.location) for document in documents]
+    starts = [document.location.line - 1 for document in documents]
     end = starts[index + 1] if index + 1 < len(starts) else len(file.content)
     lines = file.content.splitlines(keepends=True)
     return b"".join(line if starts[index] <= number < end else b"\n" for number, line in enumerate(lines))
 
 
-def _line(location: Location) -> int:
-    return location.line - 1
-
-
-_DO: dict[str, Callable[[_Work], _Done]] = {"generate": _generate, "transform": _transform, "validate": _validate}
+_TASKS: dict[str, Callable[[FunctionInput], FunctionOutput]] = {
+    "generate": _generate,
+    "transform": _transform,
+    "validate": _validate,
+}

@@ -1,8 +1,8 @@
-"""`jobgen gitops`: what Argo CD and Flux need to know about training jobs, printed for whoever runs them."""
+"""`jobgen gitops`: print configuration for Argo CD and Flux."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -20,7 +20,7 @@ from jobgen.gitops.argocd import (
 )
 from jobgen.gitops.flux import build_kustomization
 from jobgen.gitops.inputs import GitSource, group_kinds
-from jobgen.model.data import Data
+from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
@@ -32,31 +32,31 @@ from jobgen.yamlio.write import to_yaml
 
 _DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
 _CONFIG_MAP = """\
-A part of argocd-cm. Lay it over what is there: `kubectl apply --server-side -f FILE`.
-health: without a check, Argo CD takes a job for done as soon as it exists.
-ignoreDifferences: what Kueue writes into the jobs that it holds; it needs RespectIgnoreDifferences=true.
-knownTypeFields: where pods are in a job, so that `1000m` and `1` are no difference.
+A part of argocd-cm. Merge it into the existing one: `kubectl apply --server-side -f FILE`.
+health: without a check, Argo CD considers a job healthy as soon as it exists.
+ignoreDifferences: what Kueue writes into queued jobs; it needs RespectIgnoreDifferences=true.
+knownTypeFields: where a job contains pods, so that `1000m` and `1` are equal.
 """
 _APPLICATION_SET = """\
-An Application for each namespace below rendered/<env>/, in the cluster that Argo CD knows by the environment's name.
-Never Force or Replace: they restart running jobs. No selfHeal: it reruns a job that was cleaned up.
-A job that leaves Git is stopped, last of all; `argocd.argoproj.io/sync-options: Prune=false` on it lets it end.
-A folder that leaves Git takes its Application along, and leaves the jobs alone.
+An Application for each namespace below rendered/<env>/, in the cluster with the name of the environment.
+Never use Force or Replace: they restart running jobs. No selfHeal: it reruns a job that was cleaned up.
+A job that is removed from Git is stopped; `argocd.argoproj.io/sync-options: Prune=false` on the job lets it finish.
+If a folder is removed from Git, its Application is deleted and its jobs keep running.
 """
 _PATHS = """\
-An Application that runs jobgen as a plugin instead needs to hear of all that its environment is made from:
+An Application that runs jobgen as a plugin instead must refresh when any input of its environment changes:
 """
 _FLUX = """\
 The jobs of {whose}.
-wait: if true, this is ready when all jobs have ended, and has failed when `timeout` is over before; print it so with
-`jobgen gitops flux --wait 72h`. healthCheckExprs are asked only then, or by `healthChecks`.
-No postBuild: it would replace `${{RANK}}` in a command, and fail on a variable that it does not know.
-prune: a job that leaves Git is stopped. deletionPolicy: when this Kustomization goes, jobs run on.
-ignore: what Kueue writes into the jobs that it holds; it needs Flux 2.9.
+wait: if true, this is ready when all jobs have finished, and fails if `timeout` passes before; print it with
+`jobgen gitops flux --wait 72h`. healthCheckExprs are evaluated only then, or by `healthChecks`.
+No postBuild: it would replace `${{RANK}}` in a command, and fail on an unknown variable.
+prune: a job that is removed from Git is stopped. deletionPolicy: if this Kustomization is deleted, jobs keep running.
+ignore: what Kueue writes into queued jobs; it needs Flux 2.9.
 Annotations for the jobs themselves, from a patch in an overlay:
-  kustomize.toolkit.fluxcd.io/ssa: IfNotPresent     # made once, never changed while it runs
-  kustomize.toolkit.fluxcd.io/prune: disabled       # runs on when it leaves Git
-  kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` as it is, should there be a postBuild
+  kustomize.toolkit.fluxcd.io/ssa: IfNotPresent     # created once, never changed while it runs
+  kustomize.toolkit.fluxcd.io/prune: disabled       # keeps running when it is removed from Git
+  kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` if there is a postBuild
 """
 
 
@@ -87,14 +87,17 @@ def _flux_command(directory: Path, envs: tuple[str, ...], source: str, wait: str
 
 
 def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, revision: str) -> Result:
-    """Settings, an ApplicationSet and annotations for Argo CD: all, or one part."""
+    """Return settings, an ApplicationSet and annotations for Argo CD: all, or one part."""
     project = config.load(root)
-    chosen = _chosen(project, envs)
+    chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
     place = GitSource(repository, revision, _prefix(root))
     if only == "paths":
-        found = (_commented(f"For {_named(env)}.\n", _paths(project, place, env)) for env in chosen)
+        found = (
+            _commented(f"For {_named(env)}.\n", {"metadata": {"annotations": _path_annotation(project, place, env)}})
+            for env in chosen
+        )
         return Result(ExitCode.OK, "---\n".join(found))
     parts = [part for part in CONFIG_PARTS if only in (None, part)]
     documents: list[str] = []
@@ -102,16 +105,16 @@ def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, r
         documents.append(_commented(_CONFIG_MAP, build_config_map(group_kinds(project.kinds), parts)))
     if only in (None, "appset"):
         documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
-    told = "" if only else _comment(_PATHS + "".join(_told(project, place, env) for env in chosen))
-    return Result(ExitCode.OK, "---\n".join(documents) + told)
+    paths = "" if only else _comment(_PATHS + "".join(_path_line(project, place, env) for env in chosen))
+    return Result(ExitCode.OK, "---\n".join(documents) + paths)
 
 
 def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
-    """A Kustomization for every environment."""
+    """Return a Kustomization for every environment."""
     if wait and not _DURATION.fullmatch(wait):
         return error_result(ExitCode.USAGE, f"`{wait}` is not a duration; write `30m` or `72h`")
     project = config.load(root)
-    chosen = _chosen(project, envs)
+    chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
     kinds, place = group_kinds(project.kinds), GitSource("", "", _prefix(root))
@@ -122,8 +125,8 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
     return Result(ExitCode.OK, "---\n".join(documents))
 
 
-def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
-    """The environments, if nothing is wrong with the kinds and overlays."""
+def _select_environments(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
+    """Return the environments, or an error if kinds or overlays have errors."""
     try:
         chosen = select_environments(project, envs)
     except JobgenError as error:
@@ -134,18 +137,17 @@ def _chosen(project: ProjectConfig, envs: Sequence[str]) -> list[str] | Result:
 
 
 def _prefix(root: Path) -> tuple[str, ...]:
-    """The folders between the top of the Git repository and its jobs; none outside of Git."""
+    """Return the folders between the top of the Git repository and the jobs repository."""
     top = git.find_work_tree(root)
     return root.resolve().relative_to(top.resolve()).parts if top else ()
 
 
-def _paths(project: ProjectConfig, place: GitSource, env: str) -> Data:
-    overlays = tuple(sorted(list_ancestors(env, project.overlays)))
-    return {"metadata": {"annotations": build_path_annotation(place, overlays)}}
+def _path_annotation(project: ProjectConfig, place: GitSource, env: str) -> dict[str, str]:
+    return build_path_annotation(place, tuple(sorted(list_ancestors(env, project.overlays))))
 
 
-def _told(project: ProjectConfig, place: GitSource, env: str) -> str:
-    annotations = _paths(project, place, env)["metadata"]["annotations"]
+def _path_line(project: ProjectConfig, place: GitSource, env: str) -> str:
+    annotations = _path_annotation(project, place, env)
     return f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {annotations[GENERATE_PATHS]}\n"
 
 
@@ -153,7 +155,7 @@ def _named(env: str) -> str:
     return f"environment `{env}`" if env else "the only environment"
 
 
-def _commented(comment: str, document: Data) -> str:
+def _commented(comment: str, document: Mapping[str, Plain]) -> str:
     return _comment(comment) + to_yaml(document)
 
 

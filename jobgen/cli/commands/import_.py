@@ -1,4 +1,4 @@
-"""`jobgen import`: job specs from manifests that people already have."""
+"""`jobgen import`: convert existing manifests to job specs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import click
 
 from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import place
+from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
 from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.import_job import ImportedSpec, rewrite_document
-from jobgen.model.data import Data
 from jobgen.model.finding import Problem
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
@@ -27,7 +26,7 @@ from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
 
-_MOST_SHOWN = 8
+_MAX_SHOWN = 8
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
 
@@ -55,34 +54,35 @@ def import_manifests(
     force: bool = False,
     stdin: bytes | None = None,
 ) -> Result:
-    """Specs of all manifests at some paths: to standard output, or one file for each job under a folder."""
+    """Convert all manifests at some paths, to standard output or to one file for each job in a folder."""
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
     if output and links_outside(directory / output, layout.find_root(directory.resolve()) or directory):
-        return error_result(
-            ExitCode.USAGE, f"`{output}` leads out of the repository by a symbolic link; name another folder"
-        )
+        message = f"`{output}` is outside the repository through a symbolic link; choose another folder"
+        return error_result(ExitCode.USAGE, message)
     root = layout.find_root((directory / output if output else directory).resolve())
     project = config.load(root or directory.resolve())
     found = list(collect_manifests(_entries(directory, paths, stdin), project.kinds))
-    taken = list(_once(each for each in found if isinstance(each, ImportedManifest)))
-    refused = [each for each in found if isinstance(each, SkippedManifest)]
-    said = "".join(_said(each) for each in found)
-    if not taken:
-        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", said)
-    files, documents = _files([each.spec for each in taken], project, factor=factor)
-    code = ExitCode.ERRORS if refused else ExitCode.OK
-    total = f"{pluralize(len(taken), 'object')} imported{f', {len(refused)} not' if refused else ''}\n"
+    imported = list(_remove_duplicates(each for each in found if isinstance(each, ImportedManifest)))
+    skipped = [each for each in found if isinstance(each, SkippedManifest)]
+    notes = "".join(_format_notes(each) for each in found)
+    if not imported:
+        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
+    files, documents = _make_files([each.spec for each in imported], project, factor=factor)
+    code = ExitCode.ERRORS if skipped else ExitCode.OK
+    total = f"{pluralize(len(imported), 'object')} imported{f', {len(skipped)} not' if skipped else ''}\n"
     if output is None:
-        said += "".join(_NEEDS.format(name=name) for name in _strange(taken, project))
+        notes += "".join(_NEEDS.format(name=name) for name in _find_missing_platforms(imported, project))
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
-        return Result(code, "---\n".join([*overlays, *documents]), said + total)
+        return Result(code, "---\n".join([*overlays, *documents]), notes + total)
     home = root or (directory / output).resolve().parent
-    problem = place({_target(home, directory / output, path): each for path, each in files.items()}, home, force=force)
-    if problem:
-        return error_result(ExitCode.ERRORS, problem, said)
-    return Result(code, err=said + total)
+    error = write_new_files(
+        {_target(home, directory / output, path): each for path, each in files.items()}, home, force=force
+    )
+    if error:
+        return error_result(ExitCode.ERRORS, error, notes)
+    return Result(code, err=notes + total)
 
 
 def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
@@ -93,35 +93,37 @@ def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iter
             yield from layout.find_manifests(directory, path)
 
 
-def _once(taken: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:
-    """Objects that were found several times, once: an export beside its manifest says the same."""
-    seen: dict[str, list[Data]] = {}
-    for each in taken:
+def _remove_duplicates(imported: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:
+    """Yield each object once: an export next to its manifest has the same data."""
+    seen: dict[str, list[object]] = {}
+    for each in imported:
         known = seen.setdefault(each.spec.name, [])
         if each.spec.document not in known:
             known.append(each.spec.document)
             yield each
 
 
-def _said(each: ImportedManifest | SkippedManifest) -> str:
-    """What people should know of one manifest."""
+def _format_notes(each: ImportedManifest | SkippedManifest) -> str:
+    """Return the notes about one manifest."""
     where = f"{each.location.file}:{each.location.line}"
     if isinstance(each, SkippedManifest):
-        shown = [*each.details[:_MOST_SHOWN], *(["…"] if len(each.details) > _MOST_SHOWN else [])]
+        shown = [*each.details[:_MAX_SHOWN], *(["…"] if len(each.details) > _MAX_SHOWN else [])]
         lines = [f"{each.location}: not imported: {each.reason}", *(f"  {detail}" for detail in shown)]
     else:
-        dropped = each.spec.removed
+        removed = each.spec.removed
         lines = [f"{location}: {note}" for location, note in each.notes]
-        lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in dropped)}"] if dropped else []
+        lines += [f"{where}: left out: {', '.join(f'`{path}`' for path in removed)}"] if removed else []
         lines += (
-            f"{each.location.file}:{remark.line}: the comment has no place in the spec: {' '.join(remark.texts)}"
+            f"{each.location.file}:{remark.line}: the comment was not converted: {' '.join(remark.texts)}"
             for remark in each.spec.lost_comments
         )
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: bool) -> tuple[dict[str, str], list[str]]:
-    """The files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`; and the texts of the jobs."""
+def _make_files(
+    specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Return the files to write, `jobs/<name>.yaml` and `overlays/<env>/overlay.yaml`, and the texts of the jobs."""
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
     texts = {id(spec): spec.text for spec in specs}
     files: dict[str, str] = {}
@@ -129,40 +131,40 @@ def _files(specs: Sequence[ImportedSpec], project: ProjectConfig, *, factor: boo
         jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
         if factor and len(jobs) > 1:
             name = "imported" if len(platforms) == 1 else f"imported-{platform}"
-            overlay, thinner = extract_overlay(name, platform, jobs, project.kinds)
+            overlay, reduced = extract_overlay(name, platform, jobs, project.kinds)
             files[f"overlays/{name}/overlay.yaml"] = format_document(overlay)
             texts.update(
                 (id(job), rewrite_document(job.text, document))
-                for job, document in zip(jobs, thinner, strict=True)
+                for job, document in zip(jobs, reduced, strict=True)
                 if document != job.document
             )
-        elif platform not in _platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
-            # Where there is any overlay, Kubeflow's jobs need one too; those that are there already go with them.
-            there = _names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
-            overlay = build_overlay(platform, platform, [*there, *(job.name for job in jobs)])
+        elif platform not in _find_platforms(project) and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
+            # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
+            existing = _find_job_names(project) if platform == DEFAULT_PLATFORM and not project.overlays else []
+            overlay = build_overlay(platform, platform, [*existing, *(job.name for job in jobs)])
             files[f"overlays/{platform}/overlay.yaml"] = format_document(overlay)
     for spec in specs:
         path = f"jobs/{spec.name}.yaml"
-        # A file may hold several jobs, and those of one name do not get into each other's way there.
+        # Jobs of the same name share a file.
         files[path] = f"{files[path]}---\n{texts[id(spec)]}" if path in files else texts[id(spec)]
     return files, list(texts.values())
 
 
-def _names(project: ProjectConfig) -> list[str]:
-    """The jobs that a repository has already."""
+def _find_job_names(project: ProjectConfig) -> list[str]:
+    """Return the names of the existing jobs."""
     return [job.document.name for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])]
 
 
-def _platforms(project: ProjectConfig) -> set[str]:
-    """The platforms that the environments of a repository run on."""
+def _find_platforms(project: ProjectConfig) -> set[str]:
+    """Return the platforms of the environments."""
     problems: list[Problem] = []
     return {project.environment(name, problems).cluster.platform for name in project.overlays}
 
 
-def _strange(taken: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:
-    """Platforms of jobs for which there is no environment."""
-    known = {DEFAULT_PLATFORM, *_platforms(project)}
-    return sorted({each.spec.kind.platform for each in taken if each.spec.is_spec} - known)
+def _find_missing_platforms(imported: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:
+    """Return the platforms of jobs that no environment has."""
+    known = {DEFAULT_PLATFORM, *_find_platforms(project)}
+    return sorted({each.spec.kind.platform for each in imported if each.spec.is_spec} - known)
 
 
 def _target(root: Path, folder: Path, path: str) -> Path:

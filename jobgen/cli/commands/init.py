@@ -1,4 +1,4 @@
-"""`jobgen init`: a jobs repository that works at once."""
+"""`jobgen init`: create a jobs repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jobgen.repo.layout import find_shipped, list_starter_frameworks
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 
-# By where they go: the file of the starter that each is a copy of.
+# The files to write, and the files of the starter that they copy.
 _ALWAYS = {
     "jobgen.yaml": "jobgen.yaml",
     "README.md": "README.md",
@@ -53,26 +53,26 @@ def command(directory: Path, folder: str, frameworks: tuple[str, ...], ci: str, 
 
 
 def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Result:
-    """Write the files of a new repository; if any of them exists and is different, nothing is written."""
+    """Write the files of a new repository, unless an existing file differs."""
     chosen = list(dict.fromkeys(frameworks or ["pytorch"]))
     if {"jax", "mxnet"} <= set(chosen):
         return error_result(ExitCode.USAGE, "no training-operator has both `jax` and `mxnet`; choose one of them")
-    wanted = _files(folder, chosen, ci)
+    wanted = _make_files(folder, chosen, ci)
     try:
-        in_the_way = list(_in_the_way(folder, wanted, force=force))
-        if in_the_way:
+        conflicts = list(_find_conflicts(folder, wanted, force=force))
+        if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
-            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(in_the_way))
-        written = [path for path, content in wanted.items() if _put(folder, path, content)]
+            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(conflicts))
+        written = [path for path, content in wanted.items() if _write_file(folder, path, content)]
     except OSError as error:
         return error_result(ExitCode.ERRORS, f"{error.filename}: {error.strerror}")
-    said = "".join(f"{path} written\n" for path in written)
+    lines = "".join(f"{path} written\n" for path in written)
     return Result(
-        ExitCode.OK, err=f"{said}{pluralize(len(written), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
+        ExitCode.OK, err=f"{lines}{pluralize(len(written), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
     )
 
 
-def _files(folder: Path, frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
+def _make_files(folder: Path, frameworks: Sequence[str], ci: str) -> dict[str, bytes]:
     copies = {**_ALWAYS, **{f"jobs/{name}.yaml": f"jobs/{name}.yaml" for name in frameworks}, **_CI[ci]}
     operator = _LAST_WITH_MXNET if "mxnet" in frameworks else _NEWEST
     home = find_shipped("starter")
@@ -81,8 +81,8 @@ def _files(folder: Path, frameworks: Sequence[str], ci: str) -> dict[str, bytes]
     return {**{path: body.encode() for path, body in filled.items()}, **editor_files(folder)}
 
 
-def _in_the_way(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:
-    """What stands where we want to write; a file may be overwritten if that is said, and nothing else ever is."""
+def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Iterator[str]:
+    """Yield a line for each path that cannot be written; `force` allows overwriting files, and nothing else."""
     for path, content in wanted.items():
         full = folder / path
         parts = [folder / parent for parent in reversed(Path(path).parents) if parent != Path()]
@@ -95,8 +95,8 @@ def _in_the_way(folder: Path, wanted: dict[str, bytes], *, force: bool) -> Itera
             yield visible(f"{full}: exists") + "\n"
 
 
-def _put(folder: Path, path: str, content: bytes) -> bool:
-    """Write a file, unless it is there already; whether it was written."""
+def _write_file(folder: Path, path: str, content: bytes) -> bool:
+    """Write a file unless it is up to date; return whether it was written."""
     full = folder / path
     if os.path.exists(full) and full.read_bytes() == content:
         return False

@@ -1,4 +1,4 @@
-"""`jobgen migrate`: the same jobs for another kind, with an account of what became of each field."""
+"""`jobgen migrate`: convert jobs to another kind, with a report for each field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from jobgen.cli.options import env_option, force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import place
+from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.invert import to_spec_name
 from jobgen.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
@@ -52,8 +52,8 @@ def command(
     return migrate_jobs(directory, jobs, target, envs, output, force=force)
 
 
-class _Origin(NamedTuple):
-    """A job to migrate: its spec, what kind it is today, and whether it was written as a spec."""
+class MigrationSource(NamedTuple):
+    """A job to migrate: its spec, its current kind, and whether it was written as a spec."""
 
     job: Job
     document: dict[str, Data]
@@ -62,23 +62,23 @@ class _Origin(NamedTuple):
     is_spec: bool
 
 
-class _Told(NamedTuple):
-    """What came of one job: its text, if there is one, and what is said about it."""
+class MigrationOutput(NamedTuple):
+    """The result for one job: its new text, if there is one, and its report."""
 
     name: str
     text: str
-    said: str
+    report: str
 
 
 def migrate_jobs(
     directory: Path, wanted: Sequence[str], target: str, envs: Sequence[str], output: str | None, *, force: bool = False
 ) -> Result:
-    """Jobs by name or by file, said for another kind or platform."""
+    """Convert jobs, by name or by file, to another kind or platform."""
     root = layout.find_root(directory.resolve())
     project = config.load(root or directory.resolve())
     platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
     names = sorted({kind.name for kind in project.kinds if kind.frameworks})
-    if not any(_is_meant(kind, target) for kind in project.kinds):
+    if not any(_is_selected(kind, target) for kind in project.kinds):
         known = ", ".join([*platforms, *names])
         return error_result(
             ExitCode.USAGE, f"there is no kind or platform `{target}`{did_you_mean(target, names)} (known: {known})"
@@ -90,25 +90,25 @@ def migrate_jobs(
         )
     findings: list[Finding] = []
     jobs = list(_jobs(directory, project, wanted, findings))
-    faults = format_findings(findings)
+    errors = format_findings(findings)
     if not jobs:
         return error_result(
-            ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", faults
+            ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
         )
-    told = [_told(job, project, target, envs) for job in jobs]
-    done = [each for each in told if each.text]
-    said = faults + "".join(each.said for each in told)
-    code = ExitCode.OK if len(done) == len(told) and not findings else ExitCode.ERRORS
+    outputs = [_migrate(job, project, target, envs) for job in jobs]
+    done = [each for each in outputs if each.text]
+    report = errors + "".join(each.report for each in outputs)
+    code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
     if output is None:
-        return Result(code, "---\n".join(each.text for each in done), said)
-    problem = place(_files(directory / output, done), root or directory, force=force)
-    if problem:
-        return error_result(ExitCode.ERRORS, problem, said)
-    return Result(code, err=f"{said}{pluralize(len(done), 'job')} written\n")
+        return Result(code, "---\n".join(each.text for each in done), report)
+    error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
+    if error:
+        return error_result(ExitCode.ERRORS, error, report)
+    return Result(code, err=f"{report}{pluralize(len(done), 'job')} written\n")
 
 
 def _jobs(directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
-    """The jobs that are meant: those of files, and those of the repository by their names."""
+    """Return the jobs of the given files, and jobs of the repository by name."""
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
     for path in paths:
@@ -119,8 +119,8 @@ def _jobs(directory: Path, project: ProjectConfig, wanted: Sequence[str], findin
                 yield job
 
 
-def _is_meant(kind: Kind, target: str) -> bool:
-    """Whether a word means a kind: its platform, its name, or its name with its version."""
+def _is_selected(kind: Kind, target: str) -> bool:
+    """Whether a target selects a kind: by platform, by name, or by name and version."""
     name, _, version = target.partition("/")
     if not kind.frameworks:
         return False
@@ -128,50 +128,54 @@ def _is_meant(kind: Kind, target: str) -> bool:
     return target == kind.platform or named
 
 
-def _told(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> _Told:
-    origin = _origin(job, project, target, envs)
+def _migrate(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> MigrationOutput:
+    origin = _find_source(job, project, target, envs)
     where = f"{job.file.path}:{job.start().line}"
     if isinstance(origin, str):
-        return _Told(job.document.name, "", f"{where}: not migrated: {visible(origin)}\n")
-    kind = _target(origin, project, target)
+        return MigrationOutput(job.document.name, "", f"{where}: not migrated: {visible(origin)}\n")
+    kind = _select_target(origin, project, target)
     if isinstance(kind, str):
-        return _Told(job.document.name, "", f"{where}: not migrated: {visible(kind)}\n")
+        return MigrationOutput(job.document.name, "", f"{where}: not migrated: {visible(kind)}\n")
     done = migrate_job(origin.document, origin.kind, kind, origin.framework, project.kinds)
-    said = _account(origin, done, kind)
+    report = _format_report(origin, done, kind)
     if done.problems:
         why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
-        return _Told(job.document.name, "", said + why)
+        return MigrationOutput(job.document.name, "", report + why)
     if not origin.is_spec:
-        return _Told(job.document.name, to_yaml(done.rendered), said)
-    return _Told(job.document.name, rewrite_job(job.file, job.position, done.document), said)
+        return MigrationOutput(job.document.name, to_yaml(done.rendered), report)
+    return MigrationOutput(job.document.name, rewrite_job(job.file, job.position, done.document), report)
 
 
-def _origin(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> _Origin | str:
-    """What a job is today, or why nobody can tell."""
+def _find_source(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> MigrationSource | str:
+    """Return the current kind of a job, or why it is unknown."""
     data = job.document.data
     if job.document.sweep:
         return f"`{job.document.sweep}` is a sweep, of which this is one member; migrate it without its `matrix`"
     if not is_spec(data):
         kind = next((kind for kind in project.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
         if kind is None or not kind.frameworks:
-            return f"`{data['apiVersion']}` `{data['kind']}` is no job that jobgen knows"
+            return f"`{data['apiVersion']}` `{data['kind']}` is not a kind of job that jobgen knows"
         spec = import_manifest(data, kind, project.kinds)
         if not isinstance(spec, ImportedSpec):
             return "no spec renders to exactly this object; `jobgen import` shows why"
-        return _Origin(job, spec.document, kind, spec.framework, is_spec=False)
-    found = list(_homes(job, project, envs or project.environments()))
+        return MigrationSource(job, spec.document, kind, spec.framework, is_spec=False)
+    found = list(_find_kinds(job, project, envs or project.environments()))
     if not found and not envs:
         found = [
-            _Origin(job, data, kind, str(data["spec"]["framework"]), is_spec=True)
+            MigrationSource(job, data, kind, str(data["spec"]["framework"]), is_spec=True)
             for kind in sorted(project.kinds, key=lambda kind: kind.platform != DEFAULT_PLATFORM)
             if data["spec"].get("framework") in kind.frameworks
         ]
-    other = [each for each in found if not _is_meant(each.kind, target)] or found
-    return other[0] if other else "no environment takes it, so nobody knows what it is today; name one with `-e`"
+    other = [each for each in found if not _is_selected(each.kind, target)] or found
+    return (
+        other[0]
+        if other
+        else "no environment contains it, so its current kind is unknown; name an environment with `-e`"
+    )
 
 
-def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_Origin]:
-    """What a spec is in each environment that takes it."""
+def _find_kinds(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[MigrationSource]:
+    """Yield the kind of a spec in each environment that contains it."""
     for env in envs:
         expander = Expander(project.environment(env, []), list(project.kinds))
         facets = expander.attributes(job.document)
@@ -180,26 +184,26 @@ def _homes(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterator[_O
         platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
         for kind in project.kinds:
             if kind.platform == platform and kind.name == facets.kind:
-                yield _Origin(job, job.document.data, kind, facets.framework, is_spec=True)
+                yield MigrationSource(job, job.document.data, kind, facets.framework, is_spec=True)
 
 
-def _target(origin: _Origin, project: ProjectConfig, target: str) -> Kind | str:
-    """The kind that a job shall be, or why it cannot."""
-    meant = [kind for kind in project.kinds if _is_meant(kind, target)]
+def _select_target(origin: MigrationSource, project: ProjectConfig, target: str) -> Kind | str:
+    """Return the kind to convert to, or why that is impossible."""
+    meant = [kind for kind in project.kinds if _is_selected(kind, target)]
     able = [kind for kind in meant if target_framework(origin.framework, kind)]
     other = [kind for kind in able if kind is not origin.kind]
     if other:
         return other[0]
     if able:
-        return f"it is a {origin.kind.name} of `{origin.kind.platform}` already"
+        return f"it is already a {origin.kind.name} of `{origin.kind.platform}`"
     serving = {kind.platform for kind in project.kinds if target_framework(origin.framework, kind)}
     elsewhere = sorted(serving - {origin.kind.platform})
-    hint = f"; it can go to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
-    return f"`{target}` has nothing for `{origin.framework}`{hint}"
+    hint = f"; it can be converted to {' or '.join(f'`{name}`' for name in elsewhere)}" if elsewhere else ""
+    return f"`{target}` does not support `{origin.framework}`{hint}"
 
 
-def _account(origin: _Origin, done: MigratedJob, kind: Kind) -> str:
-    """The lines of the account, each at the line it speaks of, and the check of what runs."""
+def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind) -> str:
+    """Return the report: one line for each field, with its location, and the comparison of the pods."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
     way = f"{origin.kind.name} ({origin.kind.platform}) to {kind.name} ({kind.platform})"
@@ -216,8 +220,8 @@ def _account(origin: _Origin, done: MigratedJob, kind: Kind) -> str:
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
-def _files(folder: Path, done: Sequence[_Told]) -> dict[Path, str]:
-    """One file for each job; those of one name share it."""
+def _make_files(folder: Path, done: Sequence[MigrationOutput]) -> dict[Path, str]:
+    """Return the files to write; jobs of the same name share a file."""
     files: dict[Path, str] = {}
     for each in done:
         path = folder / f"{to_spec_name(each.name)}.yaml"

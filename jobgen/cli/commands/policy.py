@@ -1,18 +1,18 @@
-"""`jobgen policy`: the policies of a repository: tested, listed."""
+"""`jobgen policy`: test and list the policies of a repository."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from jobgen.api.project import find_repository
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.model.data import Data, untraced, value_of
+from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
@@ -50,59 +50,60 @@ def _list_command(directory: Path) -> Result:
 
 
 def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
-    """Judge every case by the policies of its folder, and compare with what its lines expect."""
+    """Check every test case with the policies of its folder, and compare the findings with its comments."""
     book = load_policies(root)
     if any(finding.severity is Severity.ERROR for finding in book.findings):
         return error_result(
-            ExitCode.INTERNAL_ERROR, "the policies have faults, so nothing was tested", format_findings(book.findings)
+            ExitCode.INTERNAL_ERROR, "the policies have errors; nothing was tested", format_findings(book.findings)
         )
     entries = list(layout.find_policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
     if not entries:
         return error_result(
-            ExitCode.NOTHING_TO_DO, "there are no cases: put manifests with `# expect: <policy>` under policies/tests/"
+            ExitCode.NOTHING_TO_DO,
+            "there are no test cases; add manifests with `# expect: <policy>` to policies/tests/",
         )
     project = config.load(root)
-    cases = [_case(entry, book, project) for entry in entries]
-    said = "".join(_shown(case) for case in cases)
-    failed = sum(1 for case in cases if case.wrong)
+    cases = [_run_case(entry, book, project) for entry in entries]
+    lines = "".join(_format_case(case) for case in cases)
+    failed = sum(1 for case in cases if case.errors)
     summary = f"{pluralize(len(cases), 'file')} tested: {f'{failed} failed' if failed else 'all ok'}\n"
-    told = _untested(book, root, entries) if folder is None else ""
-    return Result(ExitCode.ERRORS if failed else ExitCode.OK, said, told + summary)
+    untested = _find_untested(book, root, entries) if folder is None else ""
+    return Result(ExitCode.ERRORS if failed else ExitCode.OK, lines, untested + summary)
 
 
-class _Case(NamedTuple):
-    """A file of cases, and the lines on which it is not as expected."""
+class PolicyTestCase(NamedTuple):
+    """A file of test cases, and where its findings are not as expected."""
 
     path: str
-    wrong: list[str]
+    errors: list[str]
 
 
-def _case(entry: layout.FileEntry, book: PolicyFiles, project: ProjectConfig) -> _Case:
+def _run_case(entry: layout.FileEntry, book: PolicyFiles, project: ProjectConfig) -> PolicyTestCase:
     findings: list[Finding] = []
     file = layout.read_file(entry)
-    expected = Counter(_expected(file.content.decode("utf-8", "replace")))
+    expected = Counter(_parse_expectations(file.content.decode("utf-8", "replace")))
     found: dict[tuple[int, str], str] = {}
     count: Counter[tuple[int, str]] = Counter()
-    for line, rule, message in _found(entry, _of_folder(entry, book), project, findings):
+    for line, rule, message in _check_file(entry, _select_policies(entry, book), project, findings):
         found[line, rule] = message
         count[line, rule] += 1
-    wrong = [f"{finding.location}: {finding.message}" for finding in findings]
+    errors = [f"{finding.location}: {finding.message}" for finding in findings]
     for line, rule in sorted(expected.keys() | count.keys()):
         if expected[line, rule] > count[line, rule]:
-            wrong.append(f"line {line}: `{rule}` is expected, and not found")
+            errors.append(f"line {line}: `{rule}` is expected but not found")
         elif expected[line, rule] < count[line, rule]:
-            wrong.append(f"line {line}: `{rule}` is found, and not expected: {found[line, rule]}")
-    return _Case(entry.path, wrong)
+            errors.append(f"line {line}: `{rule}` is found but not expected: {found[line, rule]}")
+    return PolicyTestCase(entry.path, errors)
 
 
-def _expected(content: str) -> Iterator[tuple[int, str]]:
+def _parse_expectations(content: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(content.splitlines(), 1):
         match = _EXPECT.search(line)
         yield from ((number, rule.strip()) for rule in match[1].split(",")) if match else ()
 
 
-def _of_folder(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
-    """The policies that a case is about: those of the name of its folder, or of the file of that name."""
+def _select_policies(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
+    """Return the policies of a test case: its folder has the name of a policy or of a policy file."""
     folder = PurePosixPath(entry.path).parent.name
     wanted = tuple(
         (policy, bindings)
@@ -112,54 +113,54 @@ def _of_folder(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
     return book.policies._replace(policies=wanted)
 
 
-def _found(
+def _check_file(
     entry: layout.FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
 ) -> Iterator[tuple[int, str, str]]:
-    """What the policies say of the jobs of a file; its params and namespaces are on the shelf for them."""
+    """Check the jobs of a file with policies; its params and namespaces are available to them."""
     tracer = Tracer(project)
-    beside: list[Data] = []
+    extra: list[Any] = []
     jobs: list[Job] = []
     names = {policy.name for policy, _ in policies.policies}
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy, _ in policies.policies)}
     for job in read_jobs([entry], project.frameworks, findings):
         traced = tracer.trace(job, "")
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
-            # Rendering holds a spec against some policies itself.
+            # Rendering itself checks a spec with some policies.
             if found.rule in names:
                 yield found.location.line, found.rule, found.message
             else:
                 findings.append(found)
         if (value_of(job.document.data.get("apiVersion")), value_of(job.document.data.get("kind"))) in kinds:
-            beside.append(untraced(job.document.data))
+            extra.append(untraced(job.document.data))
         elif traced.object is not None and not traced.problems:
             jobs.append(job)
-    evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(beside)), ClusterFacts())
+    evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(extra)), ClusterFacts())
     for job in jobs:
         for finding in tracer.findings(job, "", lambda made: list(evaluator.find_problems(made))):
             yield finding.location.line, finding.rule, finding.message
 
 
-def _shown(case: _Case) -> str:
-    if not case.wrong:
+def _format_case(case: PolicyTestCase) -> str:
+    if not case.errors:
         return f"{case.path}: ok\n"
-    return f"{case.path}: FAILED\n" + "".join(f"  {visible(line)}\n" for line in case.wrong)
+    return f"{case.path}: FAILED\n" + "".join(f"  {visible(line)}\n" for line in case.errors)
 
 
-def _untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
-    """The repository's own policies that have no cases."""
+def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
+    """Return a line for each policy of the repository without test cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
     own = {file.path for file in layout.read_own_policies(root)}
     return "".join(
-        f"{path}: policy `{name}` has no cases; put some into policies/tests/{name}/\n"
+        f"{path}: policy `{name}` has no test cases; add some to policies/tests/{name}/\n"
         for name, path in book.files.items()
         if path in own and not folders & {name, PurePosixPath(path).stem}
     )
 
 
 def list_policies(root: Path) -> Result:
-    """Every policy with its actions, its file and the resources that it is for."""
+    """List every policy with its actions, its file and its resources."""
     book = load_policies(root)
-    told = format_findings(book.findings)
+    findings = format_findings(book.findings)
     rows = [
         (
             policy.name,
@@ -170,7 +171,7 @@ def list_policies(root: Path) -> Result:
         for policy, bindings in book.policies.policies
     ]
     if not rows:
-        return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", told)
+        return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
     width = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ("  ".join(f"{cell:<{size}}" for cell, size in zip(row, [*width, 0], strict=True)) for row in rows)
-    return Result(ExitCode.OK, "".join(f"{line}\n" for line in lines), told)
+    return Result(ExitCode.OK, "".join(f"{line}\n" for line in lines), findings)

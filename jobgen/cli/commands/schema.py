@@ -1,4 +1,4 @@
-"""`jobgen schema`: the schemas of the kinds: built, listed, printed."""
+"""`jobgen schema`: build, import, list and print the schemas of kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from jobgen.api.project import find_repository
 from jobgen.check.schema.build import from_crd, schemas_of
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.write_files import put
+from jobgen.cli.write_files import write_files
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
@@ -74,7 +74,7 @@ def _print_command(directory: Path, kind: str) -> Result:
 
 
 def build(root: Path, *, check: bool) -> Result:
-    """Write the schema of every kind that the repository describes, or say which are out of date."""
+    """Write the schema of every kind that the repository describes, or list those that are out of date."""
     try:
         source = resources.files("kubernetes_validate").joinpath(_DEFINITIONS).read_bytes()
     except ModuleNotFoundError:
@@ -82,23 +82,23 @@ def build(root: Path, *, check: bool) -> Result:
             ExitCode.USAGE, f"the types of Kubernetes come from the package {_PACKAGE}: `pip install {_PACKAGE}`"
         )
     findings: list[Finding] = []
-    wanted = _built(root, json.loads(source)["$defs"], findings)
+    wanted = _build_schemas(root, json.loads(source)["$defs"], findings)
     if findings:
-        # Whatever is left out would be missed by nobody, until its schema is.
+        # A kind with errors would silently have no schema.
         return error_result(ExitCode.ERRORS, "nothing was built", format_findings(findings))
-    wanted[LOCK] = _lock(source, wanted)
+    wanted[LOCK] = _format_lock(source, wanted)
     folder = root / "schemas"
     stale = [name for name, text in sorted(wanted.items()) if not _is_current(folder / name, text)]
     if check:
         listed = "".join(f"schemas/{name}: out of date\n" for name in stale)
         return error_result(ExitCode.ERRORS, "run `jobgen schema build`", listed) if stale else Result(ExitCode.OK)
-    problem = put({folder / name: wanted[name] for name in stale}, root)
-    if problem:
-        return error_result(ExitCode.ERRORS, problem)
+    error = write_files({folder / name: wanted[name] for name in stale}, root)
+    if error:
+        return error_result(ExitCode.ERRORS, error)
     return Result(ExitCode.OK, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
 
 
-def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
+def _build_schemas(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
     shared = read(layout.read_types(), "types.yaml").documents[0].data
     described = [
         document
@@ -113,8 +113,8 @@ def _built(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> d
     }
 
 
-def _lock(source: bytes, built: dict[str, str]) -> str:
-    """Where the schemas come from, and what they are."""
+def _format_lock(source: bytes, built: dict[str, str]) -> str:
+    """Return the lock file: the source of the types, and the digests of the schemas."""
     from hashlib import sha256
 
     origin = {"package": _PACKAGE, "version": metadata.version(_PACKAGE), "sha256": sha256(source).hexdigest()}
@@ -132,14 +132,14 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     """Write the schemas of CustomResourceDefinitions into the repository."""
     findings: list[Finding] = []
     wanted: dict[str, str] = {}
-    said = ""
+    notes = ""
     for path in paths:
         for document in config.read_documents(
             layout.read_file(layout.FileEntry(path.name, str(path))), findings
         ).documents:
             if document.data.get("kind") != "CustomResourceDefinition":
                 kind = document.data.get("kind")
-                said += f"{document.location}: `{kind}` is not a CustomResourceDefinition; passed over\n"
+                notes += f"{document.location}: `{kind}` is not a CustomResourceDefinition; skipped\n"
                 continue
             try:
                 schemas = dict(from_crd(document.data))
@@ -149,23 +149,21 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
                 )
             wanted |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
     if findings or not wanted:
-        told = format_findings(findings) + said
-        return error_result(
-            ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO, "there is no schema to import", told
-        )
-    strange = [name for name in wanted if not _NAME.fullmatch(name)]
-    if strange:
-        return error_result(ExitCode.ERRORS, f"`{strange[0]}` cannot be the name of a schema; nothing was written")
-    problem = put({root / "schemas" / name: body for name, body in wanted.items()}, root)
-    if problem:
-        return error_result(ExitCode.ERRORS, problem, said)
+        code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
+        return error_result(code, "there is no schema to import", format_findings(findings) + notes)
+    invalid = [name for name in wanted if not _NAME.fullmatch(name)]
+    if invalid:
+        return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
+    error = write_files({root / "schemas" / name: body for name, body in wanted.items()}, root)
+    if error:
+        return error_result(ExitCode.ERRORS, error, notes)
     for name, body in wanted.items():
-        said += f"schemas/{name} written\n" + "".join(_unevaluated(name, json.loads(body)))
-    return Result(ExitCode.OK, err=said)
+        notes += f"schemas/{name} written\n" + "".join(_find_unevaluated(name, json.loads(body)))
+    return Result(ExitCode.OK, err=notes)
 
 
-def _unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
-    """A line for every CEL rule of a schema that says nothing here, though it does in a cluster."""
+def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for every CEL rule of a schema that is not evaluated offline."""
     from jobgen.check.schema.cel_rules import fault, rules_in
 
     for rule in rules_in(schema):
@@ -182,7 +180,7 @@ _SETTINGS = ".vscode/settings.json"
 
 
 def editor_files(root: Path) -> dict[str, bytes]:
-    """The schemas of our own formats, and what tells editors which files they are for."""
+    """Return the schemas of jobs, overlays and settings, and the editor settings that select them."""
     names = [f"jobgen.dev/{name}_v1.json" for name in _FORMATS]
     completed = config.complete_schemas(config.load_frameworks(root))
     schemas = {
@@ -194,26 +192,26 @@ def editor_files(root: Path) -> dict[str, bytes]:
 
 
 def write_editor_files(root: Path) -> Result:
-    """Put the schemas of our own formats into the repository, and tell editors which files they are for."""
+    """Write the schemas of jobs, overlays and settings, and the editor settings that select them."""
     files = editor_files(root)
     shown = files[_SETTINGS]
     has_settings = (root / _SETTINGS).exists()
     if has_settings:
         del files[_SETTINGS]
     stale = {name: body.decode() for name, body in files.items() if not _is_current(root / name, body.decode())}
-    problem = put({root / name: body for name, body in stale.items()}, root)
-    if problem:
-        return error_result(ExitCode.ERRORS, problem)
-    said = "".join(f"{name} written\n" for name in stale if name != _SETTINGS)
+    error = write_files({root / name: body for name, body in stale.items()}, root)
+    if error:
+        return error_result(ExitCode.ERRORS, error)
+    written = "".join(f"{name} written\n" for name in stale if name != _SETTINGS)
     if has_settings:
-        told = f"{said}{Path(_SETTINGS).name} exists; it should hold what is printed here\n"
-        return Result(ExitCode.OK, shown.decode(), told)
+        note = f"{written}{Path(_SETTINGS).name} exists; add the printed settings to it\n"
+        return Result(ExitCode.OK, shown.decode(), note)
     modeline = "# yaml-language-server: $schema=../schemas/jobgen.dev/trainingjob_v1.json"
-    return Result(ExitCode.OK, err=f"{said}{_SETTINGS} written; for other editors, begin a job with\n{modeline}\n")
+    return Result(ExitCode.OK, err=f"{written}{_SETTINGS} written; for other editors, start a job with\n{modeline}\n")
 
 
 def list_kinds(project: ProjectConfig) -> Result:
-    """Every kind that is known, with its platform."""
+    """List the known kinds with their platforms."""
     rows = sorted((str(value_of(kind.api_version)), kind.name, kind.platform) for kind in project.kinds)
     width = [max(len(row[column]) for row in rows) for column in range(2)]
     return Result(
@@ -222,7 +220,7 @@ def list_kinds(project: ProjectConfig) -> Result:
 
 
 def print_schema(project: ProjectConfig, name: str) -> Result:
-    """The schema of a kind, as the API server sees it."""
+    """Print the schema of a kind as the API server uses it."""
     known = {kind.name: kind for kind in project.kinds}
     kind = next((kind for word, kind in known.items() if word.lower() == name.lower()), None)
     if kind is None:
