@@ -79,7 +79,7 @@ def test_import_overwrites_only_with_force(tmp_path):
     forced = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs", "--force")
 
     assert (refused.returncode, kept) == (1, "mine\n")
-    assert b"is there already" in refused.stderr
+    assert b"exists; nothing was written" in refused.stderr
     assert forced.returncode == 0
     assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() != "mine\n"
 

@@ -195,7 +195,7 @@ def test_every_policy_has_cases_that_pass():
     result = run_cases(ROOT, ROOT, None)
 
     assert result.code == 0, result.out
-    assert "has no cases" not in result.err
+    assert "has no test cases" not in result.err
 
 
 def test_failing_policy_case_is_reported(tmp_path):
@@ -213,7 +213,7 @@ def test_failing_policy_case_is_reported(tmp_path):
         "  line 4: `p` is found, and not expected: failed expression: object.spec.x != 1",
         "  line 9: `p` is expected, and not found",
     ]
-    assert "policies/q.yaml: policy `q` has no cases; put some into policies/tests/q/" in result.err
+    assert "policies/q.yaml: policy `q` has no test cases; add some to policies/tests/q/" in result.err
 
 
 def test_repository_without_policy_cases_has_nothing_to_test(tmp_path):

@@ -232,7 +232,7 @@ def test_deleting_more_than_half_needs_confirmation(repo: Path) -> None:
 
     assert (refused.returncode, refused.stderr) == (
         1,
-        f"rendered/prod: 5 of 8 files would be deleted; --allow-mass-delete says that this is meant\n{REFUSED}",
+        f"rendered/prod: 5 of 8 files would be deleted; allow it with --allow-mass-delete\n{REFUSED}",
     )
     assert contents(repo / "rendered") == before
     assert render(repo, "-o", "rendered", "--allow-mass-delete").returncode == 0
@@ -268,7 +268,7 @@ def test_emptying_an_environment_needs_confirmation(repo: Path) -> None:
 
     assert (refused.returncode, refused.stderr) == (
         1,
-        f"rendered/qa: all 8 files would be deleted; --allow-empty says that this is meant\n{REFUSED}",
+        f"rendered/qa: all 8 files would be deleted; allow it with --allow-empty\n{REFUSED}",
     )
     assert contents(repo / "rendered") == before
     assert render(repo, "-o", "rendered", "--allow-empty").returncode == 0

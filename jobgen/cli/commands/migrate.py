@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -17,7 +17,6 @@ from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.invert import to_spec_name
 from jobgen.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
 from jobgen.convert.migrate.rewrite import find_line, rewrite_job
-from jobgen.model.data import Data
 from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
@@ -56,7 +55,7 @@ class MigrationSource(NamedTuple):
     """A job to migrate: its spec, its current kind, and whether it was written as a spec."""
 
     job: Job
-    document: dict[str, Data]
+    document: dict[str, Any]
     kind: Kind
     framework: str
     is_spec: bool
