@@ -65,7 +65,10 @@ def mentions(text: str, name: str) -> bool:
 def compile_cel(
     text: str, names: tuple[str, ...], *, returns: str = "bool", absent: tuple[str, ...] = ()
 ) -> Expression | CompileError:
-    """Compile an expression, or return why the API server would refuse it; `absent` are optional names without value."""
+    """Compile an expression, or return why the API server would refuse it.
+
+    `absent` are optional names without a value.
+    """
     # Imported late: a run without CEL does not need it.
     from jobgen.check.cel.functions import TABLE
 
