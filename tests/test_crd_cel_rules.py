@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.check.schema.cel_values import escaped
+from jobgen.check.schema.cel_values import escape_name
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.cli.commands.schema import import_crds
 from jobgen.yamlio.read import read
@@ -74,4 +74,4 @@ def test_rules_do_not_run_on_values_that_failed_the_schema(check):
     ],
 )
 def test_field_names_are_escaped_as_in_kubernetes(name, spelt):
-    assert escaped(name) == spelt
+    assert escape_name(name) == spelt

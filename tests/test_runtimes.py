@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from jobgen.check.schema.build import schemas_of
+from jobgen.check.schema.build import build_schemas
 from jobgen.check.schema.crd_schema import compile_structural
 
 FOLDER = Path(__file__).parent.parent / "schemas/trainer.kubeflow.org"
@@ -178,7 +178,7 @@ def test_type_descriptions_with_lists_limits_and_rules():
         "TemplateMetadata": {},
     }
     meta = {"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"properties": {}}}
-    today, before = (schema for _, schema in schemas_of(described, shared, meta))
+    today, before = (schema for _, schema in build_schemas(described, shared, meta))
 
     assert today["properties"]["spec"]["properties"] == {
         "steps": {

@@ -12,7 +12,7 @@ from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.untrusted import BrokenSchemaError, compile_foreign
+from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
@@ -150,7 +150,7 @@ def _compile_schema(schema: layout.SchemaFile) -> _SchemaCheck:
     if schema.is_shipped:
         return compile_structural(json.loads(content))
     try:
-        check = compile_foreign(content)
+        check = compile_untrusted(content)
     except BrokenSchemaError as error:
         reason = finding.message if finding else str(error)
         return lambda obj: [_report_broken_schema(path, reason, obj)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.check.schema.cel_values import Shape, shape
+from jobgen.check.schema.cel_values import Conversion, compile_conversion
 from jobgen.k8s.compare import FieldPath
 from jobgen.model.data import Node
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
@@ -32,7 +32,7 @@ class _RuleSite(NamedTuple):
 
     steps: tuple[str | tuple[str], ...]
     rules: tuple[dict[str, Any], ...]
-    shape: Shape
+    shape: Conversion
 
 
 def find_rejections(schema: bytes, old: Node, new: Node) -> list[Rejection]:
@@ -108,7 +108,7 @@ def _walk_schema(
     budget.spend()
     rules = tuple(rule for rule in node.get(_RULES, ()) if "oldSelf" in rule.get("rule", "") and not _is_optional(rule))
     if rules:
-        yield _RuleSite(steps, rules, shape(node, root, budget))
+        yield _RuleSite(steps, rules, compile_conversion(node, root, budget))
     ref = node.get("$ref", "").rpartition("/")[2]
     if ref and ref not in refs:
         # Recursive types are not followed; a CRD cannot have one.

@@ -1,4 +1,4 @@
-"""JSON Schemas of custom resources, built from kind descriptions and the types of a Kubernetes release."""
+"""Builds the JSON Schemas of custom resources from kind descriptions and the types of a Kubernetes release."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SCALARS: dict[str, Schema] = {
 }
 # Types of Kubernetes that a CRD spells in its own way.
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_RESPELT: dict[str, Schema] = {
+_CRD_FORMS: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _SCALARS["quantity"],
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _SCALARS["int-or-string"],
     f"{_META}Time": {"type": "string", "format": "date-time"},
@@ -39,7 +39,7 @@ _WORDS = {"rules": "x-kubernetes-validations"}
 _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 
 
-def schemas_of(
+def build_schemas(
     described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
 ) -> Iterator[tuple[str, Schema]]:
     """The schemas of a kind, each with the name of its file: today's, and those of older operators."""
@@ -59,7 +59,7 @@ def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernete
         "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
         "metadata": types.metadata(),
         # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
-        "spec": _or_null(types.schema(described["spec"])),
+        "spec": _allow_null(types.schema(described["spec"])),
     }
     if described.get("status", True):
         fields["status"] = {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True}
@@ -70,18 +70,18 @@ def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernete
     return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
 
 
-def from_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
     """The schema of every version that a CustomResourceDefinition serves, with the name of its file."""
     group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
     for version in crd["spec"]["versions"]:
         described = version.get("schema", {}).get("openAPIV3Schema")
         if version.get("served", True) and described:
             name = version["name"]
-            yield f"{group}/{kind.lower()}_{name}.json", _imported_root(described, f"{group}/{name}", kind)
+            yield f"{group}/{kind.lower()}_{name}.json", _convert_root(described, f"{group}/{name}", kind)
 
 
-def _imported_root(described: Schema, api_version: str, kind: str) -> Schema:
-    schema = _imported(described)
+def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:
+    schema = _convert_node(described)
     fields = schema.get("properties", {})
     own = {"apiVersion": {"enum": [api_version]}, "kind": {"enum": [kind]}, "metadata": {"type": "object"}}
     required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
@@ -89,32 +89,32 @@ def _imported_root(described: Schema, api_version: str, kind: str) -> Schema:
     return {**head, **schema, "type": "object", "properties": {**fields, **own}, "required": required}
 
 
-def _imported(node: Schema) -> Schema:
+def _convert_node(node: Schema) -> Schema:
     """A node of a structural schema as JSON Schema: strict, and with null where Kubernetes drops or keeps it."""
-    kept = {key: node[key] for key in node if key in _IMPORTED_AS_IS}
+    kept = {key: node[key] for key in node if key in _KEPT_KEYWORDS}
     if node.get("x-kubernetes-int-or-string"):
         kept["type"] = ["integer", "string"]
     for word in ("allOf", "anyOf", "oneOf"):
         if word in node and not node.get("x-kubernetes-int-or-string"):
-            kept[word] = [_imported(form) for form in node[word]]
+            kept[word] = [_convert_node(form) for form in node[word]]
     if "not" in node:
-        kept["not"] = _imported(node["not"])
+        kept["not"] = _convert_node(node["not"])
     if "items" in node:
-        kept["items"] = _imported(node["items"])
+        kept["items"] = _convert_node(node["items"])
     required = node.get("required", [])
     if "properties" in node:
-        fields = {name: _imported(child) for name, child in node["properties"].items()}
-        kept["properties"] = {name: child if name in required else _or_null(child) for name, child in fields.items()}
+        fields = {name: _convert_node(child) for name, child in node["properties"].items()}
+        kept["properties"] = {name: child if name in required else _allow_null(child) for name, child in fields.items()}
     if isinstance(node.get("additionalProperties"), dict):
-        kept["additionalProperties"] = _or_null(_imported(node["additionalProperties"]))
+        kept["additionalProperties"] = _allow_null(_convert_node(node["additionalProperties"]))
     elif node.get("x-kubernetes-embedded-resource"):
         kept["required"] = sorted({*required, "apiVersion", "kind", "metadata"})
     elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
         kept["additionalProperties"] = False
-    return _or_null(kept) if node.get("nullable") else kept
+    return _allow_null(kept) if node.get("nullable") else kept
 
 
-_IMPORTED_AS_IS = frozenset(
+_KEPT_KEYWORDS = frozenset(
     """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
     minLength maxLength minItems maxItems minProperties maxProperties
     x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
@@ -140,21 +140,21 @@ class _Types:
         """The schema of a type in the language of kind descriptions."""
         if _is_name(described):
             return self._named(described)
-        return self._spelt_out(described)
+        return self._build_inline(described)
 
-    def _spelt_out(self, described: Any) -> Schema:
+    def _build_inline(self, described: Any) -> Schema:
         """The schema of a type that stands where it is used."""
         if isinstance(described, list):
             return {"type": "array", "items": self.schema(described[0])}
         if isinstance(described, dict):
-            return self._narrowed(described) if "=" in described else self._mapping(described)
+            return self._build_with_keywords(described) if "=" in described else self._mapping(described)
         if " | " in described:
             return {"enum": described.split(" | ")}
         return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
 
-    def _narrowed(self, described: dict[str, Any]) -> Schema:
+    def _build_with_keywords(self, described: dict[str, Any]) -> Schema:
         """A type, and what else its schema says; a name is spelt out, for this is said of no other use of it."""
-        schema = self._spelt_out(described["="])
+        schema = self._build_inline(described["="])
         for word, value in described.items():
             if word == "keys":
                 schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": value}
@@ -167,7 +167,7 @@ class _Types:
         properties = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
         schema = _strict(properties, [name[:-1] for name in named if name.endswith("!")])
         if "*" in described:
-            schema["additionalProperties"] = _or_null(self.schema(described["*"]))
+            schema["additionalProperties"] = _allow_null(self.schema(described["*"]))
         return schema
 
     def _named(self, name: str) -> Schema:
@@ -179,14 +179,14 @@ class _Types:
         return {"$ref": f"#/$defs/{key}"}
 
     def _content(self, name: str) -> Schema:
-        return self._kubernetes(self.kubernetes[name]) if "." in name else self._spelt_out(self.shared[name])
+        return self._kubernetes(self.kubernetes[name]) if "." in name else self._build_inline(self.shared[name])
 
     def _kubernetes(self, node: Any) -> Schema:
         """A type of a Kubernetes release as a CRD has it: strict, without descriptions, metadata cut short."""
         if "$ref" in node:
             name = node["$ref"].rpartition("/")[2]
             inner = "TemplateMetadata" if name == f"{_META}ObjectMeta" else name
-            return dict(_RESPELT[name]) if name in _RESPELT else self._named(inner)
+            return dict(_CRD_FORMS[name]) if name in _CRD_FORMS else self._named(inner)
         if "properties" in node:
             fields = {name: self._kubernetes(child) for name, child in node["properties"].items()}
             return _strict(fields, node.get("required", []))
@@ -196,7 +196,7 @@ class _Types:
         if "items" in node:
             schema["items"] = self._kubernetes(node["items"])
         if isinstance(node.get("additionalProperties"), dict):
-            schema["additionalProperties"] = _or_null(self._kubernetes(node["additionalProperties"]))
+            schema["additionalProperties"] = _allow_null(self._kubernetes(node["additionalProperties"]))
         return schema
 
 
@@ -212,12 +212,12 @@ def _type(node: Schema) -> str:
 
 def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
     """An object that takes these fields only; a field that may be left out may also be null, which drops it."""
-    fields = {name: child if name in required else _or_null(child) for name, child in properties.items()}
+    fields = {name: child if name in required else _allow_null(child) for name, child in properties.items()}
     schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
     return {**schema, "required": sorted(required)} if required else schema
 
 
-def _or_null(schema: Schema) -> Schema:
+def _allow_null(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     if "enum" in schema:

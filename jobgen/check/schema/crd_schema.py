@@ -1,67 +1,69 @@
-"""What the API server says of an object by its CRD's schema: JSON Schemas compiled to checks that speak to people.
+"""Compiles the JSON Schema of a CRD to a check of objects, with the rules of the API server.
 
-Each schema node becomes one closure. A property whose value has just the right Python type costs one look at that type.
+Each schema node becomes one closure. For a scalar of the right Python type, the check is one comparison of types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from jobgen.check.schema.constraints import forms, limits
-from jobgen.check.schema.field_locations import homes, homeward
-from jobgen.check.schema.list_keys import repeated
-from jobgen.check.schema.own_formats import TYPES, WORDS, shown, to_blame
-from jobgen.model.data import Data, TracedKey, TracedScalar, is_null, type_of, value_of
+from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
+from jobgen.check.schema.field_locations import locate_fields, suggest_field_move
+from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, format_value, reported_node
+from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
 
-Check = Callable[[Data, str, Data, list[Problem]], None]
-"""Judges a value: the value, the name it goes by, the node to blame if it has no place, the problems so far."""
+Check = Callable[[Node, str, Node, list[Problem]], None]
+"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
 
 Field = tuple[type | None, Check]
-"""The type of value that needs no further look, and the check for all others."""
+"""The type of value that needs no further check, and the check for all others."""
 
+_KEY_DEFAULTS = {"protocol": "TCP"}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-_SEVERAL = ("anyOf", "oneOf", "allOf")
-# A CEL rule takes as long as many looks at a schema.
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+# A CEL rule takes as long as the checks of many schema nodes.
 _RULE_STEPS = 100
-# A field that says no more than this needs no look beyond its type.
-_NO_FURTHER_LOOK = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
+# A field whose schema has no other keywords needs no check besides its type.
+_TYPE_KEYWORDS = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 
 
-def compile_structural(schema: dict[str, Any], budget: Budget | None = None) -> Callable[[Data], list[Problem]]:
-    """The check for a whole object; with a budget, one that a stranger's schema cannot keep busy for long."""
+def compile_structural(
+    schema: dict[str, Any], budget: Budget | None = None
+) -> Callable[[Mapping[str, Node]], list[Problem]]:
+    """The check for a whole object; a budget limits its steps, for schemas that are not trusted."""
     compiler = _Compiler(schema, budget)
-    judge = compiler.check(schema)
+    check_value = compiler.check(schema)
 
-    def check(value: Data) -> list[Problem]:
+    def check(value: Mapping[str, Node]) -> list[Problem]:
         problems: list[Problem] = []
-        judge(value, schema.get("title", ""), value, problems)
-        return [compiler.mended(problem, value) for problem in problems] if problems else problems
+        check_value(value, schema.get("title", ""), value, problems)
+        return [compiler.with_fix(problem, value) for problem in problems] if problems else problems
 
     return check
 
 
 class _Compiler:
-    """Turns schema nodes into closures; a type that is referred to is compiled once."""
+    """Turns schema nodes into closures; a `$ref` is compiled once."""
 
     def __init__(self, root: dict[str, Any], budget: Budget | None = None) -> None:
         self.root = root
         self.budget = budget
         self.refs: dict[str, Check] = {}
-        self._homes: dict[str, list[str]] = {}
+        self._locations: dict[str, list[str]] = {}
 
     def check(self, schema: dict[str, Any]) -> Check:
-        judge = self._shape(schema)
+        check_value = self._shape(schema)
         if schema.get("x-kubernetes-validations"):
-            # Late, because most kinds have no rules, and need no CEL.
-            from jobgen.check.schema.cel_rules import ruled
+            # Imported late, because most kinds have no CEL rules.
+            from jobgen.check.schema.cel_rules import with_cel_rules
 
-            judge = ruled(judge, schema, self.root, self.budget)
-        return _counted(judge, self.budget, _weight(schema)) if self.budget else judge
+            check_value = with_cel_rules(check_value, schema, self.root, self.budget)
+        return _with_budget(check_value, self.budget, _count_steps(schema)) if self.budget else check_value
 
     def _shape(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema:
@@ -70,11 +72,15 @@ class _Compiler:
             return _unless_null(self.check(schema["anyOf"][0]))
         typed = "type" in schema or schema.keys() & {"required", "properties"}
         checks = [self._typed({"type": ["object", "null"], **schema})] if typed else []
-        checks += limits(schema, foreign=self.budget is not None)
-        checks += [forms(word, [self.check(form) for form in schema[word]]) for word in _SEVERAL if word in schema]
+        checks += compile_constraints(schema, is_untrusted=self.budget is not None)
+        checks += [
+            compile_alternatives(word, [self.check(form) for form in schema[word]])
+            for word in _ALTERNATIVES
+            if word in schema
+        ]
         if "not" in schema:
-            checks.append(forms("not", [self.check(schema["not"])]))
-        return checks[0] if len(checks) == 1 else _all(checks) if checks else _anything
+            checks.append(compile_alternatives("not", [self.check(schema["not"])]))
+        return checks[0] if len(checks) == 1 else _all(checks) if checks else _accept_anything
 
     def _typed(self, schema: dict[str, Any]) -> Check:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -86,7 +92,7 @@ class _Compiler:
 
     def _ref(self, ref: str) -> Check:
         if ref not in self.refs:
-            # A type may refer to itself: until it is compiled, its check is looked up when it runs.
+            # A type may refer to itself: until it is compiled, its check is looked up at run time.
             self.refs[ref] = lambda *args: self.refs[ref](*args)  # noqa: PLW0108
             self.refs[ref] = self.check(self.root["$defs"][ref.rpartition("/")[2]])
         return self.refs[ref]
@@ -94,18 +100,18 @@ class _Compiler:
     def _field(self, schema: dict[str, Any]) -> Field:
         kinds = schema.get("type", [])
         simple = str if "string" in kinds else bool if "boolean" in kinds else None
-        if schema.keys() - _NO_FURTHER_LOOK:
+        if schema.keys() - _TYPE_KEYWORDS:
             simple = None
         return simple, self.check(schema)
 
     def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         properties = schema.get("properties", {})
         extra = schema.get("additionalProperties", True)
-        other = self._field(extra) if isinstance(extra, dict) else (None, _anything) if extra else None
-        # The server fills in defaults before it looks.
+        other = self._field(extra) if isinstance(extra, dict) else (None, _accept_anything) if extra else None
+        # The server fills in defaults before it validates.
         required = [key for key in schema.get("required", ()) if "default" not in properties.get(key, ())]
         fields = _Fields({name: partial(self._field, child) for name, child in properties.items()}, other)
-        # What is wrong with a stranger's schema shall show at once.
+        # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
         return _mapping(fields, tuple(required), self._hint, nullable=nullable)
 
@@ -115,26 +121,26 @@ class _Compiler:
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
         return _list(items, unique, nullable=nullable)
 
-    def mended(self, problem: Problem, made: Data) -> Problem:
-        """The problem with what would mend it: a field in the wrong place is moved to the only one that it has."""
+    def with_fix(self, problem: Problem, obj: Node) -> Problem:
+        """The problem with a fix that moves a misplaced field to where it belongs."""
         if problem.rule != "unknown-field" or problem.fix_steps or type(problem.node) is not TracedKey:
             return problem
-        self._homes = self._homes or homes(self.root)
-        fix_steps, safe = homeward(problem.node, made, self._homes)
+        self._locations = self._locations or locate_fields(self.root)
+        fix_steps, safe = suggest_field_move(problem.node, obj, self._locations)
         return problem._replace(fix_steps=fix_steps, safe=safe)
 
     def _hint(self, field: str, known: list[str]) -> str:
-        """The nearest right name beside an unknown field, or the place where a field of that name lives."""
-        self._homes = self._homes or homes(self.root)
-        known_homes = self._homes.get(field, [])
+        """A similar field of the same mapping, or the path where a field of that name belongs."""
+        self._locations = self._locations or locate_fields(self.root)
+        known_paths = self._locations.get(field, [])
         close = did_you_mean(field, known)
-        if known_homes and not (close and field.lower() in (name.lower() for name in known)):
-            return f"; it belongs in `{known_homes[0]}`"
+        if known_paths and not (close and field.lower() in (name.lower() for name in known)):
+            return f"; it belongs in `{known_paths[0]}`"
         return close
 
 
 class _Fields(dict[str, Field | None]):
-    """The fields of a mapping, each compiled when an object has it: most objects have few of all there are."""
+    """The fields of a mapping, each compiled when first used, because most objects use few of them."""
 
     def __init__(self, known: dict[str, Callable[[], Field]], other: Field | None) -> None:
         super().__init__()
@@ -144,7 +150,7 @@ class _Fields(dict[str, Field | None]):
     def __missing__(self, key: str) -> Field | None:
         if key not in self.known:
             return self.other
-        # A traced key would keep its whole file alive.
+        # A plain key, because a traced one would keep its file in memory.
         field = self[str(key)] = self.known[key]()
         return field
 
@@ -156,31 +162,31 @@ def _mapping(
     *,
     nullable: bool,
 ) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             if not (nullable and value_of(value) is None):
-                problems.append(_wrong_type(value, name, blame, "a mapping"))
+                problems.append(_report_wrong_type(value, name, parent, "a mapping"))
             return
         for key, child in value.items():
             field = fields[key]
             if field is None:
-                _unknown(key, value, name, list(fields.known), hint, problems)
+                _report_unknown_field(key, value, name, list(fields.known), hint, problems)
             elif type(child) is not field[0] and not (
                 child is None or (type(child) is TracedScalar and is_null(child))
             ):
-                # The server drops a null before it looks further, or keeps it where it may stand.
+                # The server drops a null before it validates, or keeps it where it is allowed.
                 field[1](child, key, key, problems)
         for key in required:
             found = value.get(key)
             if found is None or (type(found) is TracedScalar and is_null(found)):
-                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or blame, category="schema"))
+                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or parent, category="schema"))
 
     return check
 
 
-def _unknown(
+def _report_unknown_field(
     key: str,
-    holder: dict[str, Data],
+    holder: Mapping[str, Node],
     name: str,
     known: list[str],
     hint: Callable[[str, list[str]], str],
@@ -189,85 +195,111 @@ def _unknown(
     if len(problems) < MAX_FINDINGS:
         near = hint(str(key), known)
         message = f"`{key}` is not a field of `{name}`{near}"
-        # A field that has its home elsewhere is not renamed to what happens to be near.
+        # A field that belongs elsewhere is not renamed to a similar one.
         fix_steps, safe = suggest_rename(key, known, holder) if "did you mean" in near else NO_FIX
         problems.append(Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe))
 
 
 def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:
-    simple, judge = items
+    simple, check_value = items
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, list):
             if not (nullable and value_of(value) is None):
-                problems.append(_wrong_type(value, name, blame, "a list"))
+                problems.append(_report_wrong_type(value, name, parent, "a list"))
             return
         for index, item in enumerate(value):
             if len(problems) > MAX_FINDINGS:
                 return
             if type(item) is not simple:
                 if item is None or (type(item) is TracedScalar and is_null(item)):
-                    problems.append(_wrong_type(item, f"{name}[{index}]", blame, "more than null"))
+                    problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
                 else:
-                    judge(item, f"{name}[{index}]", blame, problems)
+                    check_value(item, f"{name}[{index}]", parent, problems)
         if unique is not None and len(value) > 1:
-            problems.extend(repeated(value, unique, name))
+            problems.extend(find_duplicate_items(value, unique, name))
 
     return check
 
 
 def _scalar(kinds: list[str], form: str) -> Check:
     types = frozenset(kind for name in kinds for kind in TYPES[name])
-    expected = " or ".join(WORDS[name] for name in kinds if name != "null")
+    expected = " or ".join(TYPE_NAMES[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         sort = type_of(value)
         if sort not in types:
-            problems.append(_wrong_type(value, name, blame, expected))
+            problems.append(_report_wrong_type(value, name, parent, expected))
         elif numbers is not None and sort is int and value_of(value) not in numbers:
             message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
-            problems.append(Problem("out-of-range", message, to_blame(value, blame), category="schema"))
+            problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
 
     return check
 
 
 def _all(checks: list[Check]) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        for judge in checks:
-            judge(value, name, blame, problems)
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        for check_value in checks:
+            check_value(value, name, parent, problems)
 
     return check
 
 
-def _weight(schema: dict[str, Any]) -> int:
-    """How much work one look at a value is."""
-    listed = sum(len(schema[word]) for word in ("required", "enum", *_SEVERAL) if word in schema)
+def _count_steps(schema: dict[str, Any]) -> int:
+    """The steps that one check of a value costs."""
+    listed = sum(len(schema[word]) for word in ("required", "enum", *_ALTERNATIVES) if word in schema)
     return 1 + listed + _RULE_STEPS * len(schema.get("x-kubernetes-validations", ()))
 
 
-def _counted(judge: Check, budget: Budget, weight: int) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         budget.spend(weight)
-        judge(value, name, blame, problems)
+        check_value(value, name, parent, problems)
 
     return check
 
 
-def _unless_null(judge: Check) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+def _unless_null(check_value: Check) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if value is not None and not (type(value) is TracedScalar and is_null(value)):
-            judge(value, name, blame, problems)
+            check_value(value, name, parent, problems)
 
     return check
 
 
-def _anything(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-    """A field whose content Kubernetes keeps as it is."""
+def _accept_anything(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    """Accept any value."""
 
 
-def _wrong_type(value: Data, name: str, blame: Data, expected: str) -> Problem:
+def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> Problem:
     quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
-    message = f"`{name}` is {shown(value)}, and must be {expected}{quote}"
+    message = f"`{name}` is {format_value(value)}, and must be {expected}{quote}"
     fix_steps, safe = suggest_type(value, expected)
-    return Problem("wrong-type", message, to_blame(value, blame), category="schema", fix_steps=fix_steps, safe=safe)
+    return Problem(
+        "wrong-type", message, reported_node(value, parent), category="schema", fix_steps=fix_steps, safe=safe
+    )
+
+
+def find_duplicate_items(items: Sequence[Node], keys: tuple[str, ...], name: str) -> Iterator[Problem]:
+    """Items of a list that have the same keys, so that Kubernetes cannot distinguish them."""
+    seen: set[tuple[Any, ...]] = set()
+    for item in items:
+        identity = _item_identity(item, keys)
+        if identity is None:
+            continue
+        if identity in seen:
+            node = item.get(keys[0], item) if isinstance(item, dict) and keys else item
+            shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
+            message = f"`{shown}` occurs twice in `{name}`, whose items are identified by `{by}`"
+            yield Problem("duplicate-item", message, node, category="schema")
+        seen.add(identity)
+
+
+def _item_identity(item: Node, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+    parts = (
+        [value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys]
+        if isinstance(item, dict)
+        else [value_of(item)]
+    )
+    return None if any(isinstance(part, (dict, list)) for part in parts) else tuple(parts)

@@ -1,6 +1,6 @@
-"""JSON Schemas compiled to checks that speak to people: one problem for each fault, on the node at fault.
+"""Compiles the JSON Schemas of jobgen's own formats to checks: one problem for each error, on the node that causes it.
 
-The subset that our own formats use. Each schema node becomes one closure; a valid value costs no more than its checks.
+Supports the subset that the formats use. Each schema node becomes one closure.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobgen.model.data import Data, TracedScalar
+from jobgen.model.data import Node, TracedScalar
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_type, suggest_value
 
-Check = Callable[[Data, str, Data, list[Problem]], None]
-"""Judges a value: the value, the name it goes by, the node to blame if it has no place of its own, the problems."""
+Check = Callable[[Node, str, Node, list[Problem]], None]
+"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -26,7 +26,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-WORDS = {
+TYPE_NAMES = {
     "object": "a mapping",
     "array": "a list",
     "string": "a string",
@@ -38,12 +38,12 @@ WORDS = {
 
 
 def compile_schema(name: str, schemas: Mapping[str, Any]) -> Check:
-    """The check for the schema called `name`; `$ref` may lead to the others."""
+    """The check for the schema called `name`; a `$ref` may lead to the others."""
     return _Compiler(schemas).compile(schemas[name], name)
 
 
 class _Compiler:
-    """Turns schema nodes into closures; refs are compiled once, so recursion is fine."""
+    """Turns schema nodes into closures; a `$ref` is compiled once, so schemas may be recursive."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self.schemas = schemas
@@ -72,7 +72,7 @@ class _Compiler:
         where = where or file
         full = f"{where}#{pointer}"
         if full not in self.refs:
-            # A schema may refer to itself: until it is compiled, its check is looked up when it runs.
+            # A schema may refer to itself: until it is compiled, its check is looked up at run time.
             self.refs[full] = lambda *args: self.refs[full](*args)  # noqa: PLW0108
             self.refs[full] = self.compile(self.target(where, pointer), where)
         return self.refs[full]
@@ -84,7 +84,7 @@ class _Compiler:
         return node
 
     def types(self, schema: Any, file: str) -> frozenset[type]:
-        """The Python types that an option of anyOf takes; they tell the options apart."""
+        """The Python types that an option of `anyOf` accepts; they select the option."""
         if "$ref" in schema:
             where, _, pointer = schema["$ref"].partition("#")
             return self.types(self.target(where or file, pointer), where or file)
@@ -103,36 +103,36 @@ class _Compiler:
 
 
 def _mapping(properties: dict[str, Check], other: Check | None, required: Any, title: str, least: int) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
         for key, child in value.items():
-            judge = properties.get(key, other)
+            check_value = properties.get(key, other)
             if problems and len(problems) >= MAX_FINDINGS:
                 return
-            if judge is None:
+            if check_value is None:
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, list(properties))}"
                 fix_steps, safe = suggest_rename(key, list(properties), value)
                 problems.append(Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe))
             else:
-                judge(child, key, key, problems)
+                check_value(child, key, key, problems)
         for key in required:
             if key not in value:
-                problems.append(Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", value or blame))
+                problems.append(Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", value or parent))
         if len(value) < least:
-            problems.append(Problem("missing-field", f"{title} is empty", blame))
+            problems.append(Problem("missing-field", f"{title} is empty", parent))
 
     return check
 
 
-def _items(judge: Check) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+def _items(check_value: Check) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if isinstance(value, list):
             for index, item in enumerate(value):
                 if len(problems) >= MAX_FINDINGS:
                     return
                 before = len(problems)
-                judge(item, name, blame, problems)
+                check_value(item, name, parent, problems)
                 if len(problems) > before:
                     _name_items(problems, before, name, index)
 
@@ -140,58 +140,67 @@ def _items(judge: Check) -> Check:
 
 
 def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
-    """Say which item of a list is meant, now that there is something to say."""
-    for at in range(start, len(problems)):
-        message = problems[at].message
+    """Add the index of an item to the messages about it."""
+    for number in range(start, len(problems)):
+        message = problems[number].message
         if message.startswith(f"`{name}` is "):
-            problems[at] = problems[at]._replace(message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1))
+            problems[number] = problems[number]._replace(message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1))
 
 
 def _type(wanted: str | list[str]) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in TYPES[name])
-    unsaid = {"null", "integer"} if "number" in names else {"null"}
-    expected = _either([WORDS[name] for name in names if name not in unsaid] or ["null"])
+    implied = {"null", "integer"} if "number" in names else {"null"}
+    expected = _join_alternatives([TYPE_NAMES[name] for name in names if name not in implied] or ["null"])
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        if type(value) not in types and _kind(value) not in types:
-            message = f"`{name}` is {shown(value)}, and must be {expected}"
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if type(value) not in types and _type_of(value) not in types:
+            message = f"`{name}` is {format_value(value)}, and must be {expected}"
             fix_steps, safe = suggest_type(value, expected)
-            problems.append(Problem("wrong-type", message, to_blame(value, blame), fix_steps=fix_steps, safe=safe))
+            problems.append(
+                Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
+            )
 
     return check
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
-    by_type = {kind: judge for types, judge in reversed(options) for kind in types}
+    by_type = {kind: check_value for types, check_value in reversed(options) for kind in types}
     names = [name for name in TYPES if set(TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
-    expected = _either([WORDS[name] for name in names])
+    expected = _join_alternatives([TYPE_NAMES[name] for name in names])
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        judge = by_type.get(type(value)) or by_type.get(_kind(value))
-        if judge is None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
+        if check_value is None:
             problems.append(
-                Problem("wrong-type", f"`{name}` is {shown(value)}, and must be {expected}", to_blame(value, blame))
+                Problem(
+                    "wrong-type",
+                    f"`{name}` is {format_value(value)}, and must be {expected}",
+                    reported_node(value, parent),
+                )
             )
         else:
-            judge(value, name, blame, problems)
+            check_value(value, name, parent, problems)
 
     return check
 
 
 def _enum(allowed: list[Any]) -> Check:
-    # What YAML makes of a bare `off` is taken, and not what anybody would be told to write.
-    words = [str(word) for word in allowed if word is not None and word is not False]
-    # To Python, zero and false are the same.
-    known = {(type(word), word) for word in allowed}
+    # `false` is accepted because YAML reads `off` as it; it is not suggested.
+    words = [str(value) for value in allowed if value is not None and value is not False]
+    # In Python, 0 equals False.
+    known = {(type(value), value) for value in allowed}
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
-            message = f"`{name}` is {shown(value)}, and must be {_either([f'`{word}`' for word in words])}{hint}"
+            expected = _join_alternatives([f"`{word}`" for word in words])
+            message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
             fix_steps, safe = suggest_value(value, words)
-            problems.append(Problem("invalid-value", message, to_blame(value, blame), fix_steps=fix_steps, safe=safe))
+            problems.append(
+                Problem("invalid-value", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
+            )
 
     return check
 
@@ -201,7 +210,7 @@ def _text(schema: Any) -> Check:
     least, most = schema.get("minLength", 0), schema.get("maxLength", 1 << 30)
     must = schema.get("x-must", f"match `{schema.get('pattern')}`")
 
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, str):
             return
@@ -210,56 +219,64 @@ def _text(schema: Any) -> Check:
             problems.append(
                 Problem(
                     "invalid-value",
-                    f"`{name}` is {shown(value)}, and must be {limit}".replace("be not be", "not be"),
-                    to_blame(value, blame),
+                    f"`{name}` is {format_value(value)}, and must be {limit}".replace("be not be", "not be"),
+                    reported_node(value, parent),
                 )
             )
         elif pattern and not pattern.search(found):
             problems.append(
-                Problem("invalid-value", f"`{name}` is {shown(value)}, and must {must}", to_blame(value, blame))
+                Problem(
+                    "invalid-value", f"`{name}` is {format_value(value)}, and must {must}", reported_node(value, parent)
+                )
             )
 
     return check
 
 
 def _range(least: int | None, most: int | None) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             return
         if least is not None and found < least:
             problems.append(
-                Problem("invalid-value", f"`{name}` is `{found}`, and must be at least {least}", to_blame(value, blame))
+                Problem(
+                    "invalid-value",
+                    f"`{name}` is `{found}`, and must be at least {least}",
+                    reported_node(value, parent),
+                )
             )
         if most is not None and found > most:
             problems.append(
-                Problem("invalid-value", f"`{name}` is `{found}`, and must be at most {most}", to_blame(value, blame))
+                Problem(
+                    "invalid-value", f"`{name}` is `{found}`, and must be at most {most}", reported_node(value, parent)
+                )
             )
 
     return check
 
 
 def _all(checks: list[Check]) -> Check:
-    def check(value: Data, name: str, blame: Data, problems: list[Problem]) -> None:
-        for judge in checks:
-            judge(value, name, blame, problems)
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        for check_value in checks:
+            check_value(value, name, parent, problems)
 
     return check
 
 
-def _kind(value: Data) -> type:
+def _type_of(value: Node) -> type:
     if type(value) is TracedScalar:
         value = value.value
     return list if isinstance(value, list) else type(value)
 
 
-def to_blame(value: Data, blame: Data) -> Data:
-    """The node that a problem stands on: the value itself if it has a place, else what holds it."""
-    return value if type(value) is TracedScalar else blame
+def reported_node(value: Node, parent: Node) -> Node:
+    """The node to report: the value if it has a location, else its parent."""
+    return value if type(value) is TracedScalar else parent
 
 
-def shown(value: Data) -> str:
-    """A value as a message names it."""
+def format_value(value: Node) -> str:
+    """A value as it appears in a message."""
     found = value.value if type(value) is TracedScalar else value
     if isinstance(found, dict):
         return "a mapping"
@@ -273,5 +290,5 @@ def shown(value: Data) -> str:
     return f"`{text}`"
 
 
-def _either(words: list[str]) -> str:
+def _join_alternatives(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

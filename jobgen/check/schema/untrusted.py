@@ -1,45 +1,45 @@
-"""Schemas that anybody may have written: checks that say what is wrong with them, and neither fail nor run away."""
+"""Compiles schemas that are not trusted: a broken one is reported, and the steps of a check are limited."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.model.data import Data
+from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 
 _STEPS = 300_000
-"""What an object may cost: many times what the largest needs."""
+"""The steps that the check of one object may take: many times what the largest needs."""
 
 Done = TypeVar("Done")
 
 
 class BrokenSchemaError(Exception):
-    """A schema that nothing can be held against; the text says why."""
+    """A schema that cannot be used; the text says why."""
 
 
-def compile_foreign(text: bytes) -> Callable[[Data], list[Problem]]:
-    """The check for a whole object; the check, too, may find that the schema is broken."""
+def compile_untrusted(text: bytes) -> Callable[[Mapping[str, Node]], list[Problem]]:
+    """The check for a whole object; both may raise BrokenSchemaError."""
     budget = Budget(_STEPS)
-    judge = _blaming(lambda: compile_structural(json.loads(text), budget))
+    check_value = _run(lambda: compile_structural(json.loads(text), budget))
 
-    def check(value: Data) -> list[Problem]:
+    def check(value: Mapping[str, Node]) -> list[Problem]:
         budget.reset()
-        return _blaming(lambda: judge(value))
+        return _run(lambda: check_value(value))
 
     return check
 
 
-def _blaming(work: Callable[[], Done]) -> Done:
-    """Do some work with a schema, and say what is wrong with it if that fails."""
+def _run(work: Callable[[], Done]) -> Done:
+    """Run a function that uses a schema; if it fails, raise what is wrong with the schema."""
     try:
         return work()
     except BudgetExceededError:
-        reason = f"to hold this object against it takes more than {_STEPS} steps"
+        reason = f"checking this object takes more than {_STEPS} steps"
     except json.JSONDecodeError as fault:
         reason = f"line {fault.lineno}, column {fault.colno} is not JSON"
     except UnicodeDecodeError:
@@ -49,5 +49,5 @@ def _blaming(work: Callable[[], Done]) -> Done:
     except BadPatternError as fault:
         reason = str(fault)
     except MALFORMED_DATA_ERRORS:
-        reason = "it has not the shape of a schema"
+        reason = "it is not a valid schema"
     raise BrokenSchemaError(reason)

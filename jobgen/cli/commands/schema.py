@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from jobgen.api.project import find_repository
-from jobgen.check.schema.build import from_crd, schemas_of
+from jobgen.check.schema.build import build_schemas, convert_crd
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.data import untraced, value_of
@@ -109,7 +109,7 @@ def _build_schemas(root: Path, kubernetes: dict[str, Any], findings: list[Findin
     return {
         name: json.dumps(schema, indent=1, sort_keys=True) + "\n"
         for document in described
-        for name, schema in schemas_of(untraced(document), shared, kubernetes)
+        for name, schema in build_schemas(untraced(document), shared, kubernetes)
     }
 
 
@@ -142,7 +142,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
                 notes += f"{document.location}: `{kind}` is not a CustomResourceDefinition; skipped\n"
                 continue
             try:
-                schemas = dict(from_crd(document.data))
+                schemas = dict(convert_crd(document.data))
             except (KeyError, TypeError, AttributeError):
                 return error_result(
                     ExitCode.ERRORS, f"{document.location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
@@ -164,10 +164,10 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
 
 def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
     """Yield a line for every CEL rule of a schema that is not evaluated offline."""
-    from jobgen.check.schema.cel_rules import fault, rules_in
+    from jobgen.check.schema.cel_rules import find_rule_error, find_rules
 
-    for rule in rules_in(schema):
-        reason = fault(rule)
+    for rule in find_rules(schema):
+        reason = find_rule_error(rule)
         if reason:
             shown = " ".join(rule["rule"].split())
             yield f"schemas/{name}: warning: the rule `{shown}` is not evaluated: {reason}\n"
