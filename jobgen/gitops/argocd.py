@@ -53,7 +53,7 @@ def _kueue_fields(kind: EngineKind) -> list[str]:
     suspend = ["." + ".".join(kind.suspend_path)] if kind.suspend_path else []
     replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pod_paths})
     templates = [f".{path}[]?.template.spec.{field}" for path in replicas for field in INJECTED_FIELDS]
-    return suspend + templates + [_kueue_patch(path, has_manager) for path, has_manager in kind.patch_paths]
+    return suspend + templates + [_kueue_patch(path, has_manager=has_manager) for path, has_manager in kind.patch_paths]
 
 
 def _kueue_patch(path: str, has_manager: bool) -> str:
