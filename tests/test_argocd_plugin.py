@@ -92,7 +92,7 @@ def test_single_environment_needs_no_parameters(server: Server, repository: Path
     none = server.call(repository, ".", parameters)
 
     assert (several.code, several.out) == (2, "")
-    assert several.err == "jobgen: the parameter `env` has to name one environment (known: dev, prod)\n"
+    assert several.err == "jobgen: set the parameter `env` to one environment (known: dev, prod)\n"
     assert (one.code, names(one.out), one.err) == (0, ["bert", "gpt", "resnet"], "")
     assert (none.code, names(none.out), none.err) == (0, ["bert", "gpt", "resnet"], "")
 
@@ -129,8 +129,8 @@ def test_missing_repository_root_is_reported(server: Server, repository: Path) -
 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err == (
-        "jobgen: there is no jobgen.yaml at or above `jobs/team-a`, as far as the repository was sent here; if "
-        "argocd.argoproj.io/manifest-generate-paths is set, it must name /jobgen.yaml, /jobs and /overlays\n"
+        "jobgen: there is no jobgen.yaml at or above `jobs/team-a` in the files that Argo CD sent; if "
+        "argocd.argoproj.io/manifest-generate-paths is set, add /jobgen.yaml, /jobs and /overlays to it\n"
     )
 
 
@@ -148,7 +148,7 @@ def test_missing_overlays_are_reported(server: Server, repository: Path) -> None
     assert answer == (
         2,
         "",
-        f"jobgen: there is no environment `prod`; does {PATHS} name /overlays? (known: none)\n",
+        f"jobgen: there is no environment `prod`; does {PATHS} include /overlays? (known: none)\n",
     )
 
 
@@ -157,7 +157,7 @@ def test_unrelated_folder_is_reported(server: Server, repository: Path) -> None:
     answer = server.call(repository, "docs", PROD)
 
     assert (answer.code, answer.out) == (2, "")
-    assert "`docs` is neither the root, nor in jobs/, nor an environment" in answer.err
+    assert "`docs` must be the root of the repository, a folder in jobs/, or overlays/<env>" in answer.err
 
 
 def test_selection_without_jobs_is_an_error(server: Server, repository: Path) -> None:
@@ -166,9 +166,7 @@ def test_selection_without_jobs_is_an_error(server: Server, repository: Path) ->
     unmatched = server.call(repository, ".", [*PROD, {"name": "jobs", "array": ["nobody"]}])
 
     assert (empty.code, empty.out) == (3, "")
-    assert (
-        empty.err == "jobgen: there is no job below jobs/team-c/ in prod, and an empty answer would delete everything\n"
-    )
+    assert empty.err == "jobgen: there is no job below jobs/team-c/ in prod; an empty result would delete everything\n"
     assert (unmatched.code, unmatched.out) == (3, "")
 
 
@@ -203,7 +201,10 @@ def test_kind_missing_from_the_cluster_is_reported(server: Server, repository: P
     assert answer == (
         1,
         "",
-        "jobs/team-b/resnet.yaml:1:1: the cluster has no kubeflow.org/v1 TFJob\njobgen: nothing was generated\n",
+        (
+            "jobs/team-b/resnet.yaml:1:1: the cluster does not serve kubeflow.org/v1 TFJob\n"
+            "jobgen: nothing was generated\n"
+        ),
     )
     assert team.code == 0
 
@@ -253,7 +254,7 @@ def test_plugin_stops_at_the_timeout_and_on_sigterm(server: Server, large: Path)
         out, err = told.communicate(timeout=5)
     assert out == ""
     assert (told.returncode, err) in (
-        (4, "jobgen: told to end; nothing was generated\n"),
+        (4, "jobgen: ended by a signal; nothing was generated\n"),
         (-signal.SIGTERM, ""),  # it had not begun yet
     )
     assert group_is_gone(told.pid)

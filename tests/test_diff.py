@@ -374,7 +374,7 @@ def test_side_that_cannot_be_rendered_is_reported(repository):
     result = since(repository, "HEAD")
 
     assert (result.code, result.out) == (1, "")
-    assert result.err.endswith("jobgen: work tree cannot be rendered, so nothing was compared: 1 error\n")
+    assert result.err.endswith("jobgen: 1 error in work tree; nothing was compared\n")
     assert "jobs/bert.yaml:" in result.err
 
 
@@ -384,7 +384,7 @@ def test_diff_of_selected_environments(repository):
     assert told(since(repository, "HEAD")) == [("added", "new-run", "dev", "bert")]
     assert told(since(repository, "HEAD", envs=("dev",))) == [("added", "new-run", "dev", "bert")]
     assert told(since(repository, "HEAD", envs=("prod",))) == []
-    assert "there is no environment `prud` on either side" in since(repository, "HEAD", envs=("prud",)).err
+    assert "there is no environment `prud` in either state" in since(repository, "HEAD", envs=("prud",)).err
 
 
 HASHED = """\

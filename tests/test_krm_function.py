@@ -169,7 +169,8 @@ def test_transformer_refuses_an_overlay_that_renames(repository: Path) -> None:
 
     assert (code, out) == (2, {})
     assert (
-        err == "jobgen: an overlay makes `PyTorchJob ml/raw` into `PyTorchJob ml/b`, and a function must not rename\n"
+        err
+        == "jobgen: an overlay renames `PyTorchJob ml/raw` to `PyTorchJob ml/b`; a function must not rename objects\n"
     )
 
 
@@ -278,7 +279,7 @@ def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None
             "`evn` is not a field of a JobGenerator; did you mean `env`?",
         ),
         (resources([], config("generate", env="qa")), (), "there is no environment `qa` (known: dev, prod)"),
-        (resources([], config("generate")), (), "`env` has to name one environment (known: dev, prod)"),
+        (resources([], config("generate")), (), "set `env` to one environment (known: dev, prod)"),
         (resources([], config("generate", env=1)), (), "`env` must be the name of an environment"),
         (resources([], config("generate", env="prod", jobs=1)), (), "`jobs` must be a list of names or patterns"),
     ],
