@@ -192,7 +192,7 @@ def test_explain_of_a_sweep_lists_its_members(repository):
     done = explain_name(repository, "bert", "", (), "text")
 
     assert done.code == 3
-    assert "`bert` is a sweep of 4 jobs; explain one: `bert-0p01-1`, " in done.err
+    assert "`bert` is a sweep of 4 jobs; explain one of them: `bert-0p01-1`, " in done.err
 
 
 def test_findings_common_to_all_members_are_reported_once(repository):
