@@ -134,7 +134,7 @@ def test_unwritable_github_summary_is_reported_and_keeps_the_exit_code(tmp_path:
     assert done.stderr.endswith(b"jobgen: the summary cannot be written: Is a directory\n")
 
 
-GONE = "jobgen: the folder that this was started in is gone\n"
+GONE = "jobgen: the current folder does not exist\n"
 
 
 @pytest.mark.parametrize(

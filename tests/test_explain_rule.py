@@ -112,7 +112,7 @@ def test_field_of_a_rule_is_a_usage_error():
         (ROOT, "mutable-image-tags", "there is no job or rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
         (ROOT, "pytorch-simpel", "there is no job or rule `pytorch-simpel`; did you mean `pytorch-simple`?"),
         (None, "mutable-image-tags", "there is no rule `mutable-image-tags`; did you mean `mutable-image-tag`?"),
-        (None, "xyzzy", "there is no rule `xyzzy`, and no jobs repository here"),
+        (None, "xyzzy", "there is no rule `xyzzy`, and this is not a jobs repository"),
     ],
 )
 def test_unknown_name_suggests_the_nearest(root, name, message):
@@ -132,6 +132,7 @@ def test_explain_rule_works_in_any_folder(tmp_path):
 
 
 def test_policy_is_explained_by_its_description(tmp_path):
+    write(tmp_path / "jobgen.yaml", "")
     write(tmp_path / "policies/own.yaml", POLICY)
     write(tmp_path / "policies/tests/our-own/jobs.yaml", CASES)
     done = explained(tmp_path, "our-own")

@@ -198,7 +198,7 @@ def test_read_only_file_is_not_fixed(loose):
     (loose / "bert.yaml").chmod(0o444)
     told = apply_fixes(loose, "bert.yaml")
 
-    assert "bert.yaml may not be written; left alone\n" in told.err
+    assert "bert.yaml is read-only; left alone\n" in told.err
     assert (loose / "bert.yaml").read_text() == JOB
 
 
@@ -213,7 +213,7 @@ def test_file_that_changed_meanwhile_is_not_overwritten(loose):
     late = write_fixes(loose, [FixedFile("bert.yaml", b"old", b"new"), FixedFile("gone.yaml", b"old", b"new")])
 
     assert late == {
-        "bert.yaml": "was changed by somebody else meanwhile",
+        "bert.yaml": "was changed in the meantime",
         "gone.yaml": "cannot be written: No such file or directory",
     }
     assert (loose / "bert.yaml").read_text() == JOB

@@ -188,7 +188,7 @@ def test_nested_repository_is_linted_whole_or_not_at_all(tmp_path):
 
     assert (done.code, done.err) == (
         2,
-        "jobgen: `ml` is a jobs repository of its own; lint it with `jobgen -C ml lint`\n",
+        "jobgen: `ml` is another jobs repository; lint it with `jobgen -C ml lint`\n",
     )
 
 

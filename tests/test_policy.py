@@ -210,8 +210,8 @@ def test_failing_policy_case_is_reported(tmp_path):
     assert result.code == 1
     assert result.out.splitlines() == [
         "policies/tests/p/wrong.yaml: FAILED",
-        "  line 4: `p` is found, and not expected: failed expression: object.spec.x != 1",
-        "  line 9: `p` is expected, and not found",
+        "  line 4: `p` is found but not expected: failed expression: object.spec.x != 1",
+        "  line 9: `p` is expected but not found",
     ]
     assert "policies/q.yaml: policy `q` has no test cases; add some to policies/tests/q/" in result.err
 

@@ -332,7 +332,7 @@ def test_paused_job_has_nothing_to_explain(tmp_path):
     done = explain_name(tmp_path, "bert", "", (), "text", "2028-01-01")
     assert (done.code, done.err) == (
         3,
-        "jobgen: `bert` is paused, done or expired, so nothing is rendered of it\n",
+        "jobgen: `bert` is paused, done or expired, so nothing is rendered\n",
     )
 
 

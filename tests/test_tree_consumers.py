@@ -159,7 +159,7 @@ def test_equal_tree_of_another_version_passes_the_check(repo: Path) -> None:
 
     assert (checked.returncode, checked.stderr) == (
         0,
-        f"the tree was written by jobgen 0.0.1; {jobgen.__version__} makes the same of it\n8 objects, all up to date\n",
+        f"the tree was written by jobgen 0.0.1; {jobgen.__version__} renders the same\n8 objects, all up to date\n",
     )
     render(repo, "-o", "rendered")
     assert lock.read_text() == written
