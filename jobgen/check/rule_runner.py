@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from jobgen.check.rules import Fact, Rule
+from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
@@ -42,11 +42,9 @@ class RuleRunner:
         """Everything the rules find in an object."""
         table = self._table(manifest)
         problems: list[Problem] = []
-        for rule in table.manifest:
-            run_rule(rule, manifest, manifest, problems)
+        _run_rules(table.manifest, manifest, manifest, problems)
         for role in manifest.roles:
-            for rule in table.role:
-                run_rule(rule, role, manifest, problems)
+            _run_rules(table.role, role, manifest, problems)
             pod = role.pod
             _check_part(pod, pod.spec, table.pod, manifest, problems)
             for container in (*pod.containers, *pod.init_containers):
@@ -100,36 +98,30 @@ def _check_part(
     part: Pod | Container, fields: Mapping[str, Node], rules: _PartRules, manifest: Manifest, problems: list[Problem]
 ) -> None:
     """Run the rules about every such part, and those about a field that it has, each once."""
-    for rule in rules.always:
-        run_rule(rule, part, manifest, problems)
+    _run_rules(rules.always, part, manifest, problems)
     for field in fields:
-        for rule in rules.by_field.get(field, ()):
-            run_rule(rule, part, manifest, problems)
-    for names, rule in rules.by_fields:
-        if not names.isdisjoint(fields):
-            run_rule(rule, part, manifest, problems)
+        if field in rules.by_field:
+            _run_rules(rules.by_field[field], part, manifest, problems)
+    _run_rules((rule for names, rule in rules.by_fields if not names.isdisjoint(fields)), part, manifest, problems)
 
 
-def run_rule(rule: Rule, part: Manifest | Role | Pod | Container, manifest: Manifest, problems: list[Problem]) -> None:
-    """Append what one rule finds in one part of an object; an exception in the rule is a problem of its own."""
-    try:
-        for violation in rule.check(part):
-            node, message, related, severity, fix_steps, safe, evidence = violation
-            problems.append(
-                Problem(
-                    rule.name,
-                    message,
-                    node,
-                    related,
-                    rule.category,
-                    severity or rule.severity,
-                    fix_steps,
-                    safe,
-                    evidence,
-                )
-            )
-    except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
-        problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
+def _run_rules(
+    rules: Iterable[Rule], part: Manifest | Role | Pod | Container, manifest: Manifest, problems: list[Problem]
+) -> None:
+    """Append what the rules find in one part of an object; an exception in a rule is a problem of its own."""
+    for rule in rules:
+        try:
+            for violation in rule.check(part):
+                problems.append(_to_problem(rule, violation))
+        except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
+            problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
+
+
+def _to_problem(rule: Rule, violation: Violation) -> Problem:
+    node, message, related, severity, fix_steps, safe, evidence = violation
+    return Problem(
+        rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe, evidence
+    )
 
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:

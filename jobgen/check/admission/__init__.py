@@ -18,7 +18,6 @@ from jobgen.check.admission.containers import (
 from jobgen.check.admission.fields import (
     PodValidation,
     ValidatorTable,
-    cache_valid,
     report_missing,
     validate_all,
     validate_enum,
@@ -72,7 +71,7 @@ def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], 
 # Without fields of feature gates that are off by default: the API server drops those fields before it validates.
 _SPEC: ValidatorTable = {
     "activeDeadlineSeconds": validate_number(1, 2**31 - 1),
-    "affinity": cache_valid(validate_affinity, "matchLabelKeys"),
+    "affinity": validate_affinity,
     "containers": validate_containers,
     "dnsConfig": validate_dns_config,
     "dnsPolicy": validate_all(validate_enum(*_DNS_POLICIES), validate_dns_policy),
@@ -98,17 +97,16 @@ _SPEC: ValidatorTable = {
     "serviceAccountName": _validate_object_name,
     "shareProcessNamespace": validate_process_namespace,
     "subdomain": validate_hostname,
-    "tolerations": cache_valid(validate_tolerations),
-    "topologySpreadConstraints": cache_valid(validate_topology_spread, "matchLabelKeys"),
-    "volumes": cache_valid(validate_volumes, "ephemeral"),
+    "tolerations": validate_tolerations,
+    "topologySpreadConstraints": validate_topology_spread,
+    "volumes": validate_volumes,
 }
 _METADATA: ValidatorTable = {
     "labels": validate_labels,
     "annotations": validate_pod_annotations,
     "finalizers": validate_finalizers,
 }
-# The annotations of these exceptions refer to containers and to the node.
-_validate_metadata = cache_valid(validate_mapping(_METADATA), "security.alpha.", "security.beta.", "config.mirror")
+_validate_metadata = validate_mapping(_METADATA)
 
 
 def validate_pod_template(template: Node, restart_policy: Node = None, pod_name: str = "") -> list[Problem]:

@@ -8,7 +8,6 @@ from jobgen.check.admission.env import validate_env, validate_env_from
 from jobgen.check.admission.fields import (
     PodValidation,
     ValidatorTable,
-    cache_valid,
     is_set,
     iter_mappings,
     report_missing,
@@ -151,11 +150,11 @@ _RESTART_RULE: ValidatorTable = {
     ),
 }
 _SHARED: ValidatorTable = {
-    "env": cache_valid(validate_env, "fileKeyRef"),
+    "env": validate_env,
     "envFrom": validate_env_from,
     "imagePullPolicy": validate_enum("", "Always", "IfNotPresent", "Never"),
-    "ports": cache_valid(validate_ports),
-    "resources": cache_valid(validate_container_resources, "claims"),
+    "ports": validate_ports,
+    "resources": validate_container_resources,
     "resizePolicy": _validate_resize_policy,
     "restartPolicy": validate_enum(*_RESTART_POLICIES),
     "restartPolicyRules": _validate_restart_rules,

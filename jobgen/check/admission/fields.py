@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from marshal import dumps
 from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.objects import as_text
@@ -47,9 +46,6 @@ Validator: TypeAlias = Callable[[str, Node, Mapping[str, Node], PodValidation], 
 
 ValidatorTable: TypeAlias = Mapping[str, Validator]
 
-_CACHE_SIZE = 2048
-_MAX_CACHED_BYTES = 2048
-
 
 def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: PodValidation) -> None:
     """Validate every field of the mapping that is in the table."""
@@ -87,37 +83,6 @@ def validate_all(*validators: Validator) -> Validator:
     def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
         for one in validators:
             one(key, value, owner, pod)
-
-    return validate
-
-
-def cache_valid(validate_value: Validator, *unless: str) -> Validator:
-    """Return a validator that skips values it has found valid before.
-
-    `validate_value` must depend on the value alone. A value that contains a text of `unless` is never skipped: there
-    the validator also reads other parts of the pod.
-    """
-    valid: set[bytes] = set()
-    exceptions = [text.encode() for text in unless]
-
-    def validate(key: str, value: Any, owner: Mapping[str, Node], pod: PodValidation) -> None:
-        try:
-            # Different values have different bytes; one value may have several, which only costs a second validation.
-            encoded = dumps(value)
-        except ValueError:
-            # Traced values cannot be encoded.
-            validate_value(key, value, owner, pod)
-            return
-        if encoded in valid:
-            return
-        before = len(pod.problems)
-        validate_value(key, value, owner, pod)
-        if len(pod.problems) > before or len(encoded) > _MAX_CACHED_BYTES:
-            return
-        if not any(text in encoded for text in exceptions):
-            if len(valid) == _CACHE_SIZE:
-                valid.clear()
-            valid.add(encoded)
 
     return validate
 
