@@ -150,9 +150,7 @@ def _assess_field(
         return Outcome(Effect.RESTART, "Argo CD deletes the object and creates it again (`Force=true,Replace=true`)")
     is_forced = as_text(new_manifest.annotations.get(_FLUX + "force")).lower() == "enabled"
     if outcome.effect is Effect.REJECTED and is_forced and gitops in ("flux", ""):
-        return Outcome(
-            Effect.RESTART, "the update is rejected, so Flux deletes the object and creates it again (`force: enabled`)"
-        )
+        return Outcome(Effect.RESTART, "the update is rejected, so Flux deletes the object and creates it again")
     return outcome
 
 
