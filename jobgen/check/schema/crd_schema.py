@@ -11,7 +11,7 @@ from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.check.schema.field_locations import locate_fields, suggest_field_move
-from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, format_value, reported_node
+from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
@@ -110,7 +110,9 @@ class _Compiler:
         other = self._field(extra) if isinstance(extra, dict) else (None, _accept_anything) if extra else None
         # The server fills in defaults before it validates.
         required = [key for key in schema.get("required", ()) if "default" not in properties.get(key, ())]
-        fields = _Fields({name: partial(self._field, child) for name, child in properties.items()}, other)
+        fields: LazyFields[Field] = LazyFields(
+            {name: partial(self._field, child) for name, child in properties.items()}, other
+        )
         # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
         return _mapping(fields, tuple(required), self._hint, nullable=nullable)
@@ -139,24 +141,8 @@ class _Compiler:
         return close
 
 
-class _Fields(dict[str, Field | None]):
-    """The fields of a mapping, each compiled when first used, because most objects use few of them."""
-
-    def __init__(self, known: dict[str, Callable[[], Field]], other: Field | None) -> None:
-        super().__init__()
-        self.known = known
-        self.other = other
-
-    def __missing__(self, key: str) -> Field | None:
-        if key not in self.known:
-            return self.other
-        # A plain key, because a traced one would keep its file in memory.
-        field = self[str(key)] = self.known[key]()
-        return field
-
-
 def _mapping(
-    fields: _Fields,
+    fields: LazyFields[Field],
     required: tuple[str, ...],
     hint: Callable[[str, list[str]], str],
     *,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from jobgen.model.data import Node, TracedScalar
 from jobgen.model.finding import Problem
@@ -35,6 +36,26 @@ TYPE_NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
+
+
+_Field = TypeVar("_Field")
+
+
+class LazyFields(dict[str, _Field | None], Generic[_Field]):
+    """The checks of a mapping's fields, each compiled when first used, because most documents use few of them."""
+
+    def __init__(self, known: Mapping[str, Callable[[], _Field]], other: _Field | None) -> None:
+        super().__init__()
+        self.known = known
+        self.other = other
+        """The check of a field that is not known; None if there must be none."""
+
+    def __missing__(self, key: str) -> _Field | None:
+        if key not in self.known:
+            return self.other
+        # A plain key, because a traced one would keep its file in memory.
+        field = self[str(key)] = self.known[key]()
+        return field
 
 
 def compile_schema(name: str, schemas: Mapping[str, Any]) -> Check:
@@ -94,25 +115,25 @@ class _Compiler:
         return frozenset(kind for name in names for kind in TYPES[name])
 
     def mapping(self, schema: Any, file: str) -> Check:
-        properties = {key: self.compile(value, file) for key, value in schema.get("properties", {}).items()}
         extra = schema.get("additionalProperties", {})
         other = self.compile(extra, file) if isinstance(extra, dict) else None
-        return _mapping(
-            properties, other, schema.get("required", ()), schema.get("title", ""), schema.get("minProperties", 0)
-        )
+        properties = schema.get("properties", {})
+        fields = LazyFields({key: partial(self.compile, value, file) for key, value in properties.items()}, other)
+        return _mapping(fields, schema.get("required", ()), schema.get("title", ""), schema.get("minProperties", 0))
 
 
-def _mapping(properties: dict[str, Check], other: Check | None, required: Any, title: str, least: int) -> Check:
+def _mapping(fields: LazyFields[Check], required: Any, title: str, least: int) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
         for key, child in value.items():
-            check_value = properties.get(key, other)
+            check_value = fields[key]
             if problems and len(problems) >= MAX_FINDINGS:
                 return
             if check_value is None:
-                message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, list(properties))}"
-                fix_steps, safe = suggest_rename(key, list(properties), value)
+                known = list(fields.known)
+                message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, known)}"
+                fix_steps, safe = suggest_rename(key, known, value)
                 problems.append(Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe))
             else:
                 check_value(child, key, key, problems)
