@@ -39,6 +39,7 @@ _MESSAGES: Mapping[str, str] = {
     "service-port-clash": "a Service has a number once, whatever the protocol; take one of the two out",
     "ttl-in-runtime": "what a TrainJob has made is deleted, and may be made and run again; leave it out",
     "ttl-reruns-job": "the finished job is deleted, and {} makes it again and trains anew",
+    "unsupported-by-kind": "{} has no place for {}; it comes from the runtime",
 }
 
 

@@ -167,7 +167,7 @@ def _add_shm(wanted: Node, volumes: list[Any], mounts: list[Any], problems: list
         )
     if any(value_of(mount["mountPath"]) == _SHM_PATH for mount in mounts):
         message = f"`shm` is mounted at `{_SHM_PATH}`, but another volume is mounted there; remove one of them"
-        problems.append(Problem("conflicting-volume", message, wanted))
+        problems.append(Problem("conflicting-volume", message, wanted, evidence=("shm",)))
     volumes.append({"name": name, "emptyDir": {"medium": with_value(size, "Memory"), "sizeLimit": size}})
     mounts.append({"name": name, "mountPath": with_value(size, _SHM_PATH)})
 
