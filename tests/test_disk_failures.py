@@ -112,7 +112,7 @@ def test_disk_errors_are_reported_and_leave_files_unchanged(
         folder.chmod(0o755)
     after = state(repository)
 
-    assert "internal fault" not in said
+    assert "internal error" not in said
     assert "Traceback" not in said
     # Findings that were not fixed are found again, and a warning is not an error.
     assert code in (1, 2) or command == "fix", said
@@ -156,7 +156,7 @@ def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None
         ]
         ends = [(process.communicate(timeout=60)[1], process.returncode) for process in runs]
 
-        assert all(code in (0, 1) and "internal fault" not in said for said, code in ends), ends
+        assert all(code in (0, 1) and "internal error" not in said for said, code in ends), ends
         assert state(repository) == new
 
 

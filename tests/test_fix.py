@@ -88,10 +88,10 @@ def test_fix_transcript(transcript, repository, accept):
     if accept:
         transcript = transcript.accept([output])
 
-    assert "mended in 1 file\n" in told.err
+    assert "fixed in 1 file\n" in told.err
     assert output == transcript.expected
     # Once is enough.
-    assert "0 faults were mended in 0 files\n" in apply_fixes(repository, fix=option(transcript)).err
+    assert "0 findings fixed in 0 files\n" in apply_fixes(repository, fix=option(transcript)).err
     assert files_below(repository) == fixed_files(transcript)
     # The rule finds nothing any more, and no rule finds more than before.
     assert rule in {finding.rule for finding in then if finding.fixable}
@@ -269,7 +269,7 @@ def test_fix_that_reveals_more_errors_is_dropped_for_its_file_only(loose):
     (loose / "much.yaml").write_text(text)
     told = apply_fixes(loose)
 
-    assert "much.yaml was not mended in full: it would show more errors than before\n" in told.err
+    assert "much.yaml was not fixed completely: it would have more errors than before\n" in told.err
     assert (loose / "much.yaml").read_text() == text
     assert (loose / "bert.yaml").read_text() == MENDED
 
@@ -280,7 +280,7 @@ def test_safe_fixes_are_kept_if_unsafe_ones_reveal_more_errors(loose):
     (loose / "old.yaml").write_text(text.replace("name: pytorch", "name: a") + "status: {}\n")
     told = apply_fixes(loose, fix="unsafe")
 
-    assert "old.yaml was not mended in full: it would show more errors than before\n" in told.err
+    assert "old.yaml was not fixed completely: it would have more errors than before\n" in told.err
     assert (loose / "old.yaml").read_text() == text.replace("name: pytorch", "name: a")
 
 

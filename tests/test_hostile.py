@@ -168,7 +168,7 @@ def assert_plain_report(done: subprocess.CompletedProcess[bytes]) -> None:
     other = [line for line in done.stderr.decode().splitlines() if not is_finding(line)]
 
     assert len(other) == bool(done.returncode), other
-    assert all(CLOSING.fullmatch(line) and "internal fault" not in line for line in other)
+    assert all(CLOSING.fullmatch(line) and "internal error" not in line for line in other)
     assert not (done.returncode and done.stdout)
 
 

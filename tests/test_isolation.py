@@ -101,7 +101,7 @@ def test_symlink_out_of_the_repository_is_not_read(repository: Path, outside: Pa
     results.append(render(repository, (), (), None, format_="yaml"))
 
     assert SECRET not in "".join(result.out + result.err for result in results)
-    assert not [result.err for result in results if "internal fault" in result.err]
+    assert not [result.err for result in results if "internal error" in result.err]
 
 
 def test_symlinked_baseline_outside_is_neither_read_nor_written(repository: Path, outside: Path) -> None:
@@ -260,7 +260,7 @@ def test_lint_opens_no_connection_and_starts_no_program(repository: Path, watche
     results = [lint(repository), lint(repository, fix="unsafe"), render(repository, (), (), None, format_="yaml")]
 
     assert watched == []
-    assert not [result.err for result in results if "internal fault" in result.err]
+    assert not [result.err for result in results if "internal error" in result.err]
     assert not (repository / "ran").exists()
 
 
