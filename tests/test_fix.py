@@ -198,7 +198,7 @@ def test_read_only_file_is_not_fixed(loose):
     (loose / "bert.yaml").chmod(0o444)
     told = apply_fixes(loose, "bert.yaml")
 
-    assert "bert.yaml is read-only; left alone\n" in told.err
+    assert "bert.yaml is read-only; it was not changed\n" in told.err
     assert (loose / "bert.yaml").read_text() == JOB
 
 
