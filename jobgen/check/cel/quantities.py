@@ -30,7 +30,7 @@ def quantity(text: object) -> bytes:
     """`quantity(string)`."""
     if type(text) is not str:
         raise TypeError(NO_OVERLOAD)
-    return _spelt(text)
+    return _canonical_form(text)
 
 
 def is_quantity(text: object) -> bool:
@@ -107,7 +107,7 @@ def _is_quantity(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _spelt(text: str) -> bytes:
+def _canonical_form(text: str) -> bytes:
     return _tagged(_parsed(text))
 
 

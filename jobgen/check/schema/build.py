@@ -27,7 +27,7 @@ _SCALARS: dict[str, Schema] = {
     "quantity": {**_INT_OR_STRING, "pattern": QUANTITY},
     "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
-# Types of Kubernetes that a CRD spells in its own way.
+# Kubernetes types that have another schema in a CRD.
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _CRD_FORMS: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": _SCALARS["quantity"],
@@ -42,7 +42,7 @@ _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 def build_schemas(
     described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
 ) -> Iterator[tuple[str, Schema]]:
-    """The schemas of a kind, each with the name of its file: today's, and those of older operators."""
+    """The schemas of a kind, each with its file name: the current one, and those of older operators."""
     group, version = described["apiVersion"].split("/")
     stem = f"{group}/{described['kind'].lower()}_{version}"
     yield f"{stem}.json", _resource(described, shared, kubernetes)
@@ -53,12 +53,12 @@ def build_schemas(
 
 
 def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]) -> Schema:
-    types = _Types(shared, kubernetes, tells_items_apart=described.get("listKeys", True))
+    types = _Types(shared, kubernetes, has_list_keys=described.get("listKeys", True))
     fields = {
         "apiVersion": {"enum": [described["apiVersion"]]},
         "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
         "metadata": types.metadata(),
-        # A CRD does not ask for a spec; what its operator makes of an object without one is another matter.
+        # A CRD does not require a spec.
         "spec": _allow_null(types.schema(described["spec"])),
     }
     if described.get("status", True):
@@ -71,7 +71,7 @@ def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernete
 
 
 def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
-    """The schema of every version that a CustomResourceDefinition serves, with the name of its file."""
+    """The schema of every version that a CustomResourceDefinition serves, with its file name."""
     group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
     for version in crd["spec"]["versions"]:
         described = version.get("schema", {}).get("openAPIV3Schema")
@@ -90,7 +90,7 @@ def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:
 
 
 def _convert_node(node: Schema) -> Schema:
-    """A node of a structural schema as JSON Schema: strict, and with null where Kubernetes drops or keeps it."""
+    """A node of a structural schema as strict JSON Schema, with null where Kubernetes drops or keeps it."""
     kept = {key: node[key] for key in node if key in _KEPT_KEYWORDS}
     if node.get("x-kubernetes-int-or-string"):
         kept["type"] = ["integer", "string"]
@@ -124,26 +124,26 @@ _KEPT_KEYWORDS = frozenset(
 
 
 class _Types:
-    """Types of ours and of a Kubernetes release, gathered into one schema's `$defs` as they are used."""
+    """Builds types of kind descriptions and of a Kubernetes release; named ones are collected for `$defs`."""
 
-    def __init__(self, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema], *, tells_items_apart: bool) -> None:
-        self.list_marks = _LIST_MARKS if tells_items_apart else ()
+    def __init__(self, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema], *, has_list_keys: bool) -> None:
+        self.list_marks = _LIST_MARKS if has_list_keys else ()
         self.shared = shared
         self.kubernetes = kubernetes
         self.used: dict[str, Schema] = {}
 
     def metadata(self) -> Schema:
-        """The metadata of an object, as every kind has it."""
+        """The metadata of an object, which is the same for every kind."""
         return self._named(f"{_META}ObjectMeta")
 
     def schema(self, described: Any) -> Schema:
-        """The schema of a type in the language of kind descriptions."""
+        """The schema of a type in a kind description."""
         if _is_name(described):
             return self._named(described)
         return self._build_inline(described)
 
     def _build_inline(self, described: Any) -> Schema:
-        """The schema of a type that stands where it is used."""
+        """The schema of a type at the place where it is used."""
         if isinstance(described, list):
             return {"type": "array", "items": self.schema(described[0])}
         if isinstance(described, dict):
@@ -153,7 +153,7 @@ class _Types:
         return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
 
     def _build_with_keywords(self, described: dict[str, Any]) -> Schema:
-        """A type, and what else its schema says; a name is spelt out, for this is said of no other use of it."""
+        """A type with more keywords; a named type is built inline, because its other uses do not have them."""
         schema = self._build_inline(described["="])
         for word, value in described.items():
             if word == "keys":
@@ -173,7 +173,7 @@ class _Types:
     def _named(self, name: str) -> Schema:
         key = name.rpartition(".")[2]
         if key not in self.used:
-            # Set first: types refer to themselves.
+            # Set first, because a type may refer to itself.
             self.used[key] = {}
             self.used[key] = self._content(name)
         return {"$ref": f"#/$defs/{key}"}
@@ -182,7 +182,7 @@ class _Types:
         return self._kubernetes(self.kubernetes[name]) if "." in name else self._build_inline(self.shared[name])
 
     def _kubernetes(self, node: Any) -> Schema:
-        """A type of a Kubernetes release as a CRD has it: strict, without descriptions, metadata cut short."""
+        """A type of a Kubernetes release as in a CRD: strict, without descriptions, with short metadata."""
         if "$ref" in node:
             name = node["$ref"].rpartition("/")[2]
             inner = "TemplateMetadata" if name == f"{_META}ObjectMeta" else name
@@ -205,13 +205,13 @@ def _is_name(described: Any) -> bool:
 
 
 def _type(node: Schema) -> str:
-    """The one type of a node; the package that carries them says `or null` everywhere."""
+    """The type of a node without `null`, which the source of the types adds everywhere."""
     kinds = node.get("type", [])
     return next((kind for kind in kinds if kind != "null"), "") if isinstance(kinds, list) else str(kinds)
 
 
 def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
-    """An object that takes these fields only; a field that may be left out may also be null, which drops it."""
+    """An object with these fields only; an optional field may also be null, which drops it."""
     fields = {name: child if name in required else _allow_null(child) for name, child in properties.items()}
     schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
     return {**schema, "required": sorted(required)} if required else schema
