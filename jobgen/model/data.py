@@ -23,9 +23,6 @@ Node: TypeAlias = "Scalar | TracedScalar | Sequence[Node] | Mapping[str, Node]"
 ValidFields: TypeAlias = dict[str, Any]
 """A mapping that a schema has accepted, so its fields have known types; with or without locations."""
 
-Data: TypeAlias = Any
-"""Untyped data; use `Plain` or `Node`."""
-
 API_VERSION = "jobgen.dev/v1"
 """The apiVersion of jobgen's own formats."""
 
