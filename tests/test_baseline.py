@@ -6,6 +6,8 @@ import pytest
 from findings import without_infos
 
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
 from jobgen.report import baseline
 
 SPEC = """\
@@ -50,6 +52,25 @@ def test_same_error_in_a_new_file_is_reported(repository):
     write(repository, "b", "bert:latest")
 
     assert rules(repository) == [("mutable-image-tag", "jobs/b.yaml")]
+
+
+@pytest.mark.parametrize(
+    "wording", ["the patch matches no job", "the patch matches no job; change its `match` or remove it"]
+)
+def test_baseline_matches_a_finding_without_an_object_in_the_old_and_the_new_wording(wording):
+    location = Location("overlays/prod/overlay.yaml", 4)
+    found = Finding(
+        "patch-matches-nothing",
+        "spec",
+        Severity.ERROR,
+        "the patch matches no job; change its `match` or remove it",
+        location,
+        evidence=("the patch matches no job",),
+    )
+    known = baseline.parse(baseline.to_text([found._replace(message=wording, evidence=None)]))
+
+    assert baseline.split([found], known) == ([], [found], {})
+    assert baseline.split([found, found], known)[0] == [found]
 
 
 def test_findings_of_a_copied_manifest_are_reported(tmp_path):

@@ -83,9 +83,10 @@ def split(
     new: list[Finding] = []
     old: list[Finding] = []
     for finding in findings:
+        key = key_of(finding)
         # The wording of a message may change with a release; the values in it do not.
-        same = by_values.get(_without_wording(key_of(finding), finding.values), ())
-        match = next((key for key in same if left[key] > 0), None)
+        same = by_values.get(_without_wording(key, finding.values), ())
+        match = next((entry for entry in (key, *same) if left[entry] > 0), None)
         if match:
             left[match] -= 1
         (old if match else new).append(finding)
