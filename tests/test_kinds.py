@@ -167,7 +167,7 @@ def test_every_framework_renders_or_is_refused_on_every_platform(framework, plat
 
     if (framework, platform) == ("mpi", "trainer"):
         # Served, but by a runtime that only the cluster knows.
-        message = "TrainJob has no runtime of its own for `mpi`; set `mpi.runtime`"
+        message = "TrainJob has no default runtime for `mpi`; set `mpi.runtime`"
         assert (objects, findings) == ([], [("missing-field", message)])
     elif serving:
         assert [made["kind"] for made in objects] == [kind["kind"] for kind in serving]
@@ -176,7 +176,7 @@ def test_every_framework_renders_or_is_refused_on_every_platform(framework, plat
         [[rule, message]] = findings
         assert objects == []
         assert rule == "unsupported-by-kind"
-        assert message.startswith(f"`{framework}` cannot be trained on platform `{platform}`; it can be on ")
+        assert message.startswith(f"framework `{framework}` has no kind on platform `{platform}`; use ")
 
 
 @pytest.mark.parametrize("name", VERSIONS)
@@ -193,7 +193,9 @@ def test_operator_version_that_does_not_serve_the_kind_is_refused(name, tmp_path
 
         assert objects == []
         assert rule == "unsupported-by-kind"
-        assert message.startswith(f"{operator} {version} has no {kind['kind']} for `{framework}`: it came with ")
+        assert message.startswith(
+            f"{operator} {version} does not serve {kind['kind']} for `{framework}`: it came with "
+        )
 
 
 @pytest.mark.parametrize("version", ["1.9", "v1.9.0", "1.9.0-rc.1", "1.10.2", "2"])

@@ -16,6 +16,7 @@ _MESSAGES: Mapping[str, str] = {
     "forced-sync-flux": "Flux deletes the running job if a change is refused; take it away",
     "min-available-too-high": "the job has {} pods, so {} never run at once and it never starts",
     "hook-without-health": "Argo CD has no health check for a {}: it counts as done, and is deleted, at once",
+    "ignored-document": "the settings are one document, and this is another",
     "idle-gpus-v1": "the launcher holds {}, so the operator adds its slots to the hostfile; leave them to the workers",
     "idle-gpus-v2": "the launcher holds {}, which the operator hides from it; leave them to the workers",
     "install-at-start": "a script from the network runs whenever the pod starts, and may bring other versions;"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen import cache
+from jobgen.check.first_messages import first_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, Location, ValidFields, value_of
@@ -266,7 +267,9 @@ def _load_settings(root: Path, findings: list[Finding], *, traced: bool) -> Vali
     documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
-        findings.append(locate(Problem("ignored-document", message, documents[1]), layout.SETTINGS))
+        evidence = first_message("ignored-document")
+        problem = Problem("ignored-document", message, documents[1], evidence=evidence)
+        findings.append(locate(problem, layout.SETTINGS))
     return dict(documents[0]) if documents else {}
 
 

@@ -97,9 +97,9 @@ def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, pr
     if field.values is not None:
         if found not in field.values:
             allowed = ", ".join(f"`{word}`" for word in field.values)
-            problems.append(
-                Problem("unsupported-by-kind", f"`{path}` is `{found}`; {job.kind.name} supports {allowed}", value)
-            )
+            message = f"`{path}` is `{found}`; {job.kind.name} supports {allowed}"
+            evidence = (*map(str, field.values), path, str(found))
+            problems.append(Problem("unsupported-by-kind", message, value, evidence=evidence))
             return value
         return with_value(value, field.values[found])
     if field.as_type == "string" and not isinstance(found, str):

@@ -116,7 +116,7 @@ class Expander:
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
         where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
-        return f"platform `{cluster.platform}` has no kind for framework `{framework}`{where}"
+        return f"framework `{framework}` has no kind on platform `{cluster.platform}`{where}"
 
     def _merge_layers(
         self,

@@ -104,7 +104,7 @@ def _parse_path(operation: ValidFields, field: str = "path") -> tuple[Step, ...]
         raise _FailedError(f"`{value_of(operation['op'])}` needs `{field}`")
     path = parse_pointer(_pointer_text(operation, field))
     if not path:
-        raise _FailedError("an operation cannot replace the whole object; give the path of a field")
+        raise _FailedError("the whole object cannot be patched; name a field")
     return path
 
 
