@@ -132,7 +132,7 @@ def test_hook_tests_changed_policies(repository: Repository) -> None:
     case.write_text(case.read_text().replace("# expect:", "# expected:"))
     refused = repository.commit()
     assert refused.returncode == 1
-    assert "is found, and not expected" in refused.stderr
+    assert "is found but not expected" in refused.stderr
 
 
 def test_hook_accepts_files_in_parallel_batches(repository: Repository) -> None:

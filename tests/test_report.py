@@ -538,6 +538,7 @@ FINDINGS = st.builds(
     st.sampled_from(["", "dev", "prod"]) | WORDS,
     WORDS,
     st.lists(st.builds(Related, MARKS, WORDS), max_size=2).map(tuple),
+    st.none() | st.tuples(WORDS),
     st.none() | st.builds(Fix, st.just(()), st.booleans()),
 )
 HOSTILE_REPORTS = st.builds(
