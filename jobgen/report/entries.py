@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -70,14 +70,29 @@ def worst_first(several: Sequence[ReportEntry]) -> list[ReportEntry]:
     return sorted(several, key=lambda entry: RANK[entry.finding.severity])
 
 
+def count_entries(report: Report) -> Counter[tuple[str, Severity]]:
+    """Return how many entries that are not suppressed each rule has at each severity."""
+    groups = _group(Suppressed(finding, "", "") for finding in report.findings)
+    return Counter((group[0].finding.rule, group[0].finding.severity) for group in groups)
+
+
+def count_suppressed_entries(report: Report) -> Counter[str]:
+    """Return how many suppressed entries each rule has."""
+    return Counter(group[0].finding.rule for group in _group(report.suppressed))
+
+
 def _merge(several: Iterable[Suppressed]) -> list[ReportEntry]:
-    """Merge findings that differ only in environment, object or pointer: one edit fixes them."""
+    return sorted(map(_make_entry, _group(several)), key=_sort_key)
+
+
+def _group(several: Iterable[Suppressed]) -> Collection[list[Suppressed]]:
+    """Group findings that differ only in environment, object or pointer: one edit fixes them."""
     groups: dict[object, list[Suppressed]] = {}
     for one in several:
         finding = one.finding
         key = (finding.location, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
         groups.setdefault(key, []).append(one)
-    return sorted(map(_make_entry, groups.values()), key=_sort_key)
+    return groups.values()
 
 
 def _make_entry(group: list[Suppressed]) -> ReportEntry:

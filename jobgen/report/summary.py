@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from jobgen.model.finding import Finding, Severity
 from jobgen.report import Report
-from jobgen.report.entries import RANK, entries, suppressed_entries
+from jobgen.report.entries import RANK, count_entries, count_suppressed_entries
 from jobgen.report.escape import visible
 
 
@@ -25,16 +25,20 @@ def _format_finding(finding: Finding) -> str:
 
 def count_severities(findings: Iterable[Finding]) -> str:
     """Return `2 errors, 1 warning`; empty without findings."""
-    counts = dict.fromkeys(Severity, 0)
-    for finding in findings:
-        counts[finding.severity] += 1
-    return ", ".join(pluralize(count, severity.value) for severity, count in counts.items() if count)
+    return _format_counts(Counter(finding.severity for finding in findings))
+
+
+def _format_counts(counts: Counter[Severity]) -> str:
+    return ", ".join(pluralize(counts[severity], severity.value) for severity in Severity if counts[severity])
 
 
 def summarize(report: Report) -> str:
     """Return the last line of a lint, without a newline: what was checked and how much was found."""
-    found = count_severities(entry.finding for entry in entries(report)) or "nothing found"
-    suppressed = len(suppressed_entries(report))
+    counts: Counter[Severity] = Counter()
+    for (_, severity), count in count_entries(report).items():
+        counts[severity] += count
+    found = _format_counts(counts) or "nothing found"
+    suppressed = count_suppressed_entries(report).total()
     return f"{describe_scope(report)}: {found}{f'; {suppressed} suppressed' if suppressed else ''}"
 
 
@@ -48,8 +52,8 @@ def describe_scope(report: Report) -> str:
 
 def count_rules(report: Report) -> str:
     """Return how often each rule found something, the most frequent first, one line for each rule."""
-    counts = Counter((entry.finding.rule, entry.finding.severity.value) for entry in entries(report))
-    counts.update((entry.finding.rule, "suppressed") for entry in suppressed_entries(report))
+    counts = {(rule, severity.value): count for (rule, severity), count in count_entries(report).items()}
+    counts |= {(rule, "suppressed"): count for rule, count in count_suppressed_entries(report).items()}
     rows = sorted(counts.items(), key=lambda row: (-row[1], _rank(row[0][1]), row[0][0]))
     digits = max((len(str(count)) for count in counts.values()), default=0)
     width = max((len(severity) for _, severity in counts), default=0)

@@ -98,8 +98,9 @@ def _case(entry: ReportEntry, file: str, name: str) -> TestCase:
 
 def _name(entry: ReportEntry) -> str:
     """Return rule, object and pointer, which stay the same when lines move."""
-    about = entry.subjects[:1]
-    about += [f"and {len(entry.subjects) - 1} more"] if len(entry.subjects) > 1 else []
+    subjects = entry.subjects
+    about = subjects[:1]
+    about += [f"and {len(subjects) - 1} more"] if len(subjects) > 1 else []
     about += [f"at {pointer}" for pointer in entry.pointers[:1]]
     return " ".join([entry.finding.rule + ":" * bool(about), *about])
 
