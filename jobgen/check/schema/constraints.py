@@ -156,7 +156,7 @@ FORMS: dict[str, Callable[[int], bool]] = {
     "not": lambda fitting: fitting == 0,
 }
 _FORM_MESSAGES = {
-    "anyOf": "none of the compile_alternatives that its schema allows",
-    "oneOf": "not exactly one of the compile_alternatives that its schema allows",
+    "anyOf": "none of the alternatives that its schema allows",
+    "oneOf": "not exactly one of the alternatives that its schema allows",
     "not": "a form that its schema forbids",
 }
