@@ -13,7 +13,7 @@ from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod, as_text, find_nodes
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -96,19 +96,16 @@ class Checker:
 
     def _validate(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator creates."""
-        obj, kind = manifest.object, manifest.kind
+        obj = manifest.object
         problems: list[Problem] = []
         try:
             check = self._schema_check(self.schema_file(manifest))
             problems += [self._report_missing_schema(manifest)] if check is None else check(obj)
             problems += validate_object_metadata(obj.get("metadata"))
             is_valid = not problems
-            for template, restart_policy in _pod_templates(obj, kind) if kind and check else ():
-                problems += (
-                    problem
-                    for problem in validate_pod_template(template, restart_policy)
-                    if is_valid or problem.rule not in _ALSO_IN_SCHEMA
-                )
+            for pod in manifest.pods:
+                found = _validate_pod(pod)
+                problems += (problem for problem in found if is_valid or problem.rule not in _ALSO_IN_SCHEMA)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the validation of the object and its pods", error, obj))
         return problems
@@ -140,7 +137,7 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
-        message = f"there is no schema for `{name}` of `{api_version}`, so it was not checked"
+        message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
         return Problem("missing-schema", message, obj.get("kind"), category="meta", severity=Severity.WARNING)
 
 
@@ -169,12 +166,20 @@ def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Pr
     return Problem("broken-schema", message, obj.get("kind"), category="meta")
 
 
-def _pod_templates(obj: Mapping[str, Node], kind: Kind) -> Iterator[tuple[Node, Node]]:
-    """The pod templates of an object, each with the restart policy that its operator gives the pods."""
-    node = get_path(obj, *map(str, kind.replicas_at))
-    replicas = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    for replica in replicas:
-        if isinstance(replica, dict) and isinstance(replica.get("template"), dict):
-            policy = replica.get("restartPolicy")
-            # `ExitCode` is a policy of the operator; the pods get `Never`.
-            yield replica["template"], with_value(policy, "Never") if value_of(policy) == "ExitCode" else policy
+def _validate_pod(pod: Pod) -> list[Problem]:
+    """Why the API server refuses the pods of a template, with the restart policy that their operator gives them."""
+    if pod.part == "patch":
+        return []
+    kind = pod.manifest.kind
+    paths = kind.added_volumes if kind else ()
+    volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
+    if pod.role is None:
+        return validate_pod_template(pod.template, added_volumes=volumes, needs_images=pod.part == "whole")
+    if pod.role.replica_spec.get("template") is not pod.template:
+        # The role has no template.
+        return []
+    policy = pod.role.replica_spec.get("restartPolicy")
+    if value_of(policy) == "ExitCode":
+        # This is a policy of the operator; the pods get `Never`.
+        policy = with_value(policy, "Never")
+    return validate_pod_template(pod.template, policy, added_volumes=volumes)

@@ -45,7 +45,7 @@ class RuleRunner:
         _run_rules(table.manifest, manifest, manifest, problems)
         for role in manifest.roles:
             _run_rules(table.role, role, manifest, problems)
-            pod = role.pod
+        for pod in manifest.pods:
             _check_part(pod, pod.spec, table.pod, manifest, problems)
             for container in (*pod.containers, *pod.init_containers):
                 _check_part(container, container.data, table.container, manifest, problems)

@@ -78,6 +78,10 @@ def _group_and_name(kind: Kind) -> tuple[str, str]:
 
 
 def _pod_paths(kind: Kind) -> list[tuple[str, ...]]:
+    return [*_role_pod_paths(kind), *((*_to_keys(path), "spec") for path in kind.pods)]
+
+
+def _role_pod_paths(kind: Kind) -> list[tuple[str, ...]]:
     match kind.shape:
         case "map":
             return [
@@ -87,7 +91,7 @@ def _pod_paths(kind: Kind) -> list[tuple[str, ...]]:
         case "list":
             return [(*_to_keys(kind.replicas_at), "*", "template", "spec")]
         case _:
-            return [(*_to_keys(kind.pods), "spec")] if kind.pods else []
+            return []
 
 
 def _to_keys(path: tuple[Step, ...]) -> tuple[str, ...]:

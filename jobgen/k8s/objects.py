@@ -6,9 +6,11 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from jobgen.k8s.accelerators import is_device
 from jobgen.model.data import Node, value_of
+from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
@@ -59,6 +61,24 @@ def get_path(node: Node, *steps: str) -> Node:
     return node
 
 
+def find_nodes(node: Node, steps: Sequence[Step]) -> Iterator[Node]:
+    """Yield the nodes at a path; `*` is every item of a list or mapping, `[name=x]` every item with that field."""
+    if not steps:
+        yield node
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, NamedItem):
+        found = [item for item in as_list(node) if as_text(as_mapping(item).get(step.field)) == step.value]
+    elif step == "*":
+        found = list(node.values()) if isinstance(node, dict) else list(as_list(node))
+    elif isinstance(step, int):
+        found = list(as_list(node)[step : step + 1])
+    else:
+        found = [node[step]] if isinstance(node, dict) and step in node else []
+    for child in found:
+        yield from find_nodes(child, rest)
+
+
 class Container:
     """A container of a pod, or the main container that a kind without pod templates describes."""
 
@@ -102,33 +122,46 @@ class Container:
         return self._gpus
 
 
+PodPart = Literal["whole", "base", "patch"]
+"""How much of a pod a template has: all of it; what other objects patch, as in a runtime; or only such a patch."""
+
+
 class Pod:
-    """The pod template of a role; `partial` if the rest of it is in another object, such as a TrainJob's runtime."""
+    """A pod template: that of a role, or one that the kind description finds elsewhere in the object."""
 
     __slots__ = (
         "_gpus",
         "containers",
         "init_containers",
         "main_container",
+        "manifest",
         "metadata",
-        "partial",
+        "part",
         "role",
         "spec",
         "template",
     )
 
-    def __init__(self, template: Mapping[str, Node], role: Role, *, partial: bool = False) -> None:
+    def __init__(
+        self, template: Mapping[str, Node], manifest: Manifest, role: Role | None = None, part: PodPart = "whole"
+    ) -> None:
         self.template = template
+        self.manifest = manifest
         self.role = role
-        self.partial = partial
+        self.part = part
         self.metadata = as_mapping(template.get("metadata"))
         self.spec = as_mapping(template.get("spec"))
         containers, init = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
         self.containers = [Container(data, self, init=False) for data in containers if isinstance(data, dict)]
         self.init_containers = [Container(data, self, init=True) for data in init if isinstance(data, dict)]
-        self.main_container = _find_main_container(self.containers, role.manifest.kind)
+        self.main_container = _find_main_container(self.containers, manifest.kind)
         """The container that trains: the one with the name that the operator expects, or the first."""
         self._gpus: int | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether another object has the rest of the pod."""
+        return self.part != "whole"
 
     @property
     def gpus(self) -> int:
@@ -166,7 +199,7 @@ class Role:
         """The role's name in jobgen, which is the same for every kind."""
         self.count = _count_pods(replica_spec, self.definition, manifest.kind)
         """The number of pods: the declared number, or the operator's default."""
-        self.pod = Pod(as_mapping(replica_spec.get("template")), self)
+        self.pod = Pod(as_mapping(replica_spec.get("template")), manifest, self)
         """The template of its pods."""
 
     @property
@@ -192,7 +225,18 @@ def _count_pods(replica_spec: Mapping[str, Node], definition: kinds.RoleDescript
 class Manifest:
     """An object, with its kind and the cluster of its environment."""
 
-    __slots__ = ("_roles", "annotations", "cluster", "kind", "kind_name", "labels", "metadata", "object", "spec")
+    __slots__ = (
+        "_pods",
+        "_roles",
+        "annotations",
+        "cluster",
+        "kind",
+        "kind_name",
+        "labels",
+        "metadata",
+        "object",
+        "spec",
+    )
 
     def __init__(self, obj: Mapping[str, Node], kind: Kind | None, cluster: Cluster) -> None:
         self.object = obj
@@ -205,6 +249,7 @@ class Manifest:
         self.labels = as_mapping(self.metadata.get("labels"))
         self.annotations = as_mapping(self.metadata.get("annotations"))
         self._roles: list[Role] | None = None
+        self._pods: list[Pod] | None = None
 
     @property
     def roles(self) -> list[Role]:
@@ -212,6 +257,14 @@ class Manifest:
         if self._roles is None:
             self._roles = list(_find_roles(self)) if self.kind else []
         return self._roles
+
+    @property
+    def pods(self) -> list[Pod]:
+        """All pod templates of the object: those of its roles, and those that are elsewhere in it."""
+        if self._pods is None:
+            self._pods = [role.pod for role in self.roles]
+            self._pods += _find_other_pods(self, self.kind) if self.kind else ()
+        return self._pods
 
     @property
     def name(self) -> str:
@@ -263,6 +316,8 @@ def _find_roles(manifest: Manifest) -> Iterator[Role]:
     if kind.shape == "one":
         yield from _build_single_role(manifest, kind)
         return
+    if not kind.replicas_at:
+        return
     node = get_path(manifest.object, *map(str, kind.replicas_at))
     if isinstance(node, dict):
         for key, replica_spec in node.items():
@@ -283,8 +338,30 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Iterator[Role]:
         found = get_path(manifest.object, *map(str, path))
         if found is not None:
             container[field] = found
-    role.pod = Pod({"spec": {"containers": [container]}}, role, partial=True)
+    role.pod = Pod({"spec": {"containers": [container]}}, manifest, role, "patch")
     yield role
+
+
+def _find_other_pods(manifest: Manifest, kind: Kind) -> Iterator[Pod]:
+    """Yield the pod templates that are not those of roles."""
+    seen = {id(role.pod.template) for role in manifest.roles}
+    for template in (found for path in kind.pods for found in find_nodes(manifest.object, path)):
+        if isinstance(template, dict) and id(template) not in seen:
+            seen.add(id(template))
+            yield Pod(template, manifest, part="base" if kind.completed_by else "whole")
+    for shape in kind.template.shapes if kind.template else ():
+        for patch in find_nodes(manifest.object, (*shape.at, "*")):
+            # Each patch names the pods that it changes; the description names only those that jobgen renders.
+            spec, metadata = (_every_item(path) for path in (shape.spec, shape.metadata or ()))
+            for found in find_nodes(patch, spec):
+                if isinstance(found, dict) and id(found) not in seen:
+                    seen.add(id(found))
+                    labels = next(find_nodes(patch, metadata), None) if shape.metadata else None
+                    yield Pod({"metadata": labels, "spec": found}, manifest, part="patch")
+
+
+def _every_item(path: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple("*" if isinstance(step, NamedItem) else step for step in path)
 
 
 def path_to_role(role: Role) -> ObjectPath:
@@ -301,8 +378,9 @@ def path_to_role(role: Role) -> ObjectPath:
 
 def path_to_container_field(container: Container, index: int, field: str) -> ObjectPath:
     """Return the path to a field of a container, which has this index in its pod."""
-    kind = container.pod.role.manifest.kind
+    kind, role = container.pod.manifest.kind, container.pod.role
     assert kind is not None
+    assert role is not None, "only the containers of roles have facts"
     if container.pod.partial and kind.template is not None:
         return tuple(map(str, kind.template.container[field]))
-    return (*path_to_role(container.pod.role), "template", "spec", "containers", index, field)
+    return (*path_to_role(role), "template", "spec", "containers", index, field)

@@ -83,7 +83,7 @@ def _resolve_volume(name: str, container: Container) -> OutputTarget | None:
         if as_text(volume.get("name")) != name:
             continue
         if claim := as_text(get_path(volume, "persistentVolumeClaim", "claimName")):
-            return ("claim", container.pod.role.manifest.namespace, claim)
+            return ("claim", container.pod.manifest.namespace, claim)
         if server := as_mapping(volume.get("nfs")):
             return ("nfs", as_text(server.get("server")), as_text(server.get("path")))
     return None

@@ -117,7 +117,9 @@ class Kind(NamedTuple):
     template: TemplateDescription | None
     aliases: tuple[str, ...] = ()
     older: tuple[VersionRange, ...] = ()
-    pods: tuple[Step, ...] = ()
+    pods: tuple[tuple[Step, ...], ...] = ()
+    added_volumes: tuple[tuple[Step, ...], ...] = ()
+    completed_by: str = ""
     success: tuple[str, ...] = ()
     restart_policies: tuple[str, ...] = ()
     restart_default: str = ""
@@ -143,8 +145,8 @@ _JOB_KIND_FIELDS = ("frameworks", "replicas", "roles", "single", "container", "n
 def find_kind_errors(described: Any) -> Iterator[Problem]:
     """Report the errors of a kind description that its schema cannot express."""
     missing = [name for name in _JOB_KIND_FIELDS if name not in described]
-    if "spec" in described and len(missing) == len(_JOB_KIND_FIELDS):
-        yield from _check_paths(described.get("pods", ""))
+    if ("spec" in described or "pods" in described) and len(missing) == len(_JOB_KIND_FIELDS):
+        yield from _check_paths(*_paths(described, "pods"), *_paths(described, "addedVolumes"))
     elif missing:
         yield from (Problem("missing-field", f"a kind description needs `{name}`", described) for name in missing)
     else:
@@ -174,7 +176,14 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
             if "spelling" not in role:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
-    yield from _check_paths(described["replicas"]["at"], *fields, *_template_paths(described.get("template", {})))
+    places = (described["replicas"]["at"], *_paths(described, "pods"), *_paths(described, "addedVolumes"))
+    yield from _check_paths(*places, *fields, *_template_paths(described.get("template", {})))
+
+
+def _paths(described: Any, key: str) -> list[Any]:
+    """The paths of a field that has one path or a list."""
+    paths = described.get(key, [])
+    return paths if isinstance(paths, list) else [paths]
 
 
 def _check_paths(*paths: Any) -> Iterator[Problem]:
@@ -197,7 +206,7 @@ def parse_kind(described: Any) -> Kind:
     traced: Any = with_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
     template = raw.get("template")
-    replicas = raw.get("replicas", {"at": raw.get("pods", ""), "shape": ""})
+    replicas = raw.get("replicas", {"at": "", "shape": ""})
     return Kind(
         api_version=traced["apiVersion"],
         kind=traced["kind"],
@@ -215,7 +224,9 @@ def parse_kind(described: Any) -> Kind:
         template=_parse_template(template, traced["template"]) if template else None,
         aliases=tuple(raw.get("spellings", ())),
         older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
-        pods=parse_dotted(raw.get("pods", "")),
+        pods=tuple(map(parse_dotted, _paths(raw, "pods"))),
+        added_volumes=tuple(map(parse_dotted, _paths(raw, "addedVolumes"))),
+        completed_by=raw.get("completedBy", ""),
         success=tuple(raw.get("success", ())),
         restart_policies=tuple(raw.get("restartPolicies", ())),
         restart_default=raw.get("operatorRestartPolicy", ""),

@@ -7,7 +7,7 @@ validators, so that only the fields of a template cost time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jobgen.check.admission.containers import (
     validate_containers,
@@ -109,17 +109,28 @@ _METADATA: ValidatorTable = {
 _validate_metadata = validate_mapping(_METADATA)
 
 
-def validate_pod_template(template: Node, restart_policy: Node = None, pod_name: str = "") -> list[Problem]:
+def validate_pod_template(
+    template: Node,
+    restart_policy: Node = None,
+    pod_name: str = "",
+    *,
+    added_volumes: Sequence[str] = (),
+    needs_images: bool = True,
+) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
 
-    `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
+    `restart_policy` is the one that the operator sets for the pods; without it the template's applies. `added_volumes`
+    are the names of claims that the operator adds to the volumes. Without `needs_images`, a container may lack its
+    image, because another object sets it.
     """
     if not isinstance(template, dict):
         return []
     metadata, spec = as_mapping(template.get("metadata")), as_mapping(template.get("spec"))
     policy = restart_policy if value_of(restart_policy) is not None else spec.get("restartPolicy")
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
-    pod = PodValidation(metadata, spec, volumes, policy, pod_name, [])
+    if added_volumes:
+        volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
+    pod = PodValidation(metadata, spec, volumes, policy, pod_name, [], needs_images)
     if metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")):

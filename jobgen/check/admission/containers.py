@@ -82,6 +82,8 @@ def _validate_name_and_image(container: Mapping[str, Node], names: set[str], par
         names.add(name)
     image = value_of(container.get("image"))
     if image is None or image == "":
+        if not pod.needs_images:
+            return
         report_missing(f"container `{name}`" if name else "a container", container, "image", parent, pod)
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         node = container["image"]

@@ -20,6 +20,7 @@ class PodValidation(NamedTuple):
     restart_policy: Node
     name: str
     problems: list[Problem]
+    needs_images: bool = True
 
     def report(
         self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None

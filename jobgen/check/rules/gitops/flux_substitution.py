@@ -19,7 +19,7 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
 
     Set the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
     """
-    manifest = container.pod.role.manifest
+    manifest = container.pod.manifest
     if manifest.cluster.gitops != "flux" or "${" not in container.search_text or _is_substitution_disabled(manifest):
         return
     if "${" in as_text(container.data.get("image")):

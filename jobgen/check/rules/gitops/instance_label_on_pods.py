@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.objects import Role
+from jobgen.k8s.objects import Pod
 from jobgen.model.finding import FixStep
 
 _INSTANCE = "app.kubernetes.io/instance"
 
 
-@rule("role", INFO)
-def instance_label_on_pods(role: Role) -> Iterator[Violation]:
+@rule("pod", INFO)
+def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     """The label `app.kubernetes.io/instance` on a pod template that Argo CD applies.
 
     When Argo CD tracks objects by this label, which was the default before 3.0, it considers the pods its own and may
@@ -18,9 +18,9 @@ def instance_label_on_pods(role: Role) -> Iterator[Violation]:
 
     Remove the label from the pods, or let Argo CD track by annotation.
     """
-    if role.manifest.cluster.gitops != "argocd":
+    if pod.manifest.cluster.gitops != "argocd":
         return
-    labels = role.pod.metadata.get("labels")
+    labels = pod.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
         if key == _INSTANCE:
             message = f"Argo CD may treat pods with the label `{key}` as its own and prune them; remove it"

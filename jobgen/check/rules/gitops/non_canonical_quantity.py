@@ -20,7 +20,7 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
 
     Write the quantity in canonical form.
     """
-    engine = _ENGINES.get(container.pod.role.manifest.cluster.gitops)
+    engine = _ENGINES.get(container.pod.manifest.cluster.gitops)
     if engine is None:
         return
     for amounts in (container.limits, container.requests):

@@ -24,7 +24,7 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
 
     Mount data and scripts from a volume, or put them into the image. Above 256 KiB, server-side apply also works.
     """
-    characters = sum(len(container.search_text) for role in manifest.roles for container in role.pod.containers)
+    characters = sum(len(container.search_text) for pod in manifest.pods for container in pod.containers)
     if characters < _MEASURED_FROM and sum(len(as_text(value)) for value in _data_values(manifest)) < _MEASURED_FROM:
         return
     longest = max(_long_strings(manifest), key=lambda leaf: len(as_text(leaf)), default=None)
@@ -46,8 +46,8 @@ def _uses_server_side_apply(manifest: Manifest) -> bool:
 
 def _long_strings(manifest: Manifest) -> Iterator[Node]:
     """Yield the strings that may be long: commands and arguments, and the data of ConfigMaps and Secrets."""
-    for role in manifest.roles:
-        for container in role.pod.containers:
+    for pod in manifest.pods:
+        for container in pod.containers:
             yield from container.command_line
     yield from _data_values(manifest)
 

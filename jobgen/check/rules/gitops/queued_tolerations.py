@@ -17,7 +17,7 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
 
     Move the tolerations to the ResourceFlavor, or ignore the difference in Argo CD.
     """
-    manifest = pod.role.manifest
+    manifest = pod.manifest
     if manifest.cluster.gitops != "argocd" or get_kueue_queue(manifest) is None:
         return
     if as_list(pod.spec["tolerations"]):

@@ -24,7 +24,7 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     if "${" not in container.search_text or "${" in as_text(container.data.get("image")):
         # A `${` in the image shows that another tool expands the manifest.
         return
-    if container.pod.role.manifest.cluster.gitops != "flux":
+    if container.pod.manifest.cluster.gitops != "flux":
         for _, entry in container.env:
             yield from _check(entry.get("value"), "in a value")
     if not as_list(container.data.get("command")):

@@ -22,7 +22,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     # `image-name-whitespace` reports surrounding whitespace.
     if not why or image != image.strip():
         return
-    gitops = container.pod.role.manifest.cluster.gitops
+    gitops = container.pod.manifest.cluster.gitops
     if "$" in image and gitops != "argocd":
         if gitops != "flux":
             message = f"`{image}` contains a placeholder; no image can be pulled unless something replaces it first"

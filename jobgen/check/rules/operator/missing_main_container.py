@@ -17,8 +17,8 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
 
     Rename the container that trains. Other containers can have any name.
     """
-    kind = pod.role.manifest.kind
-    if kind is None or not kind.requirements.container or not pod.containers:
+    kind = pod.manifest.kind
+    if kind is None or pod.role is None or not kind.requirements.container or not pod.containers:
         return
     wanted = value_of(kind.container)
     names = [container.data.get("name") for container in pod.containers]
@@ -27,8 +27,8 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
         return
     name = names[0]
     remedy = f"rename `{value_of(name)}`" if len(names) == 1 else "rename the one that trains"
-    message = f"no container is named `{wanted}`; {describe_rejection(pod.role.manifest)}; {remedy}"
-    severity = choose_severity(pod.role.manifest)
+    message = f"no container is named `{wanted}`; {describe_rejection(pod.manifest)}; {remedy}"
+    severity = choose_severity(pod.manifest)
     fix_steps = (FixStep("set", name, wanted),) if len(names) == 1 else ()
     # The fix is safe where the job is certainly rejected as it is.
     yield Violation(name, message, severity=severity, fix_steps=fix_steps, safe=severity is None)

@@ -15,12 +15,14 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
 
     Write `restartPolicy` next to `template`, not inside it.
     """
-    kind = pod.role.manifest.kind
-    written, effective = as_text(pod.spec["restartPolicy"]), pod.role.restart_policy
+    kind, role = pod.manifest.kind, pod.role
+    if role is None:
+        return
+    written, effective = as_text(pod.spec["restartPolicy"]), role.restart_policy
     if kind is None or not kind.requirements.overwrites_restart_policy or not written or not effective:
         return
     if written != ("Never" if effective == "ExitCode" else effective):
-        is_set = as_text(pod.role.replica_spec.get("restartPolicy"))
+        is_set = as_text(role.replica_spec.get("restartPolicy"))
         source = "the policy of the role" if is_set else "the default of the role"
         node = pod.spec["restartPolicy"]
         yield Violation(

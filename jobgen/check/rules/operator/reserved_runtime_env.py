@@ -15,7 +15,7 @@ def reserved_runtime_env(container: Container) -> Iterator[Violation]:
 
     Use `numNodes` and `numProcPerNode`.
     """
-    manifest = container.pod.role.manifest
+    manifest = container.pod.manifest
     kind = manifest.kind
     runtime = kind.requirements.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name"))) if kind else None
     if kind is None or runtime is None:

@@ -18,8 +18,9 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
 
     Name every port, and use each number once.
     """
-    kind = container.pod.role.manifest.kind
-    if kind is None or not kind.requirements.ports or container.init or container.pod.main_container is not container:
+    kind = container.pod.manifest.kind
+    pod = container.pod
+    if kind is None or not kind.requirements.ports or pod.role is None or pod.main_container is not container:
         return
     ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))

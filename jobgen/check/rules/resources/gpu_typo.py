@@ -34,7 +34,7 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
 
 def _is_declared(container: Container, key: Node) -> bool:
     """Whether the cluster declares the resource as its GPU resource."""
-    return str(key) == container.pod.role.manifest.cluster.gpu_resource
+    return str(key) == container.pod.manifest.cluster.gpu_resource
 
 
 @cache

@@ -32,7 +32,7 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
     """
     if container.init:
         return
-    manifest = container.pod.role.manifest
+    manifest = container.pod.manifest
     names = _RESERVED[manifest.kind_name]
     for name, entry in container.env:
         if name in names and _is_set_by_operator(name, container, manifest):
@@ -52,5 +52,6 @@ def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> 
     if manifest.kind_name == "MPIJob":
         if as_text(manifest.spec.get("mpiImplementation")) not in ("", "OpenMPI"):
             return False
-        return container.pod.role.name == "launcher" and container is container.pod.containers[0]
+        role = container.pod.role
+        return role is not None and role.name == "launcher" and container is container.pod.containers[0]
     return True

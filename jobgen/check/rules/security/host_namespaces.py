@@ -28,7 +28,7 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
     for field, risk in _RISKS.items():
         node = pod.spec.get(field)
         if node is not None and value_of(node) is True:
-            is_needed = field == "hostNetwork" and any(_uses_fabric(role.pod) for role in pod.role.manifest.roles)
+            is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
             yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)
 
 

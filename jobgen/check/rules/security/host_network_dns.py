@@ -20,7 +20,7 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
 
     Set `dnsPolicy: ClusterFirstWithHostNet` next to `hostNetwork`.
     """
-    manifest = pod.role.manifest
+    manifest = pod.manifest
     node = pod.spec["hostNetwork"]
     if value_of(node) is not True or manifest.pod_count < 2:
         return
