@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast stress bench docs clean
+.PHONY: demo compile test test-fast stress bench docs clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -23,20 +23,25 @@ demo: .venv/ready
 	@$(BIN)/jobgen render -e prod -o rendered
 	@find rendered -name '*.yaml' | sort
 
-test: .venv/ready
+# The tests start thousands of processes. Compiled modules save each of them up to half a second of CPU, even where
+# PYTHONDONTWRITEBYTECODE is set.
+compile: .venv/ready
+	@$(BIN)/python -m compileall -q jobgen
+
+test: compile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest
 
 # The inner loop, under a minute on two cores: everything but mypy and the tests that tests/slow.txt lists.
-test-fast: .venv/ready
+test-fast: compile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pytest -m 'not slow'
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
-stress: .venv/ready
+stress: compile
 	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py
 
 bench: .venv/ready
