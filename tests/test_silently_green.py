@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transcripts import write_files
 
+from jobgen import render
+from jobgen.check.schema.ambiguous import may_be_ambiguous
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model.data import TracedKey, TracedScalar
+from jobgen.yamlio.read import read
 
 TODAY = "2025-01-31"
 
@@ -198,3 +206,138 @@ spec:
     found = set(lint_files(tmp_path, **{"schemas__example.com__own_v1": kind, "jobs__own": job}))
     for start in ("/spec/monitor/template/spec", "/spec/groups/Worker/template/spec"):
         assert {(rule, f"{start}/{rest}") for rule, rest in POD_RULES.items()} <= found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Specs: jobs, overlays, sweeps and kinds
+# ---------------------------------------------------------------------------------------------------------------------
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.4.2
+  resources: {cpu: 4, memory: 16Gi}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml
+"""
+
+
+def repository(folder: Path, **files: str) -> Path:
+    """A repository with one environment; files are named `jobs/a.yaml`."""
+    given = {"jobgen.yaml": "{}\n", "overlays/prod/overlay.yaml": OVERLAY} | files
+    write_files(folder, {path: text.encode() for path, text in given.items()})
+    return folder
+
+
+def lint(folder: Path, *paths: str) -> list[dict[str, Any]]:
+    """The errors and warnings of a lint."""
+    report = json.loads(lint_paths(folder, paths, (), format_="json").out)
+    return [finding for finding in report["findings"] if finding["severity"] != "info"]
+
+
+def render_all(folder: Path) -> list[Any]:
+    """The objects of all environments."""
+    return [json.loads(made.text) for made in render(folder, format="json").objects]
+
+
+def rules(folder: Path) -> list[tuple[str, str, int]]:
+    return [(finding["rule"], finding["file"], finding["line"]) for finding in lint(folder)]
+
+
+CHANGED_BY_YAML = ["0755", "yes", "No", "on", "OFF", "y", "N", "True", "FALSE", "1_000", "1e3", "0x1F", "1.0", "1.10"]
+CHANGED_BY_YAML += [".5", "+1", "-0", "0b11", "0o17", "12345678901234567890", "1.", "2e-5"]
+
+
+@pytest.mark.parametrize("text", CHANGED_BY_YAML)
+@pytest.mark.parametrize(
+    "form", ["  env: {KEY: %s}\n", "  env:\n    - name: KEY\n      value: %s\n", "  env: {X: &x %s}\n"]
+)
+def test_env_value_that_yaml_changes_is_an_error(tmp_path, form, text):
+    repository(tmp_path, **{"jobs/a.yaml": JOB + form % text})
+
+    [finding] = lint(tmp_path)
+
+    # Fractions have been errors before.
+    assert finding["rule"] in ("ambiguous-scalar", "wrong-type")
+    assert text in finding["message"] or finding["rule"] == "wrong-type"
+
+
+@pytest.mark.parametrize("text", ["100", "-1", "0", "true", "false", "2024-01-01", "1:30", "v1.10", "0.1.2", '"yes"'])
+def test_env_value_that_yaml_leaves_alone_is_rendered_as_written(tmp_path, text):
+    repository(tmp_path, **{"jobs/a.yaml": JOB + f"  env: {{KEY: {text}}}\n"})
+
+    [made] = render_all(tmp_path)
+    container = made["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]
+    assert container["env"] == [{"name": "KEY", "value": text.strip('"')}]
+
+
+@pytest.mark.parametrize("key", ["y", "N", "on", "off", "1.10", "0x10", "True"])
+@pytest.mark.parametrize("field", ["env", "labels", "annotations", "nodeSelector", "podTemplate"])
+def test_key_that_yaml_changes_is_an_error_that_fix_quotes(tmp_path, field, key):
+    repository(tmp_path, **{"jobs/a.yaml": JOB + f"  {field}:\n    {key}: text\n"})
+
+    assert ("ambiguous-scalar", "jobs/a.yaml", 9) in rules(tmp_path)
+
+    lint_paths(tmp_path, (), (), format_="json", fix="safe")
+    assert (tmp_path / "jobs/a.yaml").read_text().endswith(f'    "{key}": text\n')
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "  env: {A: 0755, B: yes, C: 1.10}\n",
+        "  command: [0755, yes, 1.10]\n",
+        "  labels: {A: 0755, B: yes, C: 1.10}\n",
+        "  nodeSelector: {A: 0755, B: yes, C: 1.10}\n",
+        "  matrix: {A: [0755], B: [yes], C: [1.10]}\n  args: ['${{ matrix.A }} ${{ matrix.B }} ${{ matrix.C }}']\n",
+    ],
+)
+def test_fix_quotes_values_as_they_are_written(tmp_path, field):
+    repository(tmp_path, **{"jobs/a.yaml": JOB + field})
+    assert len(lint(tmp_path)) == 3
+
+    lint_paths(tmp_path, (), (), format_="json", fix="safe")
+
+    quoted = field.replace("0755", '"0755"').replace("yes", '"yes"').replace("1.10", '"1.10"')
+    assert (tmp_path / "jobs/a.yaml").read_text() == JOB + quoted
+    assert not lint(tmp_path)
+
+
+def test_overlays_and_settings_are_checked_for_ambiguous_scalars(tmp_path):
+    overlay = OVERLAY + "  defaults:\n    env: {USE_AMP: on}\n  patches:\n    - merge: {env: {no: x}}\n"
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay})
+
+    assert rules(tmp_path) == [
+        ("ambiguous-scalar", "overlays/prod/overlay.yaml", 6),
+        ("ambiguous-scalar", "overlays/prod/overlay.yaml", 8),
+    ]
+
+
+def has_changed_text(tree: object) -> bool:
+    """Whether a tree with locations has a key or scalar that is shown as another text."""
+    if isinstance(tree, dict):
+        return any(has_changed_text(part) for pair in tree.items() for part in pair)
+    if isinstance(tree, list):
+        return any(map(has_changed_text, tree))
+    return isinstance(tree, (TracedKey, TracedScalar)) and bool(tree.written)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.text("0123456789.eExXoObB_+-yYnNaAtTfFrRuUlLsSoO~", max_size=8) | st.sampled_from(CHANGED_BY_YAML),
+    st.sampled_from(
+        ["k: %s\n", "k: %s", "- %s\n", "k: [%s, 1]\n", "k: {%s: 1}\n", "%s: 1\n", "k:\n  - %s # x\n", "k: &a %s\n"]
+    ),
+)
+def test_every_file_with_an_ambiguous_scalar_is_read_again(text, form):
+    content = (form % text).encode()
+    documents = read(b"d:\n  " + content.replace(b"\n", b"\n  "), "a.yaml", traced=True).documents
+
+    assert may_be_ambiguous(content) or not any(has_changed_text(document.data) for document in documents)

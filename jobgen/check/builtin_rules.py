@@ -6,6 +6,7 @@ from jobgen.model.finding import Severity
 
 _ERRORS = {
     "yaml": {
+        "ambiguous-scalar": "A key or value of a job, overlay, kind or setting that YAML reads as another text.",
         "duplicate-key": "A key that appears twice in a mapping; Kubernetes silently uses the last one.",
         "excessive-aliases": "Aliases that expand to more than Kubernetes allows, or that contain themselves.",
         "file-too-large": "A file larger than 8 MiB, which no manifest needs.",

@@ -43,13 +43,17 @@ class Location(NamedTuple):
 class TracedScalar:
     """A scalar with its location, its layer, and the node that it replaced."""
 
-    __slots__ = ("layer", "location", "overridden", "value")
+    __slots__ = ("layer", "location", "overridden", "value", "written")
 
-    def __init__(self, value: Any, location: Location, layer: str = "", overridden: Node = None) -> None:
+    def __init__(
+        self, value: Any, location: Location, layer: str = "", overridden: Node = None, written: str = ""
+    ) -> None:
         self.value = value
         self.location = location
         self.layer = layer
         self.overridden = overridden
+        self.written = written
+        """The text of a number or boolean in its file, if the value is shown as another text: `0755` for 493."""
 
     def __repr__(self) -> str:
         return f"TracedScalar({self.value!r}, {self.location})"
@@ -58,16 +62,19 @@ class TracedScalar:
 class TracedKey(str):
     """A mapping key with its location. It equals the plain string."""
 
-    __slots__ = ("layer", "location")
+    __slots__ = ("layer", "location", "written")
     layer: str
     location: Location
+    written: str
+    """The text in the file, if YAML reads it as another: `N` for `false`."""
 
     @classmethod
-    def at(cls, text: str, location: Location, layer: str = "") -> TracedKey:
+    def at(cls, text: str, location: Location, layer: str = "", written: str = "") -> TracedKey:
         """Create a key with its location."""
         key = cls(text)
         key.location = location
         key.layer = layer
+        key.written = written
         return key
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from jobgen import cache
 from jobgen.check.first_messages import first_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
+from jobgen.check.schema import ambiguous
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, Location, ValidFields, value_of
+from jobgen.model.data import API_VERSION, Location, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
@@ -132,6 +133,8 @@ def read_valid_documents(
     for index, document in enumerate(source.documents):
         if find_errors(document.data, format_name, frameworks):
             findings += locate_errors(file, index, format_name, frameworks)
+        elif found := find_ambiguous(file, index, format_name, frameworks):
+            findings += found
         else:
             good.append(document.data)
     return good
@@ -186,6 +189,8 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     # A kind description declares its own frameworks.
     frameworks = declared_frameworks(data) if format_name == "kind" else frameworks
     compile_format(format_name, frameworks)(data, format_name, data, problems)
+    if type(next(iter(data), None)) is TracedKey:
+        problems += ambiguous.find_ambiguous_keys(data)
     if len(problems) >= MAX_FINDINGS:
         problems.append(problems[-1]._replace(rule="too-many-errors", message=TOO_MANY_FINDINGS))
     # Errors that a schema cannot express.
@@ -201,6 +206,13 @@ def locate_errors(file: layout.File, index: int, format_name: str, frameworks: F
     document = read(file.content, file.path, traced=True).documents[index]
     problems = find_errors(document.data, format_name, frameworks)
     return [locate(problem, file.path, document.location) for problem in problems]
+
+
+def find_ambiguous(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
+    """The keys and values of an otherwise valid document that YAML reads as something else than their text."""
+    if not ambiguous.may_be_ambiguous(file.content):
+        return []
+    return [found for found in locate_errors(file, index, format_name, frameworks) if found.rule == ambiguous.RULE]
 
 
 def read_traced_document(file: layout.File, index: int) -> ValidFields:

@@ -56,7 +56,7 @@ def _is_written(change: FixStep) -> bool:
     if change.op == "add" and node.layer not in ("", "manifest"):
         # Fields next to each other in a rendered object may be elsewhere in the spec.
         return False
-    text, width = value_of(node), node.location.end_column - node.location.column
+    text, width = node.written or value_of(node), node.location.end_column - node.location.column
     return node.location.end_line == node.location.line and (
         not isinstance(text, str) or width in (len(text), len(text) + len("''"))
     )

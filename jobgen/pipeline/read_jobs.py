@@ -64,6 +64,8 @@ def _read_spec(
         yield from _expand_sweep(data, file, position, location, frameworks, findings)
     elif config.find_errors(data, "trainingjob", frameworks):
         findings += config.locate_errors(file, position, "trainingjob", frameworks)
+    elif found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+        findings += found
     elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
         findings += _locate_errors(file, position, location, find_stray_variables)
     else:
@@ -81,6 +83,9 @@ def _expand_sweep(
     """The jobs of a sweep; none if one of them has errors."""
     if any(_check_sweep(data, frameworks)):
         findings += _locate_errors(file, position, location, lambda traced: _check_sweep(traced, frameworks))
+        return
+    if found := config.find_ambiguous(file, position, "trainingjob", frameworks):
+        findings += found
         return
     sweep = str(value_of(data["metadata"]["name"]))
     for index, member in enumerate(expand_sweep(data, [])):

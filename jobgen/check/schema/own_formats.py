@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from jobgen.model.data import Node, TracedScalar
+from jobgen.check.schema.ambiguous import check_text
+from jobgen.model.data import Node, TracedKey, TracedScalar
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_type, suggest_value
+from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type, suggest_value
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
@@ -130,6 +131,9 @@ def _mapping(fields: LazyFields[Check], required: Any, title: str, least: int) -
             check_value = fields[key]
             if problems and len(problems) >= MAX_FINDINGS:
                 return
+            if check_value is None and type(key) is TracedKey and key.written:
+                # Reported as an ambiguous key.
+                continue
             if check_value is None:
                 known = list(fields.known)
                 message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, known)}"
@@ -177,10 +181,12 @@ def _type(wanted: str | list[str]) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
             message = f"`{name}` is {format_value(value)}, and must be {expected}"
-            fix_steps, safe = suggest_type(value, expected)
+            fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in names else expected)
             problems.append(
                 Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
             )
+        elif type(value) is TracedScalar and value.written and "string" in names:
+            problems.extend(filter(None, [check_text(value, name, names)]))
 
     return check
 
@@ -193,12 +199,10 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
         if check_value is None:
+            message = f"`{name}` is {format_value(value)}, and must be {expected}"
+            fix_steps, safe = suggest_type(value, TYPE_NAMES["string"]) if "string" in names else NO_FIX
             problems.append(
-                Problem(
-                    "wrong-type",
-                    f"`{name}` is {format_value(value)}, and must be {expected}",
-                    reported_node(value, parent),
-                )
+                Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
             )
         else:
             check_value(value, name, parent, problems)

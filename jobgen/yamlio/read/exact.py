@@ -191,7 +191,7 @@ class _Builder:
                 value = self.unrepresentable("non-finite-number", event, message)
             else:
                 value = normalize_number(value)
-        return TracedScalar(value, self.location(written)) if self.traced else value
+        return TracedScalar(value, self.location(written), written=_find_text(value, written)) if self.traced else value
 
     def check(self, event: Any, parent: _OpenCollection | None) -> None:
         rule, reason = self.source.find_rejection(event, in_flow=parent is not None and parent.flow)
@@ -314,7 +314,12 @@ class _Builder:
             self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
         parent.seen[text] = key_event
         parent.items.pop(text, None)
-        parent.items[TracedKey.at(text, self.location(key_event)) if self.traced else text] = value
+        parent.items[self.traced_key(text, key_event) if self.traced else text] = value
+
+    def traced_key(self, text: str, event: Any) -> TracedKey:
+        is_plain = isinstance(event, libyaml.ScalarEvent) and event.implicit[0] and not event.tag
+        written = event.value if is_plain and event.value != text else ""
+        return TracedKey.at(text, self.location(event), written=written)
 
     def merge(self, parent: _OpenCollection, value: Any, key_event: Any, *, is_alias: bool) -> None:
         """Apply `<<`. Go merges the mapping at the position of the key, so it overrides the keys above it."""
@@ -325,6 +330,14 @@ class _Builder:
             for key, child in source.items():
                 parent.items.pop(key, None)
                 parent.items[key] = child
+
+
+def _find_text(value: Any, event: Any) -> str:
+    """The text of a plain number or boolean, if its value is shown as another text."""
+    if isinstance(value, str) or value is None or event.tag or not event.implicit[0]:
+        return ""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if shown == event.value else event.value
 
 
 def _find_unrepresentable(root: Any) -> _Unrepresentable | None:
