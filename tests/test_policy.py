@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile_policies
-from jobgen.check.policy.culprits import find_failing_parts, find_first_failing_part, node_at, remove_parts
+from jobgen.check.policy.locate import find_failing_parts, find_first_failing_part, node_at, remove_parts
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import location_of, untraced, value_of

@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
-from jobgen.check.policy.culprits import find_culprits
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
+from jobgen.check.policy.locate import locate_failures
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
 from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
-from jobgen.model.finding import Problem, Severity
+from jobgen.model.finding import Problem, Severity, quoted_values
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
@@ -246,13 +246,17 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     if not subject.is_traced or validation is None:
         causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
     else:
-        causes = list(find_culprits(subject, context, validation.expression))
+        causes = list(locate_failures(subject, context, validation.expression))
     for node, obj in causes:
+        evidence = None
         if error or validation is None:
             message = f"policy `{name}` could not be evaluated: {error}"
         else:
-            message = context.with_object(obj).message(validation)
-        yield Problem(name, message, node, category="policy", severity=severity)
+            # The message is about the whole object, as that of the API server; the evidence is about this part of it.
+            message = context.message(validation)
+            part = context.with_object(obj).message(validation) if len(causes) > 1 else message
+            evidence = quoted_values(part) if part != message else None
+        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
 
 
 def _name_node(subject: AdmissionSubject) -> Node:

@@ -1,6 +1,9 @@
 """Finds the parts of an object that make a policy's expression fail, by evaluating it without them.
 
-A finding is reported on the smallest such part; if none makes the object pass, on what the expression names.
+A finding is reported on the smallest such part, or on the value in it that the expression reads. For example, without
+the container that fails `containers.all(c, c.image.startsWith('x'))` the object passes, and without the image of that
+container the expression cannot be evaluated. If no part makes the object pass, the finding is reported on what the
+expression names.
 """
 
 from __future__ import annotations
@@ -22,17 +25,20 @@ MAX_EVALUATIONS = 200
 _MAX_PARTS = 10
 
 
-def find_culprits(
+def locate_failures(
     subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression
 ) -> Iterator[tuple[Node, Plain]]:
     """The nodes that make an expression fail, each with the object as it is without the others."""
-    paths = list(find_failing_parts(subject.object, partial(_find_failure, context, expression)))
+    evaluate = partial(_find_failure, context, expression)
+    paths = list(find_failing_parts(subject.object, evaluate))
     if not paths:
         yield _find_named_node(subject, context, expression), subject.object
     for path in paths:
-        alone = remove_parts(subject.object, frozenset(paths) - {path})
-        obj = alone if _find_failure(context, expression, alone) else subject.object
-        yield _find_reported_node(subject.source, path), obj
+        others = frozenset(paths) - {path}
+        if not evaluate(remove_parts(subject.object, others)):
+            others = frozenset()
+        value = find_read_value(subject.object, evaluate, path, others)
+        yield _find_reported_node(subject.source, value), remove_parts(subject.object, others)
 
 
 def _find_failure(context: EvalContext, expression: PolicyExpression, tree: Plain) -> str:
@@ -90,7 +96,31 @@ def _find_reported_node(source: Mapping[str, Node], path: Path) -> Node:
     if node is None or path in ((), ("metadata",)):
         metadata = source.get("metadata")
         return metadata.get("name", metadata) if isinstance(metadata, dict) else source
-    return node
+    return _find_written_node(node) if isinstance(node, dict) else node
+
+
+def _find_written_node(mapping: Node) -> Node:
+    """The first node in a mapping that does not come from the kind description, which the author did not write."""
+    for node in _traced_nodes(mapping):
+        if not node.layer.startswith("kind "):
+            return node
+    return mapping
+
+
+def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if isinstance(value, (dict, list)):
+                yield from _traced_nodes(value)
+            elif isinstance(value, TracedScalar):
+                yield value
+            elif isinstance(key, TracedKey):
+                yield key
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from _traced_nodes(item)
+    elif isinstance(tree, TracedScalar):
+        yield tree
 
 
 def node_at(tree: Node, path: Path) -> Node:
@@ -118,6 +148,18 @@ def find_failing_parts(tree: Plain, evaluate: Evaluate, max_evaluations: int = M
 def find_first_failing_part(tree: Plain, evaluate: Evaluate, max_evaluations: int = MAX_EVALUATIONS) -> Path:
     """The smallest part without which the tree passes; empty if there is none but the whole."""
     return next(find_failing_parts(tree, evaluate, max_evaluations), ())
+
+
+def find_read_value(
+    tree: Plain, evaluate: Evaluate, path: Path, removed: frozenset[Path], max_evaluations: int = MAX_EVALUATIONS
+) -> Path:
+    """The first value in a failing part that the expression reads; the part itself, if it reads none of them.
+
+    Without a value that it reads, the expression fails in another way.
+    """
+    failure = evaluate(remove_parts(tree, removed))
+    search = _Search(tree, evaluate, failure, max_evaluations)
+    return search.find_read_value(removed, path) or path
 
 
 def remove_parts(tree: Plain, removed: frozenset[Path]) -> Plain:
@@ -165,6 +207,14 @@ class _Search:
                     return found
                 best = best or found
         return best or self._find_independent(removed, path, steps) or (path if is_decisive else ())
+
+    def find_read_value(self, removed: frozenset[Path], path: Path) -> Path:
+        """The first scalar below a path without which the tree fails in another way."""
+        for step in self._steps(path):
+            child = (*path, step)
+            if child not in removed and self._evaluate_without(removed | {child}) not in (self.failure, "", False):
+                return self.find_read_value(removed, child) or child
+        return ()
 
     def _find_independent(self, removed: frozenset[Path], path: Path, steps: list[str | int]) -> Path:
         """If several parts fail independently, no single removal helps: the first that fails without the others."""
