@@ -341,3 +341,121 @@ def test_every_file_with_an_ambiguous_scalar_is_read_again(text, form):
     documents = read(b"d:\n  " + content.replace(b"\n", b"\n  "), "a.yaml", traced=True).documents
 
     assert may_be_ambiguous(content) or not any(has_changed_text(document.data) for document in documents)
+
+
+def overlay(spec: str) -> str:
+    return OVERLAY + textwrap.indent(textwrap.dedent(spec), "  ")
+
+
+@pytest.mark.parametrize(
+    ("selector", "hint"),
+    [
+        ("paths: [typo/*]", "no job has the path `typo/*`"),
+        ("paths: [vision/*]", "did you mean `jobs/vision/*`?"),
+        ("names: [brt]", "did you mean `bert`?"),
+        ("labels: {team: npl}", "no job has the label `team: npl`; did you mean `nlp`?"),
+        ("labels: {taem: nlp}", "no job has the label `taem`; did you mean `team`?"),
+        ("kinds: [PytorchJob]", "did you mean `PyTorchJob`?"),
+    ],
+)
+def test_selector_of_an_environment_that_selects_nothing_is_an_error(tmp_path, selector, hint):
+    job = JOB.replace("{name: bert}", "{name: bert, labels: {team: nlp}}")
+    files = {"jobs/vision/a.yaml": job, "overlays/dev/overlay.yaml": OVERLAY}
+    repository(tmp_path, **files, **{"overlays/prod/overlay.yaml": overlay(f"jobs: {{{selector}}}\n")})
+
+    [finding] = lint(tmp_path)
+
+    assert (finding["rule"], finding["line"]) == ("empty-environment", 5)
+    assert hint in finding["message"]
+
+
+@pytest.mark.parametrize("text", [JOB, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata: {a: [1]}\n"])
+def test_job_of_no_environment_is_reported_and_checked_by_its_schema(tmp_path, text):
+    others = JOB.replace("bert", "gpt")
+    prod = overlay("jobs: {names: [gpt]}\n")
+    repository(tmp_path, **{"jobs/a.yaml": text, "jobs/b.yaml": others, "overlays/prod/overlay.yaml": prod})
+
+    found = rules(tmp_path)
+
+    assert ("job-without-environment", "jobs/a.yaml", 1) in found
+    assert text == JOB or any(rule in ("wrong-type", "missing-schema") for rule, _, _ in found)
+
+
+def test_job_of_an_environment_that_was_not_run_is_not_reported(tmp_path):
+    repository(
+        tmp_path,
+        **{"jobs/a.yaml": JOB, "jobs/b.yaml": JOB.replace("bert", "gpt")},
+        **{"overlays/prod/overlay.yaml": overlay("jobs: {names: [gpt]}\n")},
+        **{"overlays/dev/overlay.yaml": overlay("jobs: {names: [bert]}\n")},
+    )
+
+    assert not lint(tmp_path)
+    assert not json.loads(lint_paths(tmp_path, (), ("prod",), format_="json").out)["findings"]
+
+
+def test_overlay_that_the_settings_do_not_list_is_a_warning(tmp_path):
+    files = {"jobgen.yaml": "environments: [prod]\n", "overlays/dev/overlay.yaml": OVERLAY, "jobs/a.yaml": JOB}
+    files["overlays/prod/overlay.yaml"] = overlay("extends: [base]\n")
+    repository(tmp_path, **files, **{"overlays/base/overlay.yaml": OVERLAY})
+
+    assert rules(tmp_path) == [("unlisted-overlay", "overlays/dev/overlay.yaml", 4)]
+
+
+def test_default_of_a_role_that_no_job_can_have_is_an_error_with_a_fix(tmp_path):
+    wrong = overlay("defaults: {roles: {wroker: {restartPolicy: Never}, master: {}}}\n")
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": wrong})
+
+    [finding] = lint(tmp_path)
+    assert finding["rule"] == "unknown-role"
+    assert "did you mean `worker`?" in finding["message"]
+
+    lint_paths(tmp_path, (), (), format_="json", fix="unsafe")
+    assert (tmp_path / "overlays/prod/overlay.yaml").read_text() == wrong.replace("wroker", "worker")
+
+
+def test_default_of_a_role_that_another_environment_has_is_accepted(tmp_path):
+    base = overlay("defaults: {roles: {launcher: {restartPolicy: Never}}}\n")
+    tensorstack = overlay("extends: [base]\ncluster: {platform: tensorstack}\n")
+    files = {"overlays/prod/overlay.yaml": overlay("extends: [base]\n"), "overlays/base/overlay.yaml": base}
+    repository(tmp_path, **files, **{"overlays/t9k/overlay.yaml": tensorstack, "jobs/a.yaml": JOB})
+
+    assert "unknown-role" not in [rule for rule, _, _ in rules(tmp_path)]
+
+
+PATCH = "patches:\n- match: {labels: {team: vision}}\n  merge: {image: registry.example.com/v:1}\n"
+
+
+def test_patch_that_matches_nothing_stops_a_lint_but_no_render(tmp_path):
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay(PATCH)})
+
+    [finding] = lint(tmp_path)
+    assert (finding["rule"], finding["severity"]) == ("patch-matches-nothing", "error")
+    assert "no job has the label `team`" in finding["message"]
+    result = render(tmp_path)
+    assert len(result.objects) == 1
+    assert [(found.rule, found.severity.value) for found in result.findings] == [("patch-matches-nothing", "warning")]
+
+
+def test_optional_patch_may_match_nothing(tmp_path):
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay(PATCH + "  optional: true\n")})
+
+    assert not lint(tmp_path)
+    assert not render(tmp_path).findings
+
+
+def test_broken_kind_overlay_or_policy_hides_nothing_of_other_environments(tmp_path):
+    repository(
+        tmp_path,
+        **{"jobs/a.yaml": JOB + "  nodeSelector: {a b: c}\n", "overlays/dev/overlay.yaml": OVERLAY + "  namspace: x\n"},
+        **{"schemas/example.com/thing_v1.yaml": "apiVersion: example.com/v1\nkind: Thing\n"},
+        **{"overlays/stray.yaml": OVERLAY, "policies/broken.yaml": "kind: ValidatingAdmissionPolicy\n"},
+    )
+
+    files = {file for _, file, _ in rules(tmp_path)}
+
+    assert files >= {
+        "jobs/a.yaml",
+        "overlays/dev/overlay.yaml",
+        "overlays/stray.yaml",
+        "schemas/example.com/thing_v1.yaml",
+    }

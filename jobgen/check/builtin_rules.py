@@ -48,9 +48,11 @@ _ERRORS = {
         "deletes-nothing": "A `null` or `$patch: delete` that deletes nothing in any job.",
         "duplicate-env": "A variable that is set twice in one `env`.",
         "duplicate-member": "Two members of a sweep whose values produce the same name.",
+        "empty-environment": "An overlay whose `jobs` selects no job, so that its environment is empty.",
         "empty-patch": "A patch that selects jobs but changes nothing.",
         "file-name-too-long": "An object whose name is too long for a file name in the rendered tree.",
         "invalid-patch": "A patch directive that cannot be applied.",
+        "job-without-environment": "A job that no environment selects, so that it is never rendered.",
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
         "misplaced-document": "A document under `overlays/` that is not an overlay.",
@@ -104,6 +106,9 @@ _WARNINGS = {
         "stale-baseline": "A finding in the baseline that is fixed.",
         "unknown-suppression": "A comment that suppresses a rule that does not exist.",
         "unused-suppression": "A comment that suppresses a rule that finds nothing there.",
+    },
+    "spec": {
+        "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
     },
     "policy": {
         "policy-not-evaluated": "A policy that was not evaluated, because it depends on the state of the cluster.",

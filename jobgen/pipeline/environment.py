@@ -13,7 +13,7 @@ from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_object, identity_of, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import Overlay, Patch, list_ancestors
+from jobgen.spec.overlay import JobAttributes, Overlay, Patch, list_ancestors
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -125,8 +125,12 @@ class EnvironmentRunner:
         environment = self.expander.environment
         if not environment.jobs and not environment.patches:
             return []
-        attributes = job_attributes(job.document, self.expander)
+        attributes = self.attributes(job)
         return environment.patches_for(attributes) if environment.matches(attributes) else None
+
+    def attributes(self, job: Job) -> JobAttributes:
+        """The attributes of a job that selectors match on."""
+        return job_attributes(job.document, self.expander)
 
     def build_object(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
         """Render a job; None if it has problems or is inactive."""
@@ -183,10 +187,11 @@ def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequenc
 def valid_environments(
     findings: Sequence[Finding], runners: Sequence[EnvironmentRunner], overlays: Mapping[str, Overlay]
 ) -> list[EnvironmentRunner]:
-    """The environments whose overlays have no errors. Findings about jobs of the others would be misleading."""
+    """The environments whose overlays have no errors. Findings about jobs of the others would be misleading.
+
+    A kind, a policy or a file that has errors is left out, and hides nothing else.
+    """
     wrong = {_overlay_of(finding) for finding in findings if finding.severity is Severity.ERROR}
-    if "" in wrong:
-        return []
     return [
         runner for runner in runners if not runner.problems and wrong.isdisjoint(list_ancestors(runner.name, overlays))
     ]

@@ -10,23 +10,28 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
-from jobgen.model.finding import Finding, Identity, Problem, Severity
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import (
     EnvironmentRunner,
     OverlayUse,
-    PatchName,
     PolicySource,
     Rendered,
     new_overlay_use,
     overlay_errors,
     valid_environments,
 )
-from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result, digest_files
+from jobgen.pipeline.selectors import (
+    Membership,
+    SelectorUse,
+    find_idle_selectors,
+    find_unknown_default_roles,
+    find_unlisted_overlays,
+)
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
 from jobgen.report.suppress import Suppression
@@ -77,6 +82,8 @@ class Run:
         self.comments: list[Suppression] = []
         self.policies: tuple[str, ...] = ()
         self.files = 0
+        self.membership: Membership | None = None
+        """Decides which jobs belong to no environment; None if an overlay has errors."""
         self.lasting = False
         """Whether the findings depend on files alone, and not on the date."""
 
@@ -96,7 +103,10 @@ def _process(run: Run) -> Iterator[Rendered]:
     numbers: dict[int, int] = {}
     runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
     run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
+    composed = len(runners)
     runners = valid_environments(run.findings, runners, run.project.overlays)
+    if run.checked and run.entries is None and len(runners) == composed:
+        run.membership = Membership(run.project, runners)
     if runners:
         run.environments = [runner.name for runner in runners]
     entries = run.entries if run.entries is not None else run.jobs
@@ -115,18 +125,35 @@ def _process(run: Run) -> Iterator[Rendered]:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    run.findings += _find_dead_deletions([part.used for part in parts], entries, tracer)
-    run.findings += _find_idle_patches(run, runners, {node for part in parts for node in part.used.patches}, tracer)
+    run.findings += _find_across_jobs(run, runners, parts, entries, tracer)
     if run.checked:
-        if run.entries is None:
-            from jobgen.pipeline.cross_job import cross_job_findings
-
-            rows = (row for part in parts for row in part.rows)
-            run.findings += cross_job_findings(rows, runners, entries, tracer)
         run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
     run.findings[:] = sorted(
         set(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
     )
+
+
+def _find_across_jobs(
+    run: Run,
+    runners: list[EnvironmentRunner],
+    parts: Sequence[FileResult],
+    entries: Sequence[layout.FileEntry],
+    tracer: Tracer,
+) -> Iterator[Finding]:
+    """Report what only all jobs together show. Standalone files are not one environment."""
+    yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
+    if run.entries is not None:
+        return
+    used = {patch for part in parts for patch in part.used.patches}
+    filled = {made.env for part in parts for made in part.made}
+    yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
+    yield from find_unknown_default_roles(run.project, runners, tracer)
+    if run.checked:
+        from jobgen.pipeline.cross_job import cross_job_findings
+
+        rows = (row for part in parts for row in part.rows)
+        yield from cross_job_findings(rows, runners, entries, tracer)
+        yield from find_unlisted_overlays(run.project, tracer)
 
 
 def _load_policies(run: Run) -> PolicySource:
@@ -209,6 +236,8 @@ def _process_files(
         ]
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
+            if run.membership:
+                part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
         outcomes = [_render_jobs(run, runner, tracer, jobs) for runner in runners]
         # The order of the output is job by job, then environment by environment.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
@@ -281,27 +310,3 @@ def _find_dead_deletions(
     files = {path for path, *_ in relevant}
     jobs = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
     return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
-
-
-def _find_idle_patches(
-    run: Run, runners: list[EnvironmentRunner], used: set[PatchName], tracer: Tracer
-) -> list[Finding]:
-    """Report patches that match no job in any environment that has them."""
-    patches = {(patch.overlay, patch.place) for runner in runners for patch in runner.expander.environment.patches}
-    if patches - used:
-        others = [EnvironmentRunner(run.project, name) for name in run.project.overlays if name not in run.environments]
-        for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []):
-            used |= {(patch.overlay, patch.place) for runner in others for patch in runner.patches_for(job) or ()}
-    dead = patches - used
-    marked = {
-        (patch.overlay, patch.place): patch.node
-        for overlay, _ in dead
-        for patch in tracer.traced_project().environment(overlay, []).patches
-    }
-    message = "the patch matches no job; change its `match` or remove it"
-    return [
-        locate(
-            Problem("patch-matches-nothing", message, marked[key], evidence=("the patch matches no job",)), "overlays"
-        )
-        for key in sorted(dead)
-    ]

@@ -67,6 +67,8 @@ class Patch(NamedTuple):
     node: Node
     overlay: str
     place: int
+    optional: bool = False
+    """Whether it may match no job."""
 
     def matches(self, job: JobAttributes) -> bool:
         """Whether it applies to this job; `merge` applies to job specs only."""
@@ -209,6 +211,7 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
         node=block,
         overlay=overlay,
         place=place,
+        optional=bool(value_of(block.get("optional", False))),
     )
 
 

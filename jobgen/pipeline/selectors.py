@@ -1,0 +1,226 @@
+"""Find selectors that select nothing: patches, environments and roles without jobs, and overlays that no run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.model.data import Location, TracedKey
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.suggest import did_you_mean, find_closest, find_key, suggest_rename
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner, PatchName
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render.build import is_spec
+from jobgen.repo import layout
+from jobgen.spec.overlay import Cluster, JobAttributes, JobSelector, Patch, list_ancestors
+
+if TYPE_CHECKING:
+    from jobgen.check.checker import Checker
+
+_OVERLAYS = "overlays"
+# The attributes of a job, as a message names them.
+_NOUNS = {"name": "name", "framework": "framework", "kind": "kind", "namespace": "namespace", "path": "path"}
+
+
+class SelectorUse(NamedTuple):
+    """What a run has seen: the environments that it ran, the patches that matched, the environments with objects."""
+
+    project: ProjectConfig
+    runners: Sequence[EnvironmentRunner]
+    patches: set[PatchName]
+    filled: set[str]
+    checked: bool
+
+
+def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
+    """Report patches that match no job in any environment that has them, and environments without jobs.
+
+    A lint reports errors. A render is not stopped by them: the last job of a team may be gone.
+    """
+    patches = {
+        (patch.overlay, patch.place): patch
+        for runner in use.runners
+        for patch in runner.expander.environment.patches
+        if not patch.optional
+    }
+    empty = [runner for runner in use.runners if runner.name not in use.filled and runner.expander.environment.jobs]
+    if not empty and patches.keys() <= use.patches:
+        return
+    ran = {runner.name for runner in use.runners}
+    others = [EnvironmentRunner(use.project, name) for name in use.project.overlays if name not in ran]
+    every = [*use.runners, *others]
+    known: dict[str, list[JobAttributes]] = {runner.name: [] for runner in every}
+    used = set(use.patches)
+    for job in read_jobs(layout.find_jobs(use.project.root), use.project.frameworks, []):
+        for runner in every:
+            known[runner.name].append(runner.attributes(job))
+            used |= {(patch.overlay, patch.place) for patch in runner.patches_for(job) or ()}
+    severity = Severity.ERROR if use.checked else Severity.WARNING
+    for key in sorted(patches.keys() - used):
+        having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
+        members = [job for job in known[having.name] if having.expander.environment.matches(job)]
+        # An empty environment is reported itself.
+        if members or having not in empty:
+            yield _report_patch(patches[key], members, tracer)._replace(severity=severity)
+    for runner in empty:
+        if known[runner.name] and not any(map(runner.expander.environment.matches, known[runner.name])):
+            yield from (
+                found._replace(severity=severity) for found in _report_empty(runner, known[runner.name], tracer)
+            )
+
+
+def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -> Finding:
+    traced = tracer.traced_project().environment(patch.overlay, []).patches
+    node = next(other.node for other in traced if (other.overlay, other.place) == (patch.overlay, patch.place))
+    reason = explain_no_match(patch.match, jobs)
+    if any(map(patch.match.matches, jobs)):
+        reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
+    advice = "" if reason.endswith(("?", "manifests")) else "; change its `match`, remove it, or set `optional: true`"
+    message = f"the patch matches no job{reason}{advice}"
+    return locate(Problem("patch-matches-nothing", message, node, evidence=("the patch matches no job",)), _OVERLAYS)
+
+
+def _report_empty(runner: EnvironmentRunner, jobs: Sequence[JobAttributes], tracer: Tracer) -> Iterator[Finding]:
+    """Report the block `jobs` that decides which jobs an environment has."""
+    overlays = tracer.traced_project().overlays
+    blocks = [
+        find_key(spec, "jobs")
+        for overlay in list_ancestors(runner.name, overlays)
+        for spec in overlays[overlay].specs
+        if "jobs" in spec
+    ]
+    reason = explain_no_match(runner.expander.environment.jobs[-1], jobs)
+    message = f"`jobs` selects no job, so `{runner.name}` is empty{reason}"
+    yield locate(Problem("empty-environment", message, blocks[-1], evidence=(runner.name,)), _OVERLAYS)._replace(
+        env=runner.name
+    )
+
+
+def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> str:
+    """Say which part of a selector no job has, and what is close to it; an empty string if that is not clear."""
+    for attribute, patterns in selector.patterns:
+        values = sorted({str(getattr(job, attribute)) for job in jobs})
+        if not any(fnmatchcase(value, pattern) for value in values for pattern in patterns):
+            listed = " or ".join(f"`{pattern}`" for pattern in patterns)
+            return f": no job has the {_NOUNS[attribute]} {listed}{_suggest_pattern(attribute, patterns[0], values)}"
+    for key, value in selector.labels:
+        values = sorted({job.labels[key] for job in jobs if key in job.labels})
+        if not values:
+            labels = sorted({label for job in jobs for label in job.labels})
+            return f": no job has the label `{key}`{did_you_mean(key, labels)}"
+        if value not in values:
+            return f": no job has the label `{key}: {value}`{did_you_mean(value, values)}"
+    return ""
+
+
+def _suggest_pattern(attribute: str, pattern: str, values: list[str]) -> str:
+    """`; did you mean …?` if a value, or a folder of paths, is close to a pattern."""
+    if attribute == "path":
+        if any(fnmatchcase(value, f"jobs/{pattern}") for value in values):
+            return f"; did you mean `jobs/{pattern}`?"
+        folders = {f"{value.rpartition('/')[0]}/*" for value in values}
+        return did_you_mean(pattern, sorted({*values, *folders}) if "*" not in pattern else sorted(folders))
+    close = find_closest(pattern.strip("*-?"), values)
+    return f"; did you mean `{close}`?" if close else ""
+
+
+def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[Finding]:
+    """Report overlays that `environments` of the settings leaves out, and that none of these environments extends."""
+    if "environments" not in project.settings:
+        return
+    used = {name for env in project.environments() for name in list_ancestors(env, project.overlays)}
+    for name in sorted(project.overlays.keys() - used):
+        specs = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
+        message = (
+            f"`environments` of {layout.SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
+        )
+        problem = Problem("unlisted-overlay", message, specs[0] if specs else None, severity=Severity.WARNING)
+        yield locate(problem, f"{_OVERLAYS}/{name}")
+
+
+def find_unknown_default_roles(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer
+) -> Iterator[Finding]:
+    """Report roles in `defaults` that no job can have, in any environment that has these defaults."""
+    if all(
+        role in _roles_of(project, runner)
+        for runner in runners
+        for layer in runner.expander.environment.defaults
+        for role in layer.roles
+    ):
+        return
+    traced = tracer.traced_project()
+    unknown: dict[Location, tuple[TracedKey, set[str]]] = {}
+    known: set[Location] = set()
+    for name in {*project.overlays, *(runner.name for runner in runners)}:
+        environment = traced.environment(name, [])
+        for role, siblings in ((role, layer.roles) for layer in environment.defaults for role in layer.roles):
+            if type(role) is not TracedKey:
+                continue
+            possible = _platform_roles(project, environment.cluster.platform)
+            if role in possible:
+                known.add(role.location)
+            else:
+                unknown.setdefault(role.location, (role, set()))[1].update(possible - siblings.keys())
+    for location, (role, possible) in unknown.items():
+        if location not in known:
+            hint = (
+                did_you_mean(role, sorted(possible))
+                or f"; there are {', '.join(f'`{name}`' for name in sorted(possible))}"
+            )
+            fix_steps, safe = suggest_rename(role, sorted(possible), {})
+            message = f"no job of this environment has a role `{role}`{hint}"
+            yield locate(Problem("unknown-role", message, role, fix_steps=fix_steps, safe=safe), _OVERLAYS)
+
+
+def _roles_of(project: ProjectConfig, runner: EnvironmentRunner) -> set[str]:
+    return _platform_roles(project, runner.expander.environment.cluster.platform)
+
+
+def _platform_roles(project: ProjectConfig, platform: str) -> set[str]:
+    """The roles of all frameworks that a platform runs."""
+    return {
+        role
+        for kind in project.kinds
+        if kind.platform == platform
+        for framework in kind.frameworks.values()
+        for role in framework.roles
+    }
+
+
+class Membership:
+    """Decides which jobs belong to no environment. A run may be limited to some, so all of them are looked at."""
+
+    def __init__(self, project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> None:
+        names = {runner.name for runner in runners}
+        others = [name for name in project.environments() if name not in names]
+        self._project = project
+        self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
+        self._takes_all = any(not runner.expander.environment.jobs or runner.problems for runner in self._runners)
+
+    def findings(self, job: Job, tracer: Tracer) -> list[Finding]:
+        """Report a job that no environment selects. A raw manifest is checked by its schema at least."""
+        if self._takes_all or any(runner.patches_for(job) is not None for runner in self._runners):
+            return []
+        name = job.document.sweep or job.document.name
+        message = (
+            f"no environment selects `{name}`, so it is not rendered; change `jobs` of an overlay, or remove the job"
+        )
+        found = [locate(Problem("job-without-environment", message), job.file.path, job.start())]
+        if is_spec(job.document.data):
+            return found
+        checker = self._checker()
+        return (
+            found + tracer.findings(job, "", checker)
+            if checker.has_problems(checker.manifest(job.document.data))
+            else found
+        )
+
+    def _checker(self) -> Checker:
+        from jobgen.check.checker import Checker
+
+        return Checker(self._project.root, self._project.kinds, Cluster())
