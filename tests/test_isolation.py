@@ -298,21 +298,6 @@ def test_embedded_git_repository_is_ignored(repository: Path, tmp_path: Path) ->
     assert not (tmp_path / "ran").exists()
 
 
-def test_git_tree_with_parent_paths_is_not_unpacked(repository: Path, tmp_path: Path) -> None:
-    commit(repository, "init", "-q")
-    blob = commit(repository, "hash-object", "-w", "--stdin", input=b"a: 1\n")
-    entry = b"100644 evil.yaml\0" + bytes.fromhex(blob.decode())
-    inner = commit(repository, "hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=entry)
-    outer = b"40000 ..\0" + bytes.fromhex(inner.decode())
-    tree = commit(repository, "hash-object", "-w", "-t", "tree", "--literally", "--stdin", input=outer)
-    made = commit(repository, "commit-tree", "-m", "a", tree.decode()).decode()
-    (tmp_path / "into").mkdir()
-
-    with pytest.raises(git.GitError, match="outside of the repository"):
-        git.extract_files(repository, made, tmp_path / "into")
-    assert not (tmp_path / "evil.yaml").exists()
-
-
 def test_security_page_names_existing_tests() -> None:
     tests = Path(__file__).parent
     page = (tests.parent / "docs/security.md").read_text()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,12 +18,13 @@ from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout
+from jobgen.repo.commit import CommitPath, Folder, open_commit
 
 WORK_TREE = "work tree"
 # Branches that changes are usually merged into, in the order in which they are tried.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 
-Render = Callable[[Path, str, Sequence[str], str], Snapshot]
+Render = Callable[[Folder, str, Sequence[str], str], Snapshot]
 """Makes a snapshot from a folder, its name, environments and a date."""
 Action = Literal["added", "removed", "changed"]
 
@@ -163,7 +162,7 @@ def _to_object(impact: Impact) -> ChangedObject:
 def _make_snapshots(
     directory: Path, revisions: str, folders: tuple[str, str] | None, environments: Sequence[str], today: str
 ) -> Iterator[tuple[Snapshot, Snapshot]]:
-    """Make the two snapshots; the files of commits exist until the end of the block."""
+    """Make the two snapshots; the files of commits can be read until the end of the block."""
     if folders:
         for folder in folders:
             if not (directory / folder).is_dir():
@@ -174,12 +173,13 @@ def _make_snapshots(
     root = layout.find_root(directory.resolve())
     home, render = (root, snapshot_repository) if root else (directory, snapshot_tree)
     base, head = _resolve_revisions(home, revisions)
-    with tempfile.TemporaryDirectory(prefix="jobgen-") as copy:
-        old = _snapshot_commit(home, base, render, environments, today, Path(copy, "base"))
-        if head:
-            new = _snapshot_commit(home, head, render, environments, today, Path(copy, "head"))
-        else:
-            new = render(home, WORK_TREE, environments, today)
+    with ExitStack() as stack:
+        old, new = (
+            _snapshot_commit(stack.enter_context(open_commit(home, commit[1])), commit, render, environments, today)
+            if commit
+            else render(home, WORK_TREE, environments, today)
+            for commit in (base, head)
+        )
         yield old, new
 
 
@@ -223,11 +223,9 @@ def _find_default_base(root: Path) -> Commit:
 
 
 def _snapshot_commit(
-    folder: Path, commit: Commit, render: Render, environments: Sequence[str], today: str, copy: Path
+    folder: CommitPath, commit: Commit, render: Render, environments: Sequence[str], today: str
 ) -> Snapshot:
     """Render a commit on its own date, unless another date is given."""
     name, found = commit
-    os.mkdir(copy)
-    git.extract_files(folder, found, copy)
     shown = name if found.startswith(name) else f"{name} ({found[:10]})"
-    return render(copy, shown, environments, today or git.read_commit_date(folder, found))
+    return render(folder, shown, environments, today or folder.commit.date)

@@ -14,6 +14,7 @@ from jobgen.api.errors import ToolError, UsageError
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.environment import Rendered
 from jobgen.repo import layout
+from jobgen.repo.commit import CommitPath, Folder
 from jobgen.yamlio.write import to_json
 
 MISSING = (
@@ -36,7 +37,7 @@ def check_installed() -> None:
         raise UsageError(MISSING)
 
 
-def find_disagreements(root: Path, objects: Iterable[CheckedObject], findings: Sequence[Finding]) -> list[Finding]:
+def find_disagreements(root: Folder, objects: Iterable[CheckedObject], findings: Sequence[Finding]) -> list[Finding]:
     """Report objects that only one of jobgen and kubeconform rejects.
 
     Raises:
@@ -72,10 +73,11 @@ def _message(verdict: dict[str, Any]) -> str:
     return " ".join(verdict["msg"].split())[:_MAX_MESSAGE]
 
 
-def _check_objects(root: Path, objects: list[CheckedObject]) -> list[tuple[Rendered, dict[str, Any]]]:
+def _check_objects(root: Folder, objects: list[CheckedObject]) -> list[tuple[Rendered, dict[str, Any]]]:
     """Return the result of kubeconform for each object with a schema."""
     found: list[tuple[Rendered, dict[str, Any]]] = []
     with TemporaryDirectory(prefix="jobgen-") as folder:
+        schemas = root / "schemas" if isinstance(root, Path) else _write_schemas(root, Path(folder, "schemas"), objects)
         # The schema of a kind depends on the version of the operator: each version gets its own run.
         suffixes = sorted({_version_suffix(schema) for _, schema in objects})
         for number, suffix in enumerate(suffixes):
@@ -84,10 +86,20 @@ def _check_objects(root: Path, objects: list[CheckedObject]) -> list[tuple[Rende
             mine = [made for made, schema in objects if _version_suffix(schema) == suffix]
             for place, made in enumerate(mine):
                 (home / f"{place}.json").write_text(to_json(made.object), "utf-8")
-            for verdict in _run(root, home, suffix):
+            for verdict in _run(schemas, home, suffix):
                 if verdict["status"] != "statusSkipped":
                     found.append((mine[int(Path(verdict["filename"]).stem)], verdict))
     return found
+
+
+def _write_schemas(root: CommitPath, folder: Path, objects: list[CheckedObject]) -> Path:
+    """Write the schemas of a commit that the objects need to a folder, where kubeconform can read them."""
+    for name in {name for _, name in objects}:
+        found = layout.read_schema(root, name)
+        if found and not found.is_shipped:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(found.file.content)
+    return folder
 
 
 def _version_suffix(schema: str) -> str:
@@ -96,8 +108,8 @@ def _version_suffix(schema: str) -> str:
     return version[version.index("-") :] if "-" in version else ""
 
 
-def _run(root: Path, home: Path, suffix: str) -> list[dict[str, Any]]:
-    folders = dict.fromkeys((root / "schemas", layout.find_shipped("schemas")))
+def _run(schemas: Path, home: Path, suffix: str) -> list[dict[str, Any]]:
+    folders = dict.fromkeys((schemas, layout.find_shipped("schemas")))
     command = ["kubeconform", "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
     for folder in folders:
         name = f"{{{{.Group}}}}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}{suffix}.json"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.repo import layout
+from jobgen.repo.commit import CommitPath, Folder
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
@@ -28,12 +29,19 @@ class LintRequest(NamedTuple):
     kubeconform: bool = False
     """Whether to run kubeconform too."""
     today: str = ""
+    committed: CommitPath | None = None
+    """The directory at a commit, if that is linted instead of the files on disk."""
+
+    @property
+    def folder(self) -> Folder:
+        """The directory that files are read from."""
+        return self.committed or self.directory
 
 
 class LintFiles(NamedTuple):
     """The files of a lint."""
 
-    root: Path | None
+    root: Folder | None
     """The jobs repository, if there is one."""
     whole: bool
     """Whether the whole repository is rendered."""
@@ -62,20 +70,20 @@ class LintRun(NamedTuple):
 
 def resolve_files(request: LintRequest) -> LintFiles:
     """Find the files to lint."""
-    root = layout.find_root(request.directory.resolve())
-    repository, standalone = _split_paths(request.directory, root, request.paths)
+    root = layout.find_root(request.folder.resolve())
+    repository, standalone = _split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
     jobs = list(layout.find_jobs(root)) if root is not None and whole else []
     if not standalone and request.stdin is None and root is not None:
         return LintFiles(root, whole, jobs, None)
-    entries = _find_entries(request.directory, standalone or ([] if request.paths else ["."]), request.stdin)
+    entries = _find_entries(request.folder, standalone or ([] if request.paths else ["."]), request.stdin)
     return LintFiles(root, whole, jobs, list(entries))
 
 
 def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
     """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job."""
-    root = layout.find_root(request.directory.resolve())
-    repository, standalone = _split_paths(request.directory, root, request.paths)
+    root = layout.find_root(request.folder.resolve())
+    repository, standalone = _split_paths(request.folder, root, request.paths)
     if not repository:
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
@@ -89,14 +97,14 @@ def _is_selected(file: str, wanted: set[str]) -> bool:
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 
 
-def _split_paths(directory: Path, root: Path | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return paths in the folders of the repository, relative to its root, and all others, unchanged."""
     repository: list[str] = []
     standalone: list[str] = []
     for path in paths:
         full = (directory / path).resolve()
-        inside = root is not None and full.is_relative_to(root) and full != root
-        relative = full.relative_to(root).as_posix() if root and inside else ""
+        above = root.parts if root is not None else ()
+        relative = "/".join(full.parts[len(above) :]) if root is not None and full.parts[: len(above)] == above else ""
         if path == "-":
             continue
         if root is not None and full == root:
@@ -108,7 +116,7 @@ def _split_paths(directory: Path, root: Path | None, paths: Sequence[str]) -> tu
     return repository, standalone
 
 
-def _find_entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
+def _find_entries(directory: Folder, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
     for path in paths:
         yield from layout.find_manifests(directory, path)
     if stdin is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
@@ -47,7 +48,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
         objects,
         [name for run in runs for name in run.environments if name],
         _applied_rules(runs),
-        files.root or request.directory,
+        files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,
         today,
@@ -63,7 +64,7 @@ def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[R
         selected = select_environments(project, request.envs)
         runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, jobs=files.jobs))
     if files.standalone is not None:
-        project = config.load(files.root or request.directory, today=request.today)
+        project = config.load(files.root or request.folder, today=request.today)
         runs.append(Run(project, [""], finish=keep, checked=True, layers=layers, entries=files.standalone))
     return runs
 

@@ -53,9 +53,10 @@ def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
 
     """
     check_date(today)
-    loaded = config.load(find_repository(Path(path)), today=today)
-    findings = config.load(loaded.root, traced=True, today=today).findings if loaded.findings else ()
-    return Project(loaded.root, tuple(loaded.environments()), tuple(findings), today, loaded)
+    root = find_repository(Path(path))
+    loaded = config.load(root, today=today)
+    findings = config.load(root, traced=True, today=today).findings if loaded.findings else ()
+    return Project(root, tuple(loaded.environments()), tuple(findings), today, loaded)
 
 
 def find_repository(folder: Path) -> Path:

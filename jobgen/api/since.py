@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun, select_findings
@@ -14,6 +12,7 @@ from jobgen.api.lint_run import run_lint
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
 from jobgen.repo import git
+from jobgen.repo.commit import open_commit
 from jobgen.report.suppress import apply_suppressions
 
 
@@ -34,17 +33,11 @@ def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun
 
 def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     commit = git.resolve_commit(request.directory, revision)
-    top = git.find_work_tree(request.directory)
-    assert top is not None
-    inside = os.path.relpath(os.path.realpath(request.directory), os.path.realpath(top))
-    paths = [os.path.relpath(os.path.join(request.directory, path), request.directory) for path in request.paths]
+    paths = [os.path.relpath(request.directory / path, request.directory) for path in request.paths]
     today = request.today or git.read_commit_date(request.directory)
-    with TemporaryDirectory(prefix="jobgen-") as folder:
-        git.extract_files(top, commit, Path(folder))
-        old = Path(folder, inside)
-        old.mkdir(parents=True, exist_ok=True)
+    with open_commit(request.directory, commit) as old:
         envs = [env for env in request.envs if (old / "overlays" / env).is_dir()]
-        then = request._replace(directory=old, paths=paths, envs=envs, today=today)
+        then = request._replace(committed=old, paths=paths, envs=envs, today=today)
         # Where nothing can be linted at the revision, all findings are new.
         known = _lint_old(then) if envs or not request.envs else []
         days = request.today or git.read_commit_date(request.directory, commit), today

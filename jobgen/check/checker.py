@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
@@ -18,6 +17,7 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
@@ -37,7 +37,7 @@ class Checker:
 
     def __init__(
         self,
-        root: Path,
+        root: Folder,
         kinds: Sequence[Kind],
         cluster: Cluster,
         rules: Iterable[Rule] = (),

@@ -17,6 +17,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.yamlio.read import read
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
@@ -47,7 +48,7 @@ def rule_names() -> frozenset[str]:
     return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
 
 
-def all_docs(root: Path | None) -> dict[str, RuleDoc]:
+def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """Every rule and every policy, by name."""
     return {**policy_docs(root), **all_rule_docs()}
 
@@ -65,7 +66,7 @@ def all_rule_docs() -> dict[str, RuleDoc]:
     return {doc.name: doc for doc in sorted(by_name.values(), key=lambda doc: (doc.category, doc.name))}
 
 
-def policy_docs(root: Path | None) -> dict[str, RuleDoc]:
+def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """The policies that come with jobgen, and those of a repository if there is one, by name."""
     home = root or _shipped_root()
     files = (*layout.read_shipped_policies(home), *layout.read_own_policies(home))
@@ -85,7 +86,7 @@ def rule_example(name: str) -> tuple[str, str] | None:
     return EXPECTATION.sub("", cases[1]), good
 
 
-def policy_example(root: Path | None, name: str) -> tuple[str, str] | None:
+def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     """The shortest case that a policy refuses, and the shortest that it accepts, of the same kind if possible."""
     homes = [home for home in (root, _shipped_root()) if home]
     documents = sorted((text for home in homes for text in _read_cases(home, name)), key=len)
@@ -130,7 +131,7 @@ def _to_sentence(phrase: str) -> str:
     return f"{phrase[:1].upper()}{phrase[1:]}."
 
 
-def _read_cases(root: Path, name: str) -> Iterator[str]:
+def _read_cases(root: Folder, name: str) -> Iterator[str]:
     for entry in layout.find_policy_tests(root):
         if f"/{name}/" in entry.path:
             text = layout.read_file(entry).content.decode("utf-8", "replace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from jobgen.diff.causes import find_causes
 from jobgen.diff.changes import ChangeSet, compare_snapshots
@@ -19,6 +18,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _NAME = ("metadata", "name")
@@ -26,7 +26,7 @@ _QUEUE_PATHS = (("metadata", "labels", QUEUE_LABEL), ("spec", "runPolicy", "sche
 
 
 def check_change(
-    old_folder: Path, new_folder: Path, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")
+    old_folder: Folder, new_folder: Folder, envs: Sequence[str] = (), days: tuple[str, str] = ("", "")
 ) -> list[Finding]:
     """Find what a change of a jobs repository would do to running jobs; nothing if the new side cannot be rendered.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 from jobgen.check.checker import Checker
 from jobgen.k8s.objects import Manifest
@@ -17,6 +16,7 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout, rendered_tree
+from jobgen.repo.commit import Folder
 from jobgen.repo.lock import LOCK
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -83,12 +83,12 @@ class Snapshot:
         return Job(document, file, rendered.position, rendered.item, rendered.location)
 
 
-def is_repository(folder: Path) -> bool:
+def is_repository(folder: Folder) -> bool:
     """Whether a folder is the root of a jobs repository."""
     return (folder / layout.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
-def snapshot_repository(root: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
+def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Render a jobs repository for these environments, or for all of them, as of a date."""
     project = config.load(root, today=today)
     chosen = [env for env in envs if env in project.overlays] if envs else project.environments()
@@ -97,7 +97,7 @@ def snapshot_repository(root: Path, name: str, envs: Sequence[str] = (), today: 
     return Snapshot(name, project, chosen, list(run), run.findings, files)
 
 
-def snapshot_tree(folder: Path, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
+def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Read a rendered tree, or any folder of manifests.
 
     Cluster facts come from the jobs repository that contains the folder, if there is one.

@@ -7,7 +7,6 @@ import json
 import marshal
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen import cache
@@ -20,7 +19,8 @@ from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
-from jobgen.repo import git, layout
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder, read_date
 from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kind
@@ -31,7 +31,7 @@ from jobgen.yamlio.read import Source, YamlDocument, read
 class ProjectConfig(NamedTuple):
     """Kinds, overlays and settings of a repository, with or without locations."""
 
-    root: Path
+    root: Folder
     kinds: tuple[Kind, ...]
     overlays: dict[str, Overlay]
     settings: ValidFields
@@ -41,7 +41,7 @@ class ProjectConfig(NamedTuple):
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
-        return self.today or git.read_commit_date(self.root)
+        return self.today or read_date(self.root)
 
     @property
     def frameworks(self) -> Frameworks:
@@ -96,7 +96,7 @@ def _read_schemas() -> dict[str, Any]:
     return {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
 
 
-def load(root: Path, *, traced: bool = False, today: str = "") -> ProjectConfig:
+def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfig:
     """Load the configuration of a repository. Errors become findings, and what has one is left out."""
     findings: list[Finding] = []
     kinds = _load_kinds(root, findings, traced=traced)
@@ -114,7 +114,7 @@ def load(root: Path, *, traced: bool = False, today: str = "") -> ProjectConfig:
     return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
-def load_frameworks(root: Path) -> Frameworks:
+def load_frameworks(root: Folder) -> Frameworks:
     """Load the frameworks that the kinds of a repository declare."""
     return collect_frameworks(_load_kinds(root, [], traced=False))
 
@@ -221,7 +221,7 @@ def read_traced_document(file: layout.File, index: int) -> ValidFields:
     return data
 
 
-def _load_kinds(root: Path, findings: list[Finding], *, traced: bool) -> list[Kind]:
+def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[Kind]:
     """The kinds of a repository. A later file replaces an earlier one with the same apiVersion and kind."""
     kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
     findings += found
@@ -252,7 +252,9 @@ def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, trac
     return found
 
 
-def _load_overlays(root: Path, frameworks: Frameworks, findings: list[Finding], *, traced: bool) -> dict[str, Overlay]:
+def _load_overlays(
+    root: Folder, frameworks: Frameworks, findings: list[Finding], *, traced: bool
+) -> dict[str, Overlay]:
     found: dict[str, list[ValidFields]] = {}
     for name, file in layout.read_overlays(root):
         if not name:
@@ -274,7 +276,7 @@ def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Findi
         yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
-def _load_settings(root: Path, findings: list[Finding], *, traced: bool) -> ValidFields:
+def _load_settings(root: Folder, findings: list[Finding], *, traced: bool) -> ValidFields:
     file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
     if len(documents) > 1:
@@ -285,7 +287,7 @@ def _load_settings(root: Path, findings: list[Finding], *, traced: bool) -> Vali
     return dict(documents[0]) if documents else {}
 
 
-def _check_rule_names(root: Path, named: tuple[Any, ...]) -> Iterable[Finding]:
+def _check_rule_names(root: Folder, named: tuple[Any, ...]) -> Iterable[Finding]:
     """Report names of rules in the settings that do not exist."""
     if not named:
         return

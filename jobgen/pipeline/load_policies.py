@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
@@ -14,6 +13,7 @@ from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 
 
 class PolicyFiles(NamedTuple):
@@ -24,7 +24,7 @@ class PolicyFiles(NamedTuple):
     files: Mapping[str, str]
 
 
-def load_policies(root: Path) -> PolicyFiles:
+def load_policies(root: Folder) -> PolicyFiles:
     """Load all policies of a repository. A policy with an error is left out."""
     return compile_policy_files(tuple(layout.read_shipped_policies(root)), tuple(layout.read_own_policies(root)))
 

@@ -1,23 +1,49 @@
-"""Read from Git: the date of a commit and the files of a revision. The repository is never changed."""
+"""Run Git: resolve revisions, and read commits and objects. Only this module runs Git, and it changes nothing.
+
+Only plumbing commands are used, because settings change the output of others. Hooks, helpers and the network are off.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from jobgen.model.lazy_re import lazy_pattern
 
 if TYPE_CHECKING:
     import subprocess
 
-# Settings of the machine must not change the result.
-_ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    # A partial clone does not fetch what it lacks. Versions before 2.45 do not know the first variable; the second one
+    # allows only a transport that does not exist.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    # Commits are read as they were made.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "LC_ALL": "C",
+}
+# Hooks set variables such as GIT_DIR and GIT_INDEX_FILE, which belong to their own repository. The folder decides which
+# repository is read. Settings stay, because only they can declare a folder safe; they run nothing, see below.
+_KEPT_VARIABLES = ("GIT_CONFIG", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH")
 
 # A folder in a commit can look like a repository, whose settings could name programs to run.
-_SAFE_OPTIONS = ("-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false")
-_SUFFIXES = (b".yaml", b".yml", b".json")
-_LINK = b"120000"
-_SUBMODULE = b"160000"
+_SAFE_OPTIONS = (
+    "--no-pager",
+    *("-c", "safe.bareRepository=explicit"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.sshCommand=false"),
+    *("-c", "credential.helper="),
+)
+_COMMITTER = lazy_pattern(r"committer .*> ([0-9]{1,12}) ([+-])([0-9]{2})([0-9]{2})")
+_NO_REPOSITORY = "this is not a Git repository, so it has no revisions"
+_MISSING = "this clone lacks files of that revision; run `git fetch --refetch`, or clone without `--filter`"
 
 
 class GitError(Exception):
@@ -27,18 +53,42 @@ class GitError(Exception):
 def find_work_tree(folder: Path) -> Path | None:
     """The work tree that contains a folder; None outside of one."""
     done = _run(folder, "rev-parse", "--show-toplevel")
-    return Path(done.stdout.decode().rstrip("\n")) if done and done.returncode == 0 else None
+    return Path(os.fsdecode(done.stdout.removesuffix(b"\n"))) if done and done.returncode == 0 else None
+
+
+def find_prefix(folder: Path) -> str:
+    """The path from the top of the work tree to a folder; empty at the top."""
+    done = _run(folder, "rev-parse", "--show-prefix")
+    if done is None or done.returncode != 0:
+        raise GitError(_NO_REPOSITORY)
+    return os.fsdecode(done.stdout.removesuffix(b"\n")).rstrip("/")
 
 
 def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
-    """The date of a commit as `2027-01-31`; empty if there is none."""
-    done = _run(folder, "log", "-1", "--format=%cs", commit)
-    return done.stdout.decode().strip() if done and done.returncode == 0 else ""
+    """The date of a commit as `2027-01-31`, in the time zone of its committer; empty if there is none."""
+    done = _run(folder, "cat-file", "commit", commit)
+    return _parse_date(done.stdout) if done and done.returncode == 0 else ""
+
+
+def _parse_date(commit: bytes) -> str:
+    from datetime import datetime, timedelta, timezone
+
+    header = commit.partition(b"\n\n")[0].decode("utf-8", "replace")
+    found = next(filter(None, map(_COMMITTER.fullmatch, header.split("\n"))), None)
+    if found is None:
+        return ""
+    seconds, sign, hours, minutes = found.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes))
+    try:
+        zone = timezone(-offset if sign == "-" else offset)
+        return datetime.fromtimestamp(int(seconds), zone).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def resolve_commit(folder: Path, revision: str) -> str:
     """Resolve a revision to a commit."""
-    if revision.startswith("-"):
+    if revision.startswith("-") or "\0" in revision:
         raise GitError(f"`{revision}` is not a revision")
     done = _run(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     if done is None:
@@ -46,7 +96,7 @@ def resolve_commit(folder: Path, revision: str) -> str:
     if done.returncode == 0:
         return done.stdout.decode().strip()
     if find_work_tree(folder) is None:
-        raise GitError("this is not a Git repository, so it has no revisions")
+        raise GitError(_NO_REPOSITORY)
     if is_shallow(folder):
         raise GitError(
             f"`{revision}` is not in this shallow clone; fetch it first: `git fetch --depth=1 origin {revision}`, "
@@ -62,66 +112,126 @@ def is_shallow(folder: Path) -> bool:
 
 
 def find_merge_base(folder: Path, one: str, other: str) -> str:
-    """The merge base of two revisions; the first of them if there is none."""
+    """The merge base of two revisions; the first of them if they have no common history."""
     done = _run(folder, "merge-base", one, other)
-    return done.stdout.decode().strip() if done and done.returncode == 0 else one
+    if done and done.returncode == 0:
+        return done.stdout.decode().strip()
+    if is_shallow(folder):
+        raise GitError(
+            "this shallow clone lacks the merge base; run `git fetch --unshallow`, or `fetch-depth: 0` in CI"
+        )
+    return one
 
 
-def extract_files(folder: Path, commit: str, into: Path) -> None:
-    """Write the files of a commit, below a folder of its repository, into another folder.
+class ObjectInfo(NamedTuple):
+    """The name, the type and the size of an object."""
 
-    The content is that of the commit; `git archive` would omit or change files as .gitattributes says.
-    """
-    top = find_work_tree(folder)
-    if top is None:
-        raise GitError("this is not a Git repository, so it has no revisions")
-    inside = Path(os.path.relpath(os.path.realpath(folder), os.path.realpath(top))).as_posix()
-    tree = commit if inside == "." else f"{commit}:{inside}"
-    listed = _run(top, "ls-tree", "-r", "-z", "--end-of-options", tree)
-    if listed is None or listed.returncode != 0:
-        # The folder did not exist at that commit.
-        return
-    wanted: list[tuple[bytes, bytes, str]] = []
-    for entry in filter(None, listed.stdout.split(b"\0")):
-        fields, _, path = entry.partition(b"\t")
-        mode, _, name = fields.split()
-        if mode != _SUBMODULE and path.endswith(_SUFFIXES):
-            wanted.append((mode, name, os.fsdecode(path)))
-    for (mode, _, file), content in zip(wanted, _read_objects(top, [name for _, name, _ in wanted]), strict=True):
-        target = into / file
-        if os.path.commonpath([os.path.realpath(target.parent), os.path.realpath(into)]) != os.path.realpath(into):
-            # Git does not create such trees, but others can.
-            raise GitError(f"`{file}` would be outside of the repository")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if mode == _LINK:
-            target.symlink_to(os.fsdecode(content))
-        else:
-            target.write_bytes(content)
+    name: str
+    type: str
+    size: int
 
 
-def _read_objects(top: Path, names: list[bytes]) -> Iterator[bytes]:
-    """Yield the contents of objects, in order."""
-    done = _run(top, "cat-file", "--batch", data=b"".join(name + b"\n" for name in names))
-    if done is None or done.returncode != 0:
-        raise GitError("git could not read the files of that revision; a partial clone needs `git fetch` first")
-    start = 0
-    for _ in names:
-        end = done.stdout.index(b"\n", start)
-        size = int(done.stdout[start:end].split()[2])
-        yield done.stdout[end + 1 : end + 1 + size]
-        start = end + 1 + size + 1
+class ObjectReader:
+    """Reads objects of a repository by name, through processes that are started when the first object is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: dict[tuple[int, str], subprocess.Popen[bytes]] = {}
+
+    def describe(self, name: str) -> ObjectInfo:
+        """Return the type and the size of an object."""
+        _, answers = self._ask("--batch-check", name)
+        return _parse_info(answers.readline())
+
+    def read(self, name: str) -> bytes:
+        """Return the content of an object."""
+        _, answers = self._ask("--batch", name)
+        size = _parse_info(answers.readline()).size
+        content = answers.read(size + 1)
+        if len(content) != size + 1:
+            raise GitError("git could not read the files of that revision; check the clone with `git fsck`")
+        return content[:-1]
+
+    def close(self) -> None:
+        """End the processes."""
+        for (owner, _), process in self._processes.items():
+            if owner == os.getpid():
+                process.communicate()
+        self._processes.clear()
+
+    def _ask(self, mode: str, name: str) -> tuple[IO[bytes], IO[bytes]]:
+        # A forked process must not read the answers of its parent.
+        key = os.getpid(), mode
+        if key not in self._processes:
+            self._processes[key] = _start(self._folder, "cat-file", mode)
+        process = self._processes[key]
+        assert process.stdin
+        assert process.stdout
+        try:
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise GitError(_MISSING) from None
+        return process.stdin, process.stdout
 
 
-def _run(folder: Path, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+@contextmanager
+def open_objects(folder: Path) -> Iterator[ObjectReader]:
+    """Open the objects of the repository that contains a folder."""
+    reader = ObjectReader(folder)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _parse_info(line: bytes) -> ObjectInfo:
+    fields = line.split()
+    if len(fields) != 3:
+        raise GitError(_MISSING)
+    name, kind, size = fields
+    return ObjectInfo(name.decode(), kind.decode(), int(size))
+
+
+def _command(folder: Path, arguments: tuple[str, ...]) -> list[str]:
+    return ["git", *_SAFE_OPTIONS, "-C", str(folder), *arguments]
+
+
+def _make_environment() -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
+    }
+    return {**kept, **_ENVIRONMENT}
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+    """Run a command; None if Git is not installed."""
     import subprocess
 
     try:
         return subprocess.run(  # noqa: S603 -- our own arguments, and a revision that was checked
-            ["git", *_SAFE_OPTIONS, "-C", str(folder), *arguments],  # noqa: S607 -- the user's own git
-            input=data,
+            _command(folder, arguments),
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
-            env={**os.environ, **_ENVIRONMENT},
+            env=_make_environment(),
         )
-    except FileNotFoundError:
+    except OSError:
         return None
+
+
+def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    import subprocess
+
+    try:
+        return subprocess.Popen(  # noqa: S603 -- our own arguments
+            _command(folder, arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_make_environment(),
+        )
+    except OSError as error:
+        raise GitError(f"git cannot be run: {error.strerror}") from error

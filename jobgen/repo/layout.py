@@ -1,22 +1,28 @@
-"""The layout of a repository. Only this module walks folders and reads the files of a repository."""
+"""The layout of a repository. Only this module finds and reads the files of a repository, on disk or in a commit."""
 
 from __future__ import annotations
 
 import os
+import posixpath
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import links_outside
+from jobgen.repo.commit import Commit, CommitPath, Entry, Folder
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 
 SETTINGS = "jobgen.yaml"
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
 _SUFFIXES = (".yaml", ".yml", ".json")
+
+_LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
+_LINK_NOWHERE = "a symbolic link that leads nowhere"
+_SUBMODULE = "a submodule; its files are not part of the commit"
 
 
 class File(NamedTuple):
@@ -36,8 +42,15 @@ class FileEntry(NamedTuple):
     content: bytes | None = None
 
 
-def find_root(start: Path) -> Path | None:
+@overload
+def find_root(start: Path) -> Path | None: ...
+@overload
+def find_root(start: CommitPath) -> CommitPath | None: ...
+@overload
+def find_root(start: Folder) -> Folder | None: ...
+def find_root(start: Folder) -> Folder | None:
     """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
+    folder: Folder
     for folder in (start, *start.parents):
         if (folder / SETTINGS).is_file():
             return folder
@@ -58,7 +71,7 @@ def find_shipped(name: str) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
-def find_jobs(root: Path) -> Iterator[FileEntry]:
+def find_jobs(root: Folder) -> Iterator[FileEntry]:
     """Find all files under jobs/, ordered by path."""
     return _walk(root, "jobs", _SUFFIXES)
 
@@ -68,8 +81,11 @@ def list_starter_frameworks() -> list[str]:
     return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
 
 
-def find_manifests(folder: Path, path: str) -> Iterator[FileEntry]:
+def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
     """Find the manifests at a path, which may be outside of a jobs repository: a file, or all files below a folder."""
+    if isinstance(folder, CommitPath):
+        yield from _find_committed_manifests(folder, path)
+        return
     full = os.path.join(folder, path)
     root = find_root(Path(folder).resolve())
     if root is not None and links_outside(full, root):
@@ -82,7 +98,13 @@ def find_manifests(folder: Path, path: str) -> Iterator[FileEntry]:
     base = os.path.normpath(path).replace(os.sep, "/")
     for entry in _walk_folder(full, base, _SUFFIXES, inside):
         if not entry.full.endswith((LOCK, KUSTOMIZATION)) or not _is_tree_metadata(entry.full):
-            yield entry._replace(path=entry.path.removeprefix("./")) if base == "." else entry
+            yield _without_dot(entry) if base == "." else entry
+
+
+def _without_dot(entry: FileEntry) -> FileEntry:
+    path = entry.path.removeprefix("./")
+    finding = entry.finding and entry.finding._replace(location=Location(path))
+    return entry._replace(path=path, finding=finding)
 
 
 def _is_tree_metadata(full: str) -> bool:
@@ -91,14 +113,14 @@ def _is_tree_metadata(full: str) -> bool:
     return name == LOCK or (name == KUSTOMIZATION and os.path.exists(os.path.join(folder, LOCK)))
 
 
-def read_overlays(root: Path) -> Iterator[tuple[str, File]]:
+def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
     """Read all files of overlays/<env>/; yield the name of the environment with each."""
     for entry in _walk(root, "overlays", _SUFFIXES):
         parts = entry.path.split("/")
         yield (parts[1] if len(parts) > 2 else ""), read_file(entry)
 
 
-def read_kinds(root: Path) -> Iterator[File]:
+def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
     home = find_shipped("schemas").parent
     if home != root:
@@ -106,14 +128,14 @@ def read_kinds(root: Path) -> Iterator[File]:
     yield from read_own_kinds(root)
 
 
-def read_own_kinds(root: Path) -> Iterator[File]:
+def read_own_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions of a repository, each in the folder of its group."""
     for entry in _walk(root, "schemas", (".yaml",)):
         if entry.finding or entry.path.count("/") > 1:
             yield read_file(entry)
 
 
-def read_layers(root: Path) -> Iterator[File]:
+def read_layers(root: Folder) -> Iterator[File]:
     """Read all files of a repository that are written by hand, except jobs: overlays, kinds, policies, settings."""
     for top in ("overlays", "schemas", "policies"):
         for entry in _walk(root, top, (".yaml", ".yml")):
@@ -123,7 +145,7 @@ def read_layers(root: Path) -> Iterator[File]:
         yield found
 
 
-def read_inputs(root: Path) -> Iterator[File]:
+def read_inputs(root: Folder) -> Iterator[File]:
     """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
     for top in ("overlays", "policies", "schemas"):
         yield from map(read_file, _walk(root, top, _SUFFIXES))
@@ -152,34 +174,41 @@ class SchemaFile(NamedTuple):
     is_shipped: bool
 
 
-def read_schema(root: Path, name: str) -> SchemaFile | None:
+def read_schema(root: Folder, name: str) -> SchemaFile | None:
     """Read the JSON Schema of a kind: that of the repository, or the shipped one."""
-    for home in (root, find_shipped("schemas").parent):
-        entry = FileEntry(f"schemas/{name}", os.path.join(home, "schemas", name))
-        # The name is derived from a manifest, so it is untrusted.
-        if ".." not in name and not os.path.isabs(name) and os.path.isfile(entry.full):
-            return SchemaFile(read_path(entry.full, entry.path, home), home == find_shipped("schemas").parent)
+    shipped = find_shipped("schemas").parent
+    # The name is derived from a manifest, so it is untrusted.
+    if ".." in name or os.path.isabs(name):
+        return None
+    path = f"schemas/{name}"
+    if isinstance(root, CommitPath):
+        if (root / path).is_file():
+            return SchemaFile(read_file(_read_committed(root / path, path, root)), is_shipped=False)
+    elif os.path.isfile(full := os.path.join(root, path)):
+        return SchemaFile(read_path(full, path, root), is_shipped=root == shipped)
+    if os.path.isfile(full := os.path.join(shipped, path)):
+        return SchemaFile(read_path(full, path, shipped), is_shipped=True)
     return None
 
 
-def read_shipped_policies(root: Path) -> Iterator[File]:
+def read_shipped_policies(root: Folder) -> Iterator[File]:
     """Read the shipped policies, except those that a file of the repository with the same name replaces."""
     home = find_shipped("policies").parent
     own = {entry.path for entry in _find_policies(root)}
     yield from (read_file(entry) for entry in _find_policies(home) if home != root and entry.path not in own)
 
 
-def read_own_policies(root: Path) -> Iterator[File]:
+def read_own_policies(root: Folder) -> Iterator[File]:
     """Read the policies of a repository, with their params and namespaces."""
     return map(read_file, _find_policies(root))
 
 
-def find_policy_tests(root: Path) -> Iterator[FileEntry]:
+def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
     """Find the test cases of policies, in a folder for each policy under policies/tests/."""
     return _walk(root, "policies/tests", _SUFFIXES)
 
 
-def _find_policies(root: Path) -> Iterator[FileEntry]:
+def _find_policies(root: Folder) -> Iterator[FileEntry]:
     for entry in _walk(root, "policies", _SUFFIXES):
         folders = entry.path.split("/")[1:-1]
         if entry.finding or folders in ([], ["params"], ["namespaces"]):
@@ -191,8 +220,11 @@ def read_types() -> bytes:
     return (find_shipped("schemas") / "types.yaml").read_bytes()
 
 
-def read_settings(root: Path) -> File | None:
+def read_settings(root: Folder) -> File | None:
     """Read the settings file, if there is one."""
+    if isinstance(root, CommitPath):
+        file = root / SETTINGS
+        return read_file(_read_committed(file, SETTINGS, root)) if file.exists() else None
     return read_path(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
 
 
@@ -211,10 +243,7 @@ def read_file(entry: FileEntry) -> File:
         if not stat.S_ISREG(status.st_mode):
             return _unreadable(path, "unreadable-file", "not a regular file")
         if status.st_size > MAX_BYTES:
-            size, limit = status.st_size // 1024 // 1024, MAX_BYTES // 1024 // 1024
-            return _unreadable(
-                path, "file-too-large", f"{size} MiB is too large for a manifest; the limit is {limit} MiB"
-            )
+            return File(path, finding=_too_large(path, status.st_size).finding)
         with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:
@@ -222,7 +251,7 @@ def read_file(entry: FileEntry) -> File:
         return _unreadable(
             path,
             "unreadable-file",
-            "a symbolic link that leads nowhere" if is_broken_link else f"cannot be read: {error.strerror}",
+            _LINK_NOWHERE if is_broken_link else f"cannot be read: {error.strerror}",
         )
 
 
@@ -235,8 +264,11 @@ def read_lines(folders: Iterable[Path], path: str) -> list[str]:
     return []
 
 
-def _walk(root: Path, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
+def _walk(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find regular files below a folder, ordered by path; links that lead out of the repository become findings."""
+    if isinstance(root, CommitPath):
+        yield from _walk_committed(root, top, suffixes)
+        return
     inside = os.path.join(os.path.realpath(root), "")
     full = os.path.join(root, top)
     if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
@@ -269,15 +301,80 @@ def _list_folder(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, 
     return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries if not entry.name.startswith("."))
 
 
+def _walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
+    folder, inside = root / top, root.resolve()
+    if folder.is_symlink() and not folder.resolve().is_relative_to(inside):
+        yield _link_outside(top)
+    elif folder.is_dir():
+        for below, entry in folder.walk():
+            if entry.is_file or entry.is_link:
+                yield from _find_committed(folder.resolve() / below, entry, f"{top}/{below}", suffixes, inside)
+            else:
+                yield _with_finding(f"{top}/{below}", "unreadable-file", _SUBMODULE)
+
+
+def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEntry]:
+    full = folder / path
+    root = find_root(folder.resolve())
+    is_inside = root is not None and posixpath.normpath(full.path).startswith(posixpath.join(root.path, ""))
+    if not full.is_dir():
+        yield _read_committed(full, path, root if root and is_inside else CommitPath(folder.commit))
+        return
+    top = full.resolve()
+    if root and is_inside and not top.is_relative_to(root):
+        yield _link_outside(path)
+        return
+    base = posixpath.normpath(path)
+    for below, entry in top.walk():
+        file = top / below
+        is_metadata = file.name == LOCK or (file.name == KUSTOMIZATION and (file.parents[0] / LOCK).exists())
+        if not is_metadata and (entry.is_file or entry.is_link):
+            yield from _find_committed(file, entry, below if base == "." else f"{base}/{below}", _SUFFIXES, top)
+
+
+def _find_committed(
+    file: CommitPath, entry: Entry, path: str, suffixes: tuple[str, ...], inside: CommitPath
+) -> Iterator[FileEntry]:
+    """Find a file or link of a commit if it is one of ours, as `_walk_folder` does on disk."""
+    if entry.is_file:
+        if path.endswith(suffixes):
+            yield _read_object(file.commit, entry, path)
+    elif file.is_dir():
+        is_inside = file.resolve().is_relative_to(inside)
+        yield _with_finding(path, "linked-folder", _LINKED_FOLDER) if is_inside else _link_outside(path)
+    elif path.endswith(suffixes) or file.leads_out():
+        yield _read_committed(file, path, inside)
+
+
+def _read_committed(file: CommitPath, path: str, inside: CommitPath) -> FileEntry:
+    """Read a file of a commit; links lead to other files of the same folder only."""
+    if not file.resolve().is_relative_to(inside):
+        return _link_outside(path)
+    entry = file.find_entry()
+    if entry is None or not entry.is_file:
+        return _with_finding(path, "unreadable-file", _LINK_NOWHERE if file.is_symlink() else "not a regular file")
+    return _read_object(file.commit, entry, path)
+
+
+def _read_object(commit: Commit, entry: Entry, path: str) -> FileEntry:
+    size = commit.measure_file(entry, path)
+    return _too_large(path, size) if size > MAX_BYTES else FileEntry(path, content=commit.read_file(entry, path))
+
+
 def _linked_folder(full: str, path: str, inside: str) -> FileEntry:
     if not (os.path.realpath(full) + os.sep).startswith(inside):
         return _link_outside(path)
-    return _with_finding(path, "linked-folder", "a symbolic link to a folder; it is not followed")
+    return _with_finding(path, "linked-folder", _LINKED_FOLDER)
 
 
 def _link_outside(path: str) -> FileEntry:
     message = "a symbolic link that leads out of the repository; it is not followed"
     return _with_finding(path, "link-out-of-repository", message)
+
+
+def _too_large(path: str, size: int) -> FileEntry:
+    shown, limit = size // 1024 // 1024, MAX_BYTES // 1024 // 1024
+    return _with_finding(path, "file-too-large", f"{shown} MiB is too large for a manifest; the limit is {limit} MiB")
 
 
 def _with_finding(path: str, rule: str, message: str) -> FileEntry:

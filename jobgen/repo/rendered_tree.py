@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.repo.commit import Folder
 from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
@@ -60,12 +61,16 @@ class _NoLockError(Exception):
     """The lock file cannot be used; the message gives the reason."""
 
 
-def find_environments(folder: Path) -> list[str]:
+def find_environments(folder: Folder) -> list[str]:
     """Find the environments that an earlier run wrote below a folder; the unnamed one is the folder itself."""
     if not folder.is_dir():
         return []
-    names = [entry.name for entry in folder.iterdir() if not entry.is_symlink() and os.path.lexists(entry / LOCK)]
-    return sorted([*names, ""] if os.path.lexists(folder / LOCK) else names)
+    names = [entry.name for entry in folder.iterdir() if not entry.is_symlink() and _has_lock(entry)]
+    return sorted([*names, ""] if _has_lock(folder) else names)
+
+
+def _has_lock(folder: Folder) -> bool:
+    return (folder / LOCK).is_symlink() or (folder / LOCK).exists()
 
 
 def compare_tree(

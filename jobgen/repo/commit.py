@@ -1,0 +1,255 @@
+"""The files of a commit, read from Git's objects. Nothing is written, and links are followed inside the commit only."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from jobgen.repo import git
+
+_MAX_TREE_BYTES = 64 * 1024 * 1024
+_MAX_TOTAL_BYTES = 256 * 1024 * 1024
+_MAX_FILES = 300_000
+_MAX_PATH = 4096
+_MAX_LINKS = 40
+
+
+class Entry(NamedTuple):
+    """An entry of a folder: its mode, and the name of its object."""
+
+    mode: int
+    object: str
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file; a submodule is neither a file nor a folder."""
+        return stat.S_ISREG(self.mode)
+
+
+class Commit:
+    """A commit, and those of its objects that have been read."""
+
+    def __init__(self, name: str, date: str, reader: git.ObjectReader) -> None:
+        self.name = name
+        self.date = date
+        self._reader = reader
+        self._folders: dict[str, dict[str, Entry]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._total = 0
+        self.top = Entry(stat.S_IFDIR, reader.describe(f"{name}^{{tree}}").name)
+
+    def list_folder(self, entry: Entry, path: str) -> dict[str, Entry]:
+        """Return the entries of a folder by name, sorted."""
+        if entry.object not in self._folders:
+            info = self._reader.describe(entry.object)
+            if info.type != "tree" or info.size > _MAX_TREE_BYTES:
+                raise self._error(path, "is not a valid folder")
+            self._folders[entry.object] = self._parse_tree(self._reader.read(entry.object), path)
+        return self._folders[entry.object]
+
+    def _parse_tree(self, content: bytes, path: str) -> dict[str, Entry]:
+        """Parse a tree object. Git does not create trees with odd or repeated names, but other programs can."""
+        length = len(self.name) // 2
+        entries: dict[str, Entry] = {}
+        start = 0
+        while start < len(content):
+            space, end = content.find(b" ", start), content.find(b"\0", start)
+            mode, name = content[start:space], os.fsdecode(content[space + 1 : end])
+            if not start < space < end or len(content) <= end + length or mode.strip(b"01234567"):
+                raise self._error(path, "is not a valid folder")
+            if name in ("", ".", "..") or "/" in name:
+                raise self._error(path, f"has an entry with the name `{name}`")
+            if name in entries:
+                raise self._error(path, f"has two entries with the name `{name}`")
+            entries[name] = Entry(int(mode, 8), content[end + 1 : end + 1 + length].hex())
+            start = end + 1 + length
+        return dict(sorted(entries.items()))
+
+    def measure_file(self, entry: Entry, path: str) -> int:
+        """Return the size of a file."""
+        if entry.object in self._contents:
+            return len(self._contents[entry.object])
+        info = self._reader.describe(entry.object)
+        if info.type != "blob":
+            raise self._error(path, "is not a valid file")
+        return info.size
+
+    def read_file(self, entry: Entry, path: str) -> bytes:
+        """Return the content of a file."""
+        if entry.object not in self._contents:
+            self._total += self.measure_file(entry, path)
+            if self._total > _MAX_TOTAL_BYTES:
+                limit = f"the limit is {_MAX_TOTAL_BYTES // 1024 // 1024} MiB"
+                raise git.GitError(f"the files of commit {self.name[:10]} are too large; {limit}")
+            self._contents[entry.object] = self._reader.read(entry.object)
+        return self._contents[entry.object]
+
+    def walk(self, entry: Entry, path: str) -> list[tuple[str, Entry]]:
+        """Return all files, links and submodules below a folder that are not hidden, ordered by path."""
+        pending = [("", entry)]
+        found: list[tuple[str, Entry]] = []
+        count = 0
+        while pending:
+            below, entry = pending.pop()
+            count += 1
+            if count > _MAX_FILES:
+                raise self._error(path, f"has more than {_MAX_FILES} entries")
+            if len(below) > _MAX_PATH:
+                raise self._error(path, f"has a path with more than {_MAX_PATH} characters")
+            if not entry.is_folder:
+                found.append((below, entry))
+                continue
+            prefix = f"{below}/" if below else ""
+            named = self.list_folder(entry, f"{path}/{below}" if below else path)
+            pending += reversed([(prefix + name, each) for name, each in named.items() if not name.startswith(".")])
+        return found
+
+    def find(self, path: str) -> tuple[str, Entry | None] | None:
+        """Follow the links of a path.
+
+        Returns the path without links, and what is there or None; None alone if the path leads out of the commit.
+        """
+        pending = [part for part in reversed(path.split("/")) if part not in ("", ".")]
+        if path.startswith("/"):
+            return None
+        found: list[tuple[str, Entry | None]] = [("", self.top)]
+        links = 0
+        while pending:
+            part = pending.pop()
+            parent, entry = found[-1]
+            if part == "..":
+                found.pop()
+                if not found:
+                    return None
+                continue
+            child = f"{parent}/{part}" if parent else part
+            entry = self.list_folder(entry, parent).get(part) if entry and entry.is_folder else None
+            if entry is None or not entry.is_link:
+                found.append((child, entry))
+                continue
+            links += 1
+            target = os.fsdecode(self.read_file(entry, child)) if self.measure_file(entry, child) <= _MAX_PATH else ""
+            if target.startswith("/"):
+                return None
+            if links > _MAX_LINKS or not target:
+                return child, None
+            pending += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+        return found[-1]
+
+    def _error(self, path: str, reason: str) -> git.GitError:
+        return git.GitError(f"`{path or '.'}` {reason} in commit {self.name[:10]}; check it with `git fsck`")
+
+
+class CommitPath(NamedTuple):
+    """A path in a commit, with the methods of `pathlib.Path` that readers of a repository need.
+
+    It is not an `os.PathLike`, so it cannot be opened on disk by mistake.
+    """
+
+    commit: Commit
+    path: str = ""
+    """From the top of the work tree; a path that leads out of the commit starts with `/`."""
+
+    def __str__(self) -> str:
+        return f"{self.commit.name[:10]}:{self.path}"
+
+    def __truediv__(self, path: str) -> CommitPath:
+        joined = str(PurePosixPath(self.path, path))
+        return CommitPath(self.commit, "" if joined == "." else joined)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """All names of the path."""
+        return PurePosixPath(self.path).parts
+
+    @property
+    def parents(self) -> list[CommitPath]:
+        """All folders above, the nearest first."""
+        return [CommitPath(self.commit, "/".join(self.parts[:length])) for length in reversed(range(len(self.parts)))]
+
+    def resolve(self) -> CommitPath:
+        """Follow all links."""
+        found = self.commit.find(self.path)
+        return CommitPath(self.commit, found[0] if found else "/")
+
+    def leads_out(self) -> bool:
+        """Whether the path leads out of the commit."""
+        return self.commit.find(self.path) is None
+
+    def is_relative_to(self, folder: CommitPath) -> bool:
+        """Whether the path is a folder or below it."""
+        return PurePosixPath(self.path).is_relative_to(folder.path)
+
+    def exists(self) -> bool:
+        """Whether there is something, after all links."""
+        return self.find_entry() is not None
+
+    def is_file(self) -> bool:
+        """Whether there is a regular file, after all links."""
+        entry = self.find_entry()
+        return entry is not None and entry.is_file
+
+    def is_dir(self) -> bool:
+        """Whether there is a folder, after all links."""
+        entry = self.find_entry()
+        return entry is not None and entry.is_folder
+
+    def is_symlink(self) -> bool:
+        """Whether the path itself is a link."""
+        parent = self.commit.find(os.path.dirname(self.path))
+        if parent is None or parent[1] is None or not parent[1].is_folder:
+            return False
+        entry = self.commit.list_folder(parent[1], parent[0]).get(self.name)
+        return entry is not None and entry.is_link
+
+    def iterdir(self) -> Iterator[CommitPath]:
+        """The entries of a folder."""
+        entry = self.find_entry()
+        for name in self.commit.list_folder(entry, self.path) if entry else ():
+            yield self / name
+
+    def walk(self) -> list[tuple[str, Entry]]:
+        """All files, links and submodules below a folder that are not hidden, ordered by path."""
+        entry = self.find_entry()
+        return self.commit.walk(entry, self.path) if entry else []
+
+    def find_entry(self) -> Entry | None:
+        """What is at the path, after all links."""
+        found = self.commit.find(self.path)
+        return found[1] if found else None
+
+
+Folder = Path | CommitPath
+"""A folder that files are read from: on disk, or in a commit."""
+
+
+@contextmanager
+def open_commit(folder: Path, name: str) -> Iterator[CommitPath]:
+    """Open a folder of a repository as it was at a commit."""
+    prefix = git.find_prefix(folder)
+    with git.open_objects(folder) as reader:
+        yield CommitPath(Commit(name, git.read_commit_date(folder, name), reader), prefix)
+
+
+def read_date(folder: Folder) -> str:
+    """The date of the commit that a folder belongs to; empty without a commit."""
+    return folder.commit.date if isinstance(folder, CommitPath) else git.read_commit_date(folder)
