@@ -459,3 +459,55 @@ def test_broken_kind_overlay_or_policy_hides_nothing_of_other_environments(tmp_p
         "overlays/stray.yaml",
         "schemas/example.com/thing_v1.yaml",
     }
+
+
+SWEEP = JOB + "  matrix: {lr: [0.1, 0.01]}\n"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "${{ lr }}",
+        "{{ matrix.lr }}",
+        "{{matrix.lr}}",
+        "${{matrix.lr}",
+        "${matrix.lr}",
+        "$(matrix.lr)",
+        "{{ lr }}",
+        "$matrix.lr",
+    ],
+)
+def test_misspelled_variable_is_an_error_that_fix_corrects(tmp_path, form):
+    repository(tmp_path, **{"jobs/a.yaml": SWEEP + f"  args: ['--lr={form}', '--out=/${{{{ matrix.lr }}}}']\n"})
+
+    [finding] = lint(tmp_path)
+    assert finding["rule"] == "unknown-variable"
+    assert "write `${{ matrix.lr }}`" in finding["message"]
+
+    lint_paths(tmp_path, (), (), format_="json", fix="safe")
+    assert (
+        tmp_path / "jobs/a.yaml"
+    ).read_text() == SWEEP + "  args: ['--lr=${{ matrix.lr }}', '--out=/${{ matrix.lr }}']\n"
+
+
+@pytest.mark.parametrize("text", ["${{ github.sha }}", "{{ item }}", "$(LR)", "${LR}", "matrix.lr", "a matrix (small)"])
+def test_text_that_is_no_variable_is_left_alone(tmp_path, text):
+    repository(tmp_path, **{"jobs/a.yaml": SWEEP + f"  args: ['{text}', '--out=/${{{{ matrix.lr }}}}']\n"})
+
+    assert "unknown-variable" not in [rule for rule, _, _ in rules(tmp_path)]
+
+
+def test_unused_variables_and_identical_members_are_warnings(tmp_path):
+    repository(tmp_path, **{"jobs/a.yaml": SWEEP, "jobs/b.yaml": SWEEP.replace("bert", "gpt") + "  args: [a]\n"})
+
+    assert rules(tmp_path) == [("unused-variable", "jobs/a.yaml", 8), ("unused-variable", "jobs/b.yaml", 8)]
+    assert len(render_all(tmp_path)) == 4
+
+
+def test_misspelled_variable_gets_the_closest_name(tmp_path):
+    text = (
+        JOB + "  matrix: {learning_rate: [1, 2]}\n  args: ['${{ matrix.learning_rat }}', '{{ matrix.learnin_rate }}']\n"
+    )
+    repository(tmp_path, **{"jobs/a.yaml": text})
+
+    assert all("learning_rate" in finding["message"] for finding in lint(tmp_path))

@@ -108,7 +108,9 @@ _WARNINGS = {
         "unused-suppression": "A comment that suppresses a rule that finds nothing there.",
     },
     "spec": {
+        "identical-members": "Members of a sweep that differ only in their names, so that the same job runs twice.",
         "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
+        "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
     },
     "policy": {
         "policy-not-evaluated": "A policy that was not evaluated, because it depends on the state of the cluster.",

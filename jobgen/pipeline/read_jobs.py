@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from jobgen.check.first_messages import first_message
+from jobgen.check.schema import ambiguous
 from jobgen.model.data import Location, ValidFields, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
@@ -16,10 +17,10 @@ from jobgen.repo import layout
 from jobgen.report.suppress import MARKER, Suppression, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
-from jobgen.spec.sweeps import expand_sweep, find_stray_variables, is_sweep, keep_matrix
+from jobgen.spec.sweeps import expand_sweep, find_stray_variables, find_sweep_warnings, is_sweep, keep_matrix
 
-# The start of an expression. A file without it has none.
-_EXPRESSION_START = b"${{"
+# The start of an expression, also in the form of other tools. A file without it has none.
+_EXPRESSION_START = b"{{"
 
 
 def read_jobs(
@@ -88,16 +89,24 @@ def _expand_sweep(
         findings += found
         return
     sweep = str(value_of(data["metadata"]["name"]))
-    for index, member in enumerate(expand_sweep(data, [])):
+    members = expand_sweep(data, [])
+    if any(find_sweep_warnings(data, members)):
+        findings += _locate_errors(
+            file, position, location, lambda traced: find_sweep_warnings(traced, expand_sweep(traced, []))
+        )
+    for index, member in enumerate(members):
         yield Job(JobDocument(member, file.path, sweep), file, position, member_index(index), location)
 
 
 def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
+    errors = config.find_errors(keep_matrix(data), "trainingjob", frameworks)
+    # The matrix can be expanded in spite of these.
+    unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
     problems = (
         list(find_misspelled_keys(matrix))
-        or config.find_errors(keep_matrix(data), "trainingjob", frameworks)
+        or [problem for problem in errors if problem.rule != ambiguous.RULE]
         or list(find_matrix_errors(matrix))
     )
     if not problems:
@@ -105,7 +114,7 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
         problems = problems or [
             problem for one in made for problem in config.find_errors(one, "trainingjob", frameworks)
         ]
-    return problems
+    return problems + unclear
 
 
 def _locate_errors(

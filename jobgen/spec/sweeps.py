@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from jobgen.model.data import TracedList, TracedScalar, location_of, value_of, with_value
-from jobgen.model.finding import Problem
+from jobgen.model.data import TracedList, TracedScalar, location_of, untraced, value_of, with_value
+from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, find_closest
-from jobgen.spec.matrix import Member, canonical_text, expand_matrix, to_text
+from jobgen.spec.matrix import RESERVED, Member, canonical_text, expand_matrix, to_text
 
 SWEEP = "jobgen.dev/sweep"
 """The label with the name of the sweep that a job belongs to."""
@@ -24,6 +24,11 @@ MATRIX = "matrix"
 """The layer of substituted values."""
 
 _EXPRESSION = lazy_pattern(r"\$\{\{\s*(.*?)\s*\}\}")
+# Forms of other tools, or with a typo, that are not substituted: `{{ matrix.lr }}`, `${matrix.lr}`, `${{ matrix.lr }`.
+_MISSPELLED = lazy_pattern(
+    r"(?:\$?(?:\{{1,2}|\({1,2})\s{0,9}|\$)matrix\s{0,9}\.\s{0,9}([A-Za-z_][A-Za-z0-9_-]*)(?:\s{0,9}[})]{1,2})?"
+    r"|\{\{\s{0,9}([A-Za-z_][A-Za-z0-9_-]*)\s{0,9}\}\}"
+)
 _VARIABLE = lazy_pattern(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
 # Fields whose values are always strings; elsewhere, a value that is only a variable has the variable's type.
 _TEXTS = frozenset(("command", "args", "env", "labels", "annotations", "nodeSelector"))
@@ -127,7 +132,7 @@ def _substitute(node: Any, substitution: Substitution, *, text: bool = False, ke
     text = text or key in _TEXTS
     if isinstance(node, dict):
         for name in node:
-            if "${{" in name and _find_expressions(name):
+            if "${{" in name and _find_expressions(name, substitution.known):
                 message = f"`{name}` is a key; variables are only substituted in values"
                 substitution.problems.append(Problem("unknown-variable", message, name))
         return {name: _substitute(value, substitution, text=text, key=name) for name, value in node.items()}
@@ -135,12 +140,16 @@ def _substitute(node: Any, substitution: Substitution, *, text: bool = False, ke
         filled = [_substitute(value, substitution, text=text) for value in node]
         return TracedList(filled, node.location, node.layer, node.overridden) if type(node) is TracedList else filled
     found = value_of(node)
-    return _substitute_text(node, found, substitution, text=text) if isinstance(found, str) and "${{" in found else node
+    if not isinstance(found, str) or not ("{{" in found or "matrix" in found):
+        return node
+    substitution.problems.extend(_find_misspelled(node, found, substitution.known))
+    return _substitute_text(node, found, substitution, text=text) if "${{" in found else node
 
 
 def _substitute_text(node: Any, found: str, substitution: Substitution, *, text: bool) -> Any:
     """Substitute the variables of a string; a string that is only a variable takes the variable's type."""
-    values = {whole: _lookup(inner, node, substitution) for whole, inner in _find_expressions(found)}
+    expressions = _find_expressions(found, substitution.known)
+    values = {whole: _lookup(whole, inner, node, substitution) for whole, inner in expressions}
     alone = values.get(found)
     if alone is not None and not text:
         return _derive(node, value_of(alone), alone)
@@ -158,17 +167,82 @@ def _derive(node: Any, value: Any, source: Any) -> Any:
     return made
 
 
-def _find_expressions(found: str) -> list[tuple[str, str]]:
+def _find_expressions(found: str, known: list[str]) -> list[tuple[str, str]]:
     """The expressions of a string that refer to the matrix, or are meant to; others are ignored."""
-    return [(match[0], match[1]) for match in _EXPRESSION.finditer(found) if _refers_to_matrix(match[1])]
+    return [(match[0], match[1]) for match in _EXPRESSION.finditer(found) if _refers_to_matrix(match[1], known)]
 
 
-def _refers_to_matrix(inner: str) -> bool:
-    return "matrix" in inner or bool(find_closest(inner.partition(".")[0], ["matrix"], _TYPO_CUTOFF))
+def _refers_to_matrix(inner: str, known: list[str]) -> bool:
+    return "matrix" in inner or inner in known or bool(find_closest(inner.partition(".")[0], ["matrix"], _TYPO_CUTOFF))
 
 
-def _lookup(inner: str, node: Any, substitution: Substitution) -> Any:
+def _find_misspelled(node: Any, found: str, known: list[str]) -> Iterator[Problem]:
+    """Report forms of a variable that are not substituted, outside of well-formed expressions."""
+    # Blanked, so that positions stay the same.
+    rest = _EXPRESSION.sub(lambda match: "\0" * len(match[0]), found)
+    for match in _MISSPELLED.finditer(rest):
+        if match[1] or match[2] in known:
+            yield _report_misspelled(node, found, match[0], match[1] or match[2], known)
+
+
+def _report_misspelled(node: Any, found: str, whole: str, name: str, known: list[str]) -> Problem:
+    meant = name if name in known or not known else find_closest(name, known)
+    form = f"${{{{ matrix.{meant or '<name>'} }}}}"
+    fix_steps = (FixStep("set", node, found.replace(whole, form)),) if meant in known else ()
+    return Problem(
+        "unknown-variable", f"`{whole.strip()}` is not substituted; write `{form}`", node, fix_steps=fix_steps
+    )
+
+
+def find_sweep_warnings(data: Any, members: list[Any]) -> Iterator[Problem]:
+    """Report variables of a valid sweep that nothing uses, and members that differ only in their names."""
+    matrix = data["spec"]["matrix"]
+    used = set(_list_used({**data, "spec": {key: value for key, value in data["spec"].items() if key != "matrix"}}))
+    axes = {key: key for block in (matrix, matrix.get("zip") or {}) for key in block if key not in RESERVED}
+    added = {key: key for block in matrix.get("include", ()) for key in block if key not in axes}
+    # A variable may only select the combinations that get another one.
+    used |= {
+        key for block in matrix.get("include", ()) if not added.keys().isdisjoint(block) for key in block if key in axes
+    }
+    unused = [key for key in (*axes.values(), *added.values()) if key not in used]
+    for key in unused:
+        message = f"nothing uses `matrix.{key}`; write `${{{{ matrix.{key} }}}}` where it belongs, or remove it"
+        yield Problem("unused-variable", message, key, severity=Severity.WARNING)
+    if not unused:
+        yield from _find_identical(matrix, members)
+
+
+def _find_identical(matrix: Any, members: list[Any]) -> Iterator[Problem]:
+    known: dict[str, str] = {}
+    for member in members:
+        name = str(value_of(member["metadata"]["name"]))
+        metadata = {key: value for key, value in member["metadata"].items() if key != "name"}
+        spec = {key: value for key, value in member["spec"].items() if key != "matrix"}
+        content = json.dumps(untraced({"metadata": metadata, "spec": spec}))
+        if content in known:
+            message = f"`{known[content]}` and `{name}` differ only in their names; their variables change nothing"
+            yield Problem("identical-members", message, next(iter(matrix)), severity=Severity.WARNING)
+            return
+        known[content] = name
+
+
+def _list_used(node: Any) -> Iterator[str]:
+    """The variables that the values of a tree use."""
+    if isinstance(node, (dict, list)):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from _list_used(child)
+    elif isinstance(found := value_of(node), str) and "${{" in found:
+        for match in _EXPRESSION.finditer(found):
+            variable = _VARIABLE.match(match[1])
+            if variable:
+                yield variable[1]
+
+
+def _lookup(whole: str, inner: str, node: Any, substitution: Substitution) -> Any:
     variable = _VARIABLE.match(inner)
+    if variable is None and inner in substitution.known:
+        substitution.problems.append(_report_misspelled(node, value_of(node), whole, inner, substitution.known))
+        return None
     if variable is None:
         message = f"`${{{{ {inner} }}}}` is not a variable; write `${{{{ matrix.<name> }}}}`"
         substitution.problems.append(Problem("unknown-variable", message, node))
