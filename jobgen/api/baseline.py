@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jobgen.api.errors import UsageError
-from jobgen.api.lint_files import LintRequest, LintRun
-from jobgen.model.finding import Finding, Severity
+from jobgen.api.errors import OperationError, UsageError
+from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
+from jobgen.check.rule_names import canonical_rule_name
+from jobgen.model.finding import Finding
 from jobgen.repo import layout
 from jobgen.repo.atomic import replace_file
 from jobgen.report import Suppressed, baseline
 
 
-def write_baseline(path: Path, findings: Iterable[Finding], root: Path) -> None:
-    """Write all findings to a baseline."""
-    _write(path, str(path), baseline.to_text(findings), root)
+def write_baseline(path: Path, findings: Iterable[Finding], root: Path, paths: Sequence[str] = ()) -> None:
+    """Write all findings of a lint, of some paths below the root or of everything, to a baseline.
+
+    Raises:
+        OperationError: The file cannot be written.
+
+    """
+    _write(path, str(path), baseline.to_text(findings, paths), root)
+
+
+def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
+    """Return the paths of a lint, from the root; none if they include the root itself."""
+    base = os.path.realpath(root)
+    found = {
+        Path(os.path.relpath(os.path.realpath(request.directory / path), base)).as_posix() for path in request.paths
+    }
+    return () if "." in found else tuple(sorted(found))
 
 
 def apply_baseline(
-    request: LintRequest, file: str, linted: LintRun, *, prune: bool
+    request: LintRequest, file: str, linted: LintRun, *, prune: bool, all_findings: bool = True
 ) -> tuple[list[Finding], list[Suppressed]]:
     """Return the findings that a baseline does not list, and those that it lists.
 
-    Stale entries are findings too; with `prune`, they are removed from the file instead.
+    Entries that no finding matches are findings too, if everything that they could apply to was checked; with `prune`,
+    they are removed from the file instead. Without `all_findings`, the lint has only some of its findings.
 
     Raises:
-        UsageError: The file is not a baseline, or cannot be read or written.
+        UsageError: The file is not a baseline, or cannot be read.
+        OperationError: The file cannot be written.
 
     """
     text = _read(request.directory / file, file, linted.root)
     try:
-        new, old, stale = baseline.split(linted.findings, baseline.parse(text))
+        new, old, left = baseline.split(linted.findings, baseline.parse(text))
     except baseline.BaselineError as error:
         raise UsageError(f"`{file}`: {error}") from error
-    # If not everything was checked, an entry without a finding may still be needed.
-    partial = request.paths or request.envs or any(finding.severity is Severity.ERROR for finding in new)
-    if partial:
-        stale.clear()
+    covered = all_findings and request.stdin is None and _covers(request, linted.root, baseline.parse_paths(text))
+    stale = Counter(
+        {
+            key: count
+            for key, count in left.items()
+            if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule))
+        }
+    )
     if stale and prune:
         _write(request.directory / file, file, baseline.remove_stale(text, stale), linted.root)
     else:
@@ -45,7 +68,22 @@ def apply_baseline(
     return new, [Suppressed(finding, "was there before", "baseline") for finding in old]
 
 
+def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:
+    """Whether a lint includes the files of the lint that wrote the baseline."""
+    paths = relative_paths(request, root)
+    if not paths and layout.find_root(root) is not None:
+        # The rest of a jobs repository is linted only if it is named.
+        return all(path.split("/")[0] in REPOSITORY_FOLDERS for path in written)
+    if not paths or not written:
+        return not paths
+    return all(any(f"{path}/".startswith(f"{named}/") for named in paths) for path in written)
+
+
 def _read(path: Path, name: str, root: Path) -> str:
+    if not os.path.lexists(path):
+        raise UsageError(
+            f"there is no baseline `{name}`; write it with `jobgen lint --write-baseline --baseline {name}`"
+        )
     found = layout.read_path(path, name, root)
     if found.finding:
         raise UsageError(f"`{name}`: {found.finding.message}")
@@ -59,4 +97,4 @@ def _write(path: Path, name: str, text: str, root: Path) -> None:
     try:
         replace_file(path, text.encode(), root)
     except OSError as error:
-        raise UsageError(f"`{name}` cannot be written: {error.strerror}") from error
+        raise OperationError(f"`{name}` cannot be written: {error.strerror}") from error

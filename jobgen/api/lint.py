@@ -126,7 +126,7 @@ def lint(
     if baseline:
         from jobgen.api.baseline import apply_baseline
 
-        findings, known = apply_baseline(request, baseline, linted, prune=prune_baseline)
+        findings, known = apply_baseline(request, baseline, linted, prune=prune_baseline, all_findings=not since)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     return LintResult(
         tuple(findings),

@@ -12,6 +12,7 @@ from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.pipeline.result_cache import decode_finding, digest_files, encode_finding, is_racy, stat_file
 from jobgen.repo import layout
+from jobgen.report.coverage import Coverage
 
 
 class LintInputs(NamedTuple):
@@ -52,7 +53,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
     kept = cache.get(inputs.key) if inputs and inputs.settled else None
     if inputs is None or kept is None:
         return None
-    digest, findings, counts, environments, rules, root, mandatory = marshal.loads(kept)  # noqa: S302 -- written by `put`
+    digest, findings, counts, environments, rules, root, mandatory, coverage = marshal.loads(kept)  # noqa: S302 -- written by `put`
     if digest != inputs.digest:
         return None
     return LintRun(
@@ -66,6 +67,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
         comments=[],
         mandatory=frozenset(mandatory),
         today="",
+        coverage=Coverage(coverage[0], *map(frozenset, coverage[1:])),
         cacheable=True,
     )
 
@@ -77,7 +79,8 @@ def put(inputs: LintInputs | None, linted: LintRun) -> None:
     findings = [encode_finding(found) for found in linted.findings]
     rest = (linted.files, linted.objects), linted.environments, sorted(linted.rules)
     try:
-        content = marshal.dumps((inputs.digest, findings, *rest, str(linted.root), sorted(linted.mandatory)))
+        coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
+        content = marshal.dumps((inputs.digest, findings, *rest, str(linted.root), sorted(linted.mandatory), coverage))
     except ValueError:
         # The fix of a finding is more than plain data.
         return

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
-_REPOSITORY_FOLDERS = ("jobs", "overlays", "policies", "schemas", layout.SETTINGS)
+REPOSITORY_FOLDERS = ("jobs", "overlays", "policies", "schemas", layout.SETTINGS)
 
 
 class LintRequest(NamedTuple):
@@ -64,6 +65,7 @@ class LintRun(NamedTuple):
     comments: list[Suppression]
     mandatory: frozenset[str]
     today: str
+    coverage: Coverage
     cacheable: bool
     """Whether it stays valid until a file changes."""
 
@@ -108,8 +110,8 @@ def _split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -
         if path == "-":
             continue
         if root is not None and full == root:
-            repository += _REPOSITORY_FOLDERS
-        elif relative.split("/")[0] in _REPOSITORY_FOLDERS and relative:
+            repository += REPOSITORY_FOLDERS
+        elif relative.split("/")[0] in REPOSITORY_FOLDERS and relative:
             repository.append(relative)
         else:
             standalone.append(path)

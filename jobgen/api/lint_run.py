@@ -10,13 +10,21 @@ from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_names
+from jobgen.check.rules import all_rules
 from jobgen.model.finding import Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
+from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
+
+# Rules beside those of scope `fleet` that compare objects of several files.
+_CROSS_FILE_RULES = frozenset(("deletes-nothing", "duplicate-identity", "patch-matches-nothing"))
+_KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
+# Rules that only `jobgen render` applies.
+_RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 
 
 def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes = b"") -> LintRun:
@@ -37,9 +45,11 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     files = files or resolve_files(request)
     runs = _start_runs(request, files, layers)
     objects = sum(_check_objects(run, with_kubeconform=request.kubeconform) for run in runs)
-    comments = _collect_comments(runs)
+    by_run = [_collect_comments(run) for run in runs]
+    comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
-    findings, suppressed = _apply_comments(runs, comments, today)
+    coverages = [_find_coverage(run, request) for run in runs]
+    findings, suppressed = _apply_comments(runs, by_run, coverages, today)
     selected = set(select_findings((each.finding for each in suppressed), request))
     return LintRun(
         select_findings(findings, request),
@@ -52,6 +62,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
         comments,
         runs[0].project.mandatory,
         today,
+        join_coverage(coverages),
         cacheable=not comments and all(run.lasting for run in runs),
     )
 
@@ -86,32 +97,47 @@ def _check_objects(run: Run, *, with_kubeconform: bool) -> int:
     return len(objects)
 
 
-def _collect_comments(runs: Sequence[Run]) -> list[Suppression]:
-    """Return the comments of jobs and layers that suppress findings."""
-    comments = [comment for run in runs for comment in run.comments]
-    for run in runs:
-        if run.entries is None:
-            for file in layout.read_layers(run.project.root):
-                collect_suppressions(file, comments, run.findings)
+def _collect_comments(run: Run) -> list[Suppression]:
+    """Return the comments of the files of a run that suppress findings, with those of the layers that it renders."""
+    comments = list(run.comments)
+    if run.entries is None:
+        for file in layout.read_layers(run.project.root):
+            collect_suppressions(file, comments, run.findings)
     return comments
 
 
 def _apply_comments(
-    runs: Sequence[Run], comments: Sequence[Suppression], today: str
+    runs: Sequence[Run], by_run: Sequence[Sequence[Suppression]], coverages: Sequence[Coverage], today: str
 ) -> tuple[list[Finding], list[SuppressedFinding]]:
     """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
     findings = [finding for run in runs for finding in run.findings]
+    comments = [comment for several in by_run for comment in several]
     if not comments:
         return findings, []
 
     project = runs[0].project
     kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
-    # A comment may be needed in an environment that was not checked.
-    whole = all(run.entries is not None or set(run.environments) >= set(project.environments()) for run in runs)
-    exempt = project.mandatory | CHANGE_RULES
-    unused = find_unused(comments, suppressed, sorted(_applied_rules(runs)), exempt, today, whole=whole)
-    kept += filter(None, map(project.severities.apply, [*errors, *unused]))
+    known = sorted(rule_names().union(*(run.policies for run in runs)))
+    for several, coverage in zip(by_run, coverages, strict=True):
+        errors += find_unused(several, suppressed, known, coverage, today)
+    kept += filter(None, map(project.severities.apply, errors))
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
+
+
+def _find_coverage(run: Run, request: LintRequest) -> Coverage:
+    """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
+    project = run.project
+    cross_file = frozenset(rule.name for rule in all_rules() if rule.scope == "fleet") | _CROSS_FILE_RULES
+    left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | project.severities.ever_off | run.unchecked_rules
+    left_out |= frozenset() if request.kubeconform else _KUBECONFORM_RULES
+    if run.entries is None:
+        everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
+        return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file)
+    elsewhere = {
+        entry.path for entry in run.entries if entry.full and layout.is_in_repository(entry.full, project.root)
+    }
+    files = frozenset(run.unchecked | elsewhere)
+    return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file)
 
 
 def _applied_rules(runs: Sequence[Run]) -> frozenset[str]:

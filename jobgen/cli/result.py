@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
 _ERROR_CODES = {
     "UsageError": ExitCode.USAGE,
     "NotFoundError": ExitCode.NOTHING_TO_DO,
-    "OperationError": ExitCode.ERRORS,
+    "OperationError": ExitCode.INTERNAL_ERROR,
     "ToolError": ExitCode.INTERNAL_ERROR,
 }
 

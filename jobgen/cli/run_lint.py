@@ -86,7 +86,7 @@ def lint_paths(
             today=today,
         )
         if write_baseline:
-            return _write_baseline(directory / (baseline or BASELINE), result)
+            return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result)
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
@@ -116,10 +116,11 @@ def _fix(request: LintRequest, fix: str, *, diff: bool) -> Result:
     return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{line}\n" for line in lines))
 
 
-def _write_baseline(path: Path, result: LintResult) -> Result:
-    from jobgen.api.baseline import write_baseline
+def _write_baseline(request: LintRequest, file: str, result: LintResult) -> Result:
+    from jobgen.api.baseline import relative_paths, write_baseline
 
-    write_baseline(path, result.findings, result.root)
+    path = request.directory / file
+    write_baseline(path, result.findings, result.root, relative_paths(request, result.root))
     return Result(ExitCode.OK, err=f"{pluralize(len(result.findings), 'finding')} written to {path}\n")
 
 

@@ -62,6 +62,10 @@ class ProjectConfig(NamedTuple):
         """The environments used if the user names none."""
         if "environments" in self.settings:
             return [str(value_of(name)) for name in self.settings["environments"]]
+        return self.leaf_environments() or sorted(self.overlays) or [""]
+
+    def leaf_environments(self) -> list[str]:
+        """The environments that no other extends."""
         extended = {
             value_of(parent)
             for name, overlay in self.overlays.items()
@@ -69,7 +73,7 @@ class ProjectConfig(NamedTuple):
             for parent in spec.get("extends", ())
             if value_of(parent) != name
         }
-        return [name for name in sorted(self.overlays) if name not in extended] or sorted(self.overlays) or [""]
+        return [name for name in sorted(self.overlays) if name not in extended]
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""

@@ -45,6 +45,8 @@ class FileResult(NamedTuple):
     used: OverlayUse
     rows: list[tuple[str, Fact]]
     comments: list[Suppression]
+    unchecked: list[str]
+    """The names of jobs that were not checked, or not by every check; a document that is no job has no name."""
 
 
 Record = tuple[FileStat, int, bytes, Encoded]
@@ -133,6 +135,7 @@ def _encode_result(part: FileResult, path: str) -> Encoded | None:
         _encode_use(used),
         rows,
         tuple((tuple(comment.location), *comment[1:]) for comment in part.comments),
+        tuple(part.unchecked),
         path,
     )
 
@@ -163,7 +166,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
     from jobgen.pipeline.trace import JobRef
     from jobgen.report.suppress import Suppression
 
-    made, findings, names, used, rows, comments, known_path = plain
+    made, findings, names, used, rows, comments, unchecked, known_path = plain
     if known_path != path:
         return None
     return FileResult(
@@ -173,6 +176,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         _decode_use(*used),
         [(rule, Fact(fact, path_, JobRef(*job))) for rule, fact, path_, job in rows],
         [Suppression(Location(*location), *rest) for location, *rest in comments],
+        list(unchecked),
     )
 
 

@@ -34,6 +34,7 @@ from jobgen.pipeline.selectors import (
 )
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
+from jobgen.report.coverage import HIDING_RULES
 from jobgen.report.suppress import Suppression
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class Run:
         self.files = 0
         self.membership: Membership | None = None
         """Decides which jobs belong to no environment; None if an overlay has errors."""
+        self.complete = False
+        """Whether settings, overlays, kinds and policies are valid, so that every environment was checked."""
+        self.unchecked: set[str] = set()
+        """Files in which an object was not checked, or not by every check."""
+        self.unchecked_rules: frozenset[str] = frozenset()
+        """Rules and policies that could not be evaluated."""
         self.lasting = False
         """Whether the findings depend on files alone, and not on the date."""
 
@@ -98,17 +105,7 @@ class Run:
 
 def _process(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.project)
-    run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
-    policies = _load_policies(run) if run.checked else None
-    numbers: dict[int, int] = {}
-    runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
-    run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
-    composed = len(runners)
-    runners = valid_environments(run.findings, runners, run.project.overlays)
-    if run.checked and run.entries is None and len(runners) == composed:
-        run.membership = Membership(run.project, runners)
-    if runners:
-        run.environments = [runner.name for runner in runners]
+    runners = _prepare_environments(run, tracer)
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
@@ -117,8 +114,10 @@ def _process(run: Run) -> Iterator[Rendered]:
     if parts is None:
         parts = parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
     seen: dict[tuple[str, Identity], Rendered] = {}
-    for part in parts:
+    for entry, part in zip(entries, parts, strict=True):
         run.findings += part.findings
+        if part.unchecked or any(finding.rule in HIDING_RULES for finding in part.findings):
+            run.unchecked.add(entry.path)
         run.names |= part.names
         run.comments += part.comments
         for made in part.made:
@@ -154,6 +153,24 @@ def _find_across_jobs(
         rows = (row for part in parts for row in part.rows)
         yield from cross_job_findings(rows, runners, entries, tracer)
         yield from find_unlisted_overlays(run.project, tracer)
+
+
+def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
+    """The environments that can be rendered; errors in layers and policies are added to the findings."""
+    run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
+    policies = _load_policies(run) if run.checked else None
+    numbers: dict[int, int] = {}
+    runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
+    run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
+    valid = valid_environments(run.findings, runners, run.project.overlays)
+    run.complete = len(valid) == len(runners) and not run.failed
+    if any(finding.rule in HIDING_RULES for finding in run.findings):
+        run.unchecked_rules = frozenset(run.policies)
+    if run.checked and run.entries is None and len(valid) == len(runners):
+        run.membership = Membership(run.project, valid)
+    if valid:
+        run.environments = [runner.name for runner in valid]
+    return valid
 
 
 def _load_policies(run: Run) -> PolicySource:
@@ -228,17 +245,24 @@ def _process_files(
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [FileResult([], [], set(), new_overlay_use(), [], []) for _ in batch]
+        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
             for job in read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None)
         ]
+        for part in fresh:
+            # A document with an error is not a job.
+            part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
         for job, part in jobs:
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
             if run.membership:
                 part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
         outcomes = [_render_jobs(run, runner, tracer, jobs) for runner in runners]
+        for number, (job, part) in enumerate(jobs):
+            if not any(outcome[number] for outcome in outcomes):
+                # The job belongs to no environment.
+                part.unchecked.append(job.document.name)
         # The order of the output is job by job, then environment by environment.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
             part.made.append(made)
@@ -270,6 +294,9 @@ def _render_job(
     made = runner.render_job(job, patches, part.used)
     if made is None:
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name)))
+    if made is None or made.object is None:
+        # It has errors, or it is paused, done or expired.
+        part.unchecked.append(job.document.name)
     return (part, made) if made and made.object is not None else None
 
 

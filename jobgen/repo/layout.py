@@ -11,6 +11,7 @@ from typing import NamedTuple, overload
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import Commit, CommitPath, Entry, Folder
@@ -19,6 +20,9 @@ from jobgen.repo.lock import KUSTOMIZATION, LOCK
 SETTINGS = "jobgen.yaml"
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
 _SUFFIXES = (".yaml", ".yml", ".json")
+_BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
+_BASELINE_START = 200
+"""Bytes at the start of a file that show whether it is a baseline."""
 
 _LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
 _LINK_NOWHERE = "a symbolic link that leads nowhere"
@@ -55,6 +59,17 @@ def find_root(start: Folder) -> Folder | None:
         if (folder / SETTINGS).is_file():
             return folder
     return start if (start / "jobs").is_dir() or (start / "overlays").is_dir() else None
+
+
+def is_in_repository(full: str, root: Folder) -> bool:
+    """Whether a file belongs to the jobs of a repository other than `root`, and was found from outside of it."""
+    inside = os.path.realpath(full)
+    for folder in Path(inside).parents:
+        if folder == root.resolve():
+            return False
+        if (folder / SETTINGS).is_file() or folder.name == "jobs":
+            return True
+    return False
 
 
 def is_source_folder(root: Path, folder: Path) -> bool:
@@ -97,7 +112,7 @@ def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
     inside = os.path.realpath(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
     for entry in _walk_folder(full, base, _SUFFIXES, inside):
-        if not entry.full.endswith((LOCK, KUSTOMIZATION)) or not _is_tree_metadata(entry.full):
+        if not entry.full.endswith((".json", KUSTOMIZATION)) or not _is_own_output(entry.full):
             yield _without_dot(entry) if base == "." else entry
 
 
@@ -107,10 +122,22 @@ def _without_dot(entry: FileEntry) -> FileEntry:
     return entry._replace(path=path, finding=finding)
 
 
-def _is_tree_metadata(full: str) -> bool:
-    """Whether a file is one that jobgen writes next to the objects of a rendered tree."""
+def _is_own_output(full: str) -> bool:
+    """Whether a file is one that jobgen writes next to the objects of a rendered tree, or a baseline of any name."""
     folder, name = os.path.split(full)
-    return name == LOCK or (name == KUSTOMIZATION and os.path.exists(os.path.join(folder, LOCK)))
+    if name == KUSTOMIZATION:
+        return os.path.exists(os.path.join(folder, LOCK))
+    return name == LOCK or (name.endswith(".json") and _is_baseline(full))
+
+
+def _is_baseline(full: str) -> bool:
+    try:
+        if not stat.S_ISREG(os.stat(full).st_mode):
+            return False
+        with open(full, "rb", buffering=0) as stream:
+            return _BASELINE.match(stream.read(_BASELINE_START).decode("latin-1")) is not None
+    except OSError:
+        return False
 
 
 def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name, original_rule_name
@@ -40,21 +40,28 @@ def key_of(finding: Finding) -> FindingKey:
     return FindingKey(rule, finding.env, shown, finding.pointer, "", "")
 
 
-def to_text(findings: Iterable[Finding]) -> str:
-    """Return a baseline with all these findings."""
-    return _format_baseline(Counter(key_of(finding) for finding in findings))
+def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:
+    """Return a baseline with all these findings of a lint of some paths; without paths, of everything."""
+    return _format_baseline(Counter(key_of(finding) for finding in findings), paths)
 
 
-def _format_baseline(known: Counter[FindingKey]) -> str:
+def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
     """Write one line for each entry, sorted, so that changes are easy to review and merge."""
     entries = [json.dumps(_entry(key, count), ensure_ascii=False) for key, count in sorted(known.items())]
     listed = ",\n".join(f"    {entry}" for entry in entries)
-    return f'{{\n  "version": {VERSION},\n  "findings": [\n{listed}\n  ]\n}}\n'
+    limited = f'  "paths": {json.dumps(sorted(paths), ensure_ascii=False)},\n' if paths else ""
+    return f'{{\n  "version": {VERSION},\n{limited}  "findings": [\n{listed}\n  ]\n}}\n'
 
 
 def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
     fields = {name: value for name, value in zip(_FIELDS, key, strict=True) if value}
     return {**fields, "count": count} if count > 1 else {**fields}
+
+
+def parse_paths(text: str) -> tuple[str, ...]:
+    """The paths of the lint that wrote a valid baseline; none if it was a lint of everything."""
+    paths = json.loads(text).get("paths", ())
+    return tuple(map(str, paths)) if isinstance(paths, list) else ()
 
 
 def parse(text: str) -> Counter[FindingKey]:
@@ -112,4 +119,4 @@ def remove_stale(text: str, left: Counter[FindingKey]) -> str:
     """Return the baseline without stale entries."""
     known = parse(text)
     known.subtract(left)
-    return _format_baseline(+known)
+    return _format_baseline(+known, parse_paths(text))

@@ -38,6 +38,13 @@ class Severities(NamedTuple):
         """Rules that are turned off everywhere, and need not run."""
         return frozenset(name for name, settings in self.rules.items() if settings[:1] == (SeveritySetting(_OFF),))
 
+    @property
+    def ever_off(self) -> frozenset[str]:
+        """Rules that are turned off, everywhere or for some files, environments or namespaces."""
+        return frozenset(
+            name for name, settings in self.rules.items() if any(each.severity == _OFF for each in settings)
+        )
+
     def apply(self, finding: Finding) -> Finding | None:
         """Return the finding with its severity in this repository; None if its rule is turned off."""
         for setting in self.rules.get(finding.rule, ()):

@@ -14,6 +14,7 @@ from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, orig
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.report.coverage import Coverage
 from jobgen.yamlio.read import read
 
 MARKER = b"jobgen: ignore"
@@ -157,24 +158,29 @@ def find_unused(
     suppressions: Iterable[Suppression],
     suppressed: Iterable[SuppressedFinding],
     known: Sequence[str],
-    exempt: frozenset[str],
+    coverage: Coverage,
     today: str,
-    *,
-    whole: bool,
 ) -> Iterator[Finding]:
     """Report comments that name an unknown rule, have expired, or suppress nothing.
 
-    The last only if the whole repository was checked (`whole`), and not for `exempt` rules.
+    Nothing is reported unless everything that a comment could apply to was checked. `known` are all rules, also those
+    that are turned off.
     """
     used = {(each.suppression.location, each.finding.rule) for each in suppressed}
     names = frozenset(known)
     for comment in suppressions:
         if _is_expired(comment, today):
+            if not all(coverage.includes(comment.location.file, canonical_rule_name(rule)) for rule in comment.rules):
+                continue
             message = f"the suppression expired on `{comment.until}`; fix the problem, or change the date"
             yield _finding("expired-suppression", message, comment.location, fix=_remove_rules(comment, comment.rules))
             continue
         current = {rule: canonical_rule_name(rule) for rule in comment.rules}
-        unused = [rule for rule, name in current.items() if name not in names or (comment.location, name) not in used]
+        unused = [
+            rule
+            for rule, name in current.items()
+            if (comment.location, name) not in used and coverage.includes(comment.location.file, name)
+        ]
         for rule in unused:
             if current[rule] not in names:
                 similar = find_similar_rule(rule, known)
@@ -182,7 +188,7 @@ def find_unused(
                 evidence = (rule, original_rule_name(similar)) if similar else (rule,)
                 fix = _remove_rules(comment, [rule])
                 yield _finding("unknown-suppression", message, comment.location, fix=fix, evidence=evidence)
-            elif whole and current[rule] not in exempt:
+            else:
                 message = f"`{rule}` finds nothing here; remove it from the comment"
                 fix, evidence = _remove_rules(comment, unused), (original_rule_name(rule),)
                 yield _finding("unused-suppression", message, comment.location, fix=fix, evidence=evidence)

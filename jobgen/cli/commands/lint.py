@@ -9,7 +9,7 @@ import click
 
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import Result
-from jobgen.cli.run_lint import run_lint
+from jobgen.cli.run_lint import BASELINE, run_lint
 from jobgen.report.formats import AUTO, format_names
 
 
@@ -21,8 +21,13 @@ from jobgen.report.formats import AUTO, format_names
 @click.option("--fix", "fix", flag_value="safe", help="Apply fixes that do not change the meaning.")
 @click.option("--fix-unsafe", "fix", flag_value="unsafe", help="Apply all fixes; review the changes.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
-@click.option("--baseline", default="", metavar="FILE", help="Report only findings that this file does not list.")
-@click.option("--write-baseline", is_flag=True, help="Write all findings to the baseline.")
+@click.option(
+    "--baseline",
+    default="",
+    metavar="FILE",
+    help=f"Report only findings that this file does not list, such as {BASELINE}.",
+)
+@click.option("--write-baseline", is_flag=True, help=f"Write all findings to the baseline; default: {BASELINE}.")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")

@@ -1,0 +1,52 @@
+"""What a lint checked: a suppression or a baseline entry is obsolete only if all it could apply to was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+HIDING_RULES = frozenset(
+    (
+        "broken-schema",
+        "internal-error",
+        "missing-schema",
+        "old-api-version",
+        "policy-not-evaluated",
+        "too-many-errors",
+        "wrong-type",
+    )
+)
+"""Rules whose findings mean that other checks of the same object did not run."""
+
+_LAYERS = ("overlays/", "policies/", "schemas/", "jobgen.yaml")
+
+
+class Coverage(NamedTuple):
+    """What a lint checked."""
+
+    complete: bool
+    """Whether settings, overlays, kinds and policies are valid, and every environment was checked."""
+    files: frozenset[str] = frozenset()
+    """Files in which an object was not checked, or not by every check."""
+    rules: frozenset[str] = frozenset()
+    """Rules that did not run, or not everywhere."""
+    cross_file: frozenset[str] = frozenset()
+    """Rules that compare objects of several files."""
+
+    def includes(self, file: str, rule: str) -> bool:
+        """Whether everything was checked in which a rule could find something in a file; all files if it is empty."""
+        if not self.complete or rule in self.rules or file in self.files:
+            return False
+        # A value of a layer, or a comparison of jobs, may lead to findings in any file.
+        return not self.files or (bool(file) and not file.startswith(_LAYERS) and rule not in self.cross_file)
+
+
+def join_coverage(parts: Iterable[Coverage]) -> Coverage:
+    """The coverage of several lints together."""
+    every = list(parts)
+    return Coverage(
+        all(part.complete for part in every),
+        frozenset().union(*(part.files for part in every)),
+        frozenset().union(*(part.rules for part in every)),
+        frozenset().union(*(part.cross_file for part in every)),
+    )
