@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import resource
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -461,3 +464,403 @@ def test_shallow_clone_without_merge_base_is_a_usage_error(clone: Path, tmp_path
 
     assert result.code == ExitCode.USAGE
     assert result.err.startswith("jobgen: this shallow clone lacks the merge base")
+
+
+# --- Files ---
+
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}, namespace: ml}}
+spec:
+  framework: pytorch
+  image: registry.example.com/{image}
+"""
+USED = "bert:latest # jobgen: ignore[mutable-image-tag] -- follows the branch"
+UNUSED = "bert:1.2.3 # jobgen: ignore[mutable-image-tag] -- it was once"
+OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{{spec}}}\n"
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {{apiGroups: [kubeflow.org], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}}
+  validations: [{{expression: "{expression}", message: never}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}, validationActions: [Deny]}}
+"""
+
+
+def write_files(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def spec(name="bert", image=USED):
+    return SPEC.format(name=name, image=image)
+
+
+def rules_of(root, *paths, envs=(), **options):
+    """The rules of all findings of a lint."""
+    result = lint_paths(root, paths, envs, format_="json", **options)
+    return [finding["rule"] for finding in json.loads(result.out)["findings"]] if result.out else [result.err]
+
+
+def obsolete(rules):
+    return [rule for rule in rules if rule in ("unused-suppression", "unknown-suppression", "expired-suppression")]
+
+
+BROKEN = {
+    "settings": {"jobgen.yaml": "rules: [\n"},
+    "setting": {"jobgen.yaml": "no-such-setting: 1\n"},
+    "overlay": {"overlays/prod/o.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patchs: []}\n"},
+    "overlay text": {"overlays/prod/o.yaml": "spec: [\n"},
+    "one of two overlays": {
+        "overlays/dev/o.yaml": OVERLAY.format(spec=""),
+        "overlays/prod/o.yaml": OVERLAY.format(spec="patchs: []"),
+    },
+    "kind": {"schemas/example.com/x_v1.yaml": "kind: [\n"},
+    "policy": {"policies/p.yaml": POLICY.format(name="p", expression="object.")},
+    "policy text": {"policies/p.yaml": "spec: [\n"},
+    "same job, other document": {"jobs/bert.yaml": f"{spec()}---\n{spec('other').replace('framework', 'framwork')}"},
+    "patch that fails": {
+        "overlays/prod/o.yaml": OVERLAY.format(spec="patches: [{jsonPatch: [{op: remove, path: /spec/none}]}]")
+    },
+    "rule that is off": {"jobgen.yaml": "rules: {mutable-image-tag: 'off'}\n"},
+    "rule that is off here": {"jobgen.yaml": "rules: {mutable-image-tag: [{severity: 'off', paths: [jobs/*]}]}\n"},
+    "rule that is off by its former name": {"jobgen.yaml": "rules: {moving-tag: 'off'}\n"},
+    "job of no environment": {"overlays/prod/o.yaml": OVERLAY.format(spec="jobs: {names: [other]}")},
+    "paused job": {"jobs/bert.yaml": spec() + "  run: {state: paused}\n"},
+    "expired job": {"jobs/bert.yaml": spec() + "  run: {expires: 2020-01-01}\n"},
+    "wrong type hides rules": {"jobs/bert.yaml": spec() + "  podTemplate: {spec: {hostNetwork: 'yes'}}\n"},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_fix_keeps_suppressions_of_what_was_not_checked(name, tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": spec(), "jobs/other.yaml": spec("other", "a:1")})
+    assert "unused-suppression" not in rules_of(root)
+    write_files(root, BROKEN[name])
+    before = (root / "jobs/bert.yaml").read_text()
+
+    assert obsolete(rules_of(root, fix="safe", today="2026-01-01")) == []
+    assert USED in (root / "jobs/bert.yaml").read_text(), before
+
+
+def test_fix_keeps_a_suppression_that_another_environment_needs(tmp_path):
+    files = {
+        "jobgen.yaml": "environments: [dev]\n",
+        "jobs/bert.yaml": "# jobgen: ignore-file[mutable-image-tag] -- it follows the branch\n" + spec(image="a:1"),
+        "overlays/dev/o.yaml": OVERLAY.format(spec=""),
+        "overlays/prod/o.yaml": OVERLAY.format(spec=""),
+    }
+    root = write_files(tmp_path, files)
+
+    assert obsolete(rules_of(root)) == []
+    assert obsolete(rules_of(root, envs=["dev"])) == []
+    assert obsolete(rules_of(root, envs=["dev", "prod"])) == ["unused-suppression"]
+
+
+def test_fix_from_outside_keeps_suppressions_of_a_repository(tmp_path):
+    root = write_files(
+        tmp_path / "repository",
+        {"jobgen.yaml": "", "jobs/bert.yaml": spec(image=UNUSED), "overlays/prod/o.yaml": OVERLAY.format(spec="")},
+    )
+    assert obsolete(rules_of(root)) == ["unused-suppression"]
+    assert obsolete(rules_of(tmp_path, "repository/jobs/bert.yaml", fix="safe")) == []
+    assert UNUSED in (root / "jobs/bert.yaml").read_text()
+
+
+def test_unused_suppression_beside_an_unrelated_error_is_still_reported(tmp_path):
+    broken = spec("broken").replace("framework", "framwork")
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": spec(image=UNUSED), "jobs/broken.yaml": broken})
+    assert obsolete(rules_of(root)) == ["unused-suppression"]
+
+
+def test_policy_of_a_broken_file_is_not_an_unknown_rule(tmp_path):
+    comment = "# jobgen: ignore-file[own-policy] -- agreed\n"
+    policy = POLICY.format(name="own-policy", expression="false")
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": comment + spec(), "policies/own.yaml": policy})
+    assert obsolete(rules_of(root)) == []
+    write_files(root, {"policies/own.yaml": policy.replace("spec:", "spec: [", 1)})
+    assert obsolete(rules_of(root, fix="safe")) == []
+    assert comment in (root / "jobs/bert.yaml").read_text()
+
+
+BASELINE = "jobgen-baseline.json"
+MANIFEST = (
+    "apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {{name: {name}, namespace: ml}}\n"
+    "spec: {{jaxReplicaSpecs: {{Worker: {{template: {{spec: {{containers: [{{name: jax, image: '{image}'}}]}}}}}}}}}}\n"
+)
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if "document" not in name and "job" not in name])
+def test_baseline_keeps_entries_of_what_was_not_checked(name, tmp_path):
+    root = write_files(
+        tmp_path,
+        {"jobgen.yaml": "", "jobs/bert.yaml": spec(image="a:latest"), "jobs/other.yaml": spec("other", "b:main")},
+    )
+    lint_paths(root, (), (), format_="text", write_baseline=True)
+    before = (root / BASELINE).read_text()
+    assert "moving-tag" in before
+    write_files(root, BROKEN[name])
+
+    assert "stale-baseline" not in rules_of(root, baseline=BASELINE, fix="safe")
+    assert (root / BASELINE).read_text() == before
+
+
+def test_baseline_keeps_entries_with_since(tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": spec(image="a:latest")})
+    lint_paths(root, (), (), format_="text", write_baseline=True)
+    before = (root / BASELINE).read_text()
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+
+    assert rules_of(root, baseline=BASELINE, since="HEAD", fix="safe") == []
+    assert (root / BASELINE).read_text() == before
+
+
+@pytest.mark.parametrize("paths", [(), (".",), ("manifests",), ("manifests/a.yaml", "manifests/b.yaml")])
+def test_baseline_of_paths_shrinks_with_the_same_paths(paths, tmp_path):
+    root = write_files(
+        tmp_path,
+        {f"manifests/{name}.yaml": MANIFEST.format(name=name, image="a:latest") for name in ("a", "b")},
+    )
+    lint_paths(root, paths, (), format_="text", write_baseline=True)
+    assert rules_of(root, *paths, baseline=BASELINE) == []
+    write_files(root, {"manifests/a.yaml": MANIFEST.format(name="a", image="a:1.2.3")})
+
+    # Other paths cannot show what is fixed.
+    assert "stale-baseline" not in rules_of(root, "manifests/b.yaml", baseline=BASELINE)
+    assert "stale-baseline" in rules_of(root, *paths, baseline=BASELINE)
+    before = (root / BASELINE).read_text()
+    assert rules_of(root, *paths, baseline=BASELINE, fix="safe") == []
+    assert len((root / BASELINE).read_text()) < len(before)
+
+
+@pytest.mark.parametrize("name", [BASELINE, "known.json"])
+@pytest.mark.parametrize("repository", [True, False])
+def test_baseline_is_no_manifest(name, repository, tmp_path):
+    root = write_files(
+        tmp_path,
+        {
+            "manifests/a.yaml": MANIFEST.format(name="a", image="a:latest"),
+            **({"jobgen.yaml": ""} if repository else {}),
+        },
+    )
+    paths = ("manifests",) if repository else (".",)
+    (root / "manifests" if repository else root).mkdir(exist_ok=True)
+    file = f"manifests/{name}" if repository else name
+    before = rules_of(root, *paths)
+    lint_paths(root, paths, (), format_="text", write_baseline=True, baseline=file)
+
+    assert rules_of(root, *paths) == before
+    assert rules_of(root, *paths, baseline=file) == []
+
+
+def test_missing_baseline_gets_a_hint(tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/a.yaml": spec()})
+    result = lint_paths(root, (), (), format_="text", baseline="known.json")
+
+    assert result.code == 2
+    assert (
+        "there is no baseline `known.json`; write it with `jobgen lint --write-baseline --baseline known.json`"
+        in result.err
+    )
+
+
+def run(root, *arguments, **settings):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "jobgen", *arguments],
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **settings,
+    )
+
+
+BLOCK = "  command: [sh, -c]\n  args:\n    - |\n      echo one\n      echo two"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "  "])
+@pytest.mark.parametrize("style", ["|", ">", "|-", "|+", ">2"])
+def test_fix_of_a_block_scalar_at_the_end_of_a_file(style, end, tmp_path):
+    text = spec(image=UNUSED) + BLOCK.replace("|", style) + end
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": text, "jobs/other.yaml": spec("other", UNUSED)})
+    result = lint_paths(root, (), (), format_="text", fix="safe")
+
+    assert result.err.startswith("2 findings fixed in 2 files\n"), result.err
+    comment = UNUSED.partition(" #")[2]
+    assert (root / "jobs/bert.yaml").read_text() == text.replace(f" #{comment}", "")
+
+
+def drop_rights_over_files():
+    """Root may read and write everything; drop these rights."""
+    for right in (1, 2):
+        ctypes.CDLL(None).prctl(24, right, 0, 0, 0)
+
+
+def limit_file_size():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+
+
+def test_fix_reports_each_file_that_it_cannot_write(tmp_path):
+    files = {f"jobs/{name}/a.yaml": spec(name, UNUSED) for name in ("a", "b", "c", "d")}
+    root = write_files(tmp_path, {"jobgen.yaml": "", **files, "jobs/d/a.yaml": files["jobs/d/a.yaml"] + "#" * 3_000})
+    (root / "jobs/a/a.yaml").chmod(0o444)
+    (root / "jobs/b").chmod(0o555)
+
+    def lose_rights():
+        drop_rights_over_files()
+        limit_file_size()
+
+    done = run(root, "--no-cache", "lint", "--fix", preexec_fn=lose_rights)
+    (root / "jobs/b").chmod(0o755)
+
+    assert done.returncode == 4
+    assert "1 finding fixed in 1 file\n" in done.stderr
+    assert "jobs/a/a.yaml is read-only; it was not changed\n" in done.stderr
+    assert "jobs/b/a.yaml cannot be written: Permission denied; it was not changed\n" in done.stderr
+    assert "jobs/d/a.yaml cannot be written: File too large; it was not changed\n" in done.stderr
+    left = {path for path in files if "jobgen: ignore" in (root / path).read_text()}
+    assert left == {"jobs/a/a.yaml", "jobs/b/a.yaml", "jobs/d/a.yaml"}
+    assert not list(root.rglob(".jobgen-*"))
+
+
+def test_fix_skips_a_file_that_cannot_be_read(tmp_path):
+    root = write_files(
+        tmp_path, {"jobgen.yaml": "", "jobs/a.yaml": spec("a", UNUSED), "jobs/b.yaml": spec("b", UNUSED)}
+    )
+    (root / "jobs/a.yaml").chmod(0)
+    done = run(root, "--no-cache", "lint", "--fix", preexec_fn=drop_rights_over_files)
+    (root / "jobs/a.yaml").chmod(0o644)
+
+    assert done.returncode == 1
+    assert "1 finding fixed in 1 file\n" in done.stderr
+    assert "jobgen: ignore" not in (root / "jobs/b.yaml").read_text()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root gives files away")
+def test_fix_keeps_owner_permissions_and_attributes(tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/a.yaml": spec(image=UNUSED)})
+    file = root / "jobs/a.yaml"
+    os.chown(file, 12_345, 23_456)
+    file.chmod(0o640)
+    try:
+        os.setxattr(file, "user.team", b"vision")
+        attributes = {"user.team": b"vision"}
+    except OSError:
+        attributes = {}
+    lint_paths(root, (), (), format_="text", fix="safe")
+    status = file.stat()
+
+    assert "jobgen: ignore" not in file.read_text()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (12_345, 23_456, 0o640)
+    assert {name: os.getxattr(file, name) for name in os.listxattr(file) if name.startswith("user.")} == attributes
+
+
+def test_fix_writes_no_copy_of_the_repository(tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir(mode=0o500)
+    root = write_files(tmp_path / "repository", {"jobgen.yaml": "", "jobs/a.yaml": spec(image=UNUSED)})
+    done = run(
+        root,
+        "--no-cache",
+        "lint",
+        "--fix",
+        preexec_fn=drop_rights_over_files,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )
+    assert "1 finding fixed in 1 file\n" in done.stderr
+
+
+WATCH = """\
+import os, sys
+events = []
+def hook(event, args):
+    if event == "os.rename":
+        events.append(("rename", os.fsdecode(args[1])))
+sys.addaudithook(hook)
+original = os.fsync
+def fsync(handle):
+    events.append(("fsync", os.readlink(f"/proc/self/fd/{handle}")))
+    original(handle)
+os.fsync = fsync
+from jobgen.cli.main import run
+code = run(sys.argv[1:])
+for event in events:
+    print(*event)
+"""
+
+
+def watch_disk(root, *arguments):
+    """The names of files that are synced and moved by a command, in order."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", WATCH, *arguments],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    events = [line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith(("rename ", "fsync "))]
+    return [(event, os.path.relpath(os.path.join(root, path), root)) for event, path in events]
+
+
+DURABLE = {
+    "fix": (("lint", "--fix"), ["jobs/a.yaml"]),
+    "baseline": (("lint", "--write-baseline"), ["jobgen-baseline.json"]),
+    "render": (
+        ("render", "-o", "rendered"),
+        ["rendered/ml/pytorchjob-a.yaml", "rendered/jobgen.lock.json", "rendered/kustomization.yaml"],
+    ),
+    "init": (("init", "new"), ["new/jobgen.yaml", "new/overlays/dev/overlay.yaml"]),
+    "import": (("import", "m.yaml", "-o", "jobs/more"), ["jobs/more/m.yaml"]),
+    "editor": (("schema", "editor"), [".vscode/settings.json"]),
+    "migrate": (("migrate", "a", "--to", "trainer", "-o", "new"), ["new/a.yaml"]),
+}
+
+
+@pytest.mark.parametrize("command", DURABLE)
+def test_written_files_survive_a_power_failure(command, tmp_path):
+    root = write_files(
+        tmp_path,
+        {"jobgen.yaml": "", "jobs/a.yaml": spec("a", UNUSED), "m.yaml": MANIFEST.format(name="m", image="a:1")},
+    )
+    arguments, files = DURABLE[command]
+    events = watch_disk(root, "--no-cache", *arguments)
+
+    for file in files:
+        assert (root / file).is_file()
+        at = max(number for number, event in enumerate(events) if event == ("rename", file))
+        # The new content was synced before; its folder, and those of a new folder, after.
+        assert [event for event in events[:at] if event[0] == "fsync" and Path(event[1]).name != Path(file).parent.name]
+        assert ("fsync", str(Path(file).parent)) in events[at:], events
+        # A new folder is a name in its parent.
+        parents = [parent for parent in Path(file).parents[:-1] if str(parent) != "jobs"]
+        assert all(("fsync", str(parent.parent)) in events for parent in parents), events
+    # Each folder is synced few times, however many files it has.
+    synced = [path for event, path in events if event == "fsync" and (root / path).is_dir()]
+    assert max(map(synced.count, synced)) <= 4
+
+
+@pytest.mark.parametrize("command", ["fix", "baseline", "render"])
+def test_no_fsync_skips_the_wait(command, tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/a.yaml": spec("a", UNUSED)})
+    arguments, files = DURABLE[command]
+    events = watch_disk(root, "--no-cache", *arguments, "--no-fsync")
+
+    assert all((root / file).is_file() for file in files)
+    assert [path for event, path in events if event == "fsync"] == []

@@ -560,7 +560,7 @@ def test_unwritable_folder_is_reported_and_completed_later(tmp_path: Path) -> No
     (env / "ml-1").chmod(0o755)
     left = tree(env)
 
-    assert (code, out) == (1, "")
+    assert (code, out) == (4, "")
     assert (
         err == "jobgen: ../out/prod/ml-1/pytorchjob-job-1.yaml: Permission denied; the next run will finish the tree\n"
     )
@@ -578,7 +578,7 @@ def test_file_over_the_size_limit_is_noticed_before_writing(tmp_path: Path) -> N
     set_version(repo, "x" * 2000)
     code, out, err = render(repo, "-o", "../out", preexec_fn=with_small_files_only)
 
-    assert (code, out) == (1, "")
+    assert (code, out) == (4, "")
     assert err.startswith("jobgen: ")
     assert err.endswith(": File too large; nothing was written\n")
     assert {path: state for path, state in states(tmp_path / "out").items() if Path(path).is_file()} == {

@@ -12,18 +12,20 @@ from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.finding import Finding
 from jobgen.repo import layout
-from jobgen.repo.atomic import replace_file
+from jobgen.repo.atomic import links_outside, replace_file, sync_folders
 from jobgen.report import Suppressed, baseline
 
 
-def write_baseline(path: Path, findings: Iterable[Finding], root: Path, paths: Sequence[str] = ()) -> None:
+def write_baseline(
+    path: Path, findings: Iterable[Finding], root: Path, paths: Sequence[str] = (), *, fsync: bool = True
+) -> None:
     """Write all findings of a lint, of some paths below the root or of everything, to a baseline.
 
     Raises:
         OperationError: The file cannot be written.
 
     """
-    _write(path, str(path), baseline.to_text(findings, paths), root)
+    _write(path, str(path), baseline.to_text(findings, paths), root, fsync=fsync)
 
 
 def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
@@ -93,8 +95,12 @@ def _read(path: Path, name: str, root: Path) -> str:
         raise UsageError(f"`{name}` is not UTF-8") from error
 
 
-def _write(path: Path, name: str, text: str, root: Path) -> None:
+def _write(path: Path, name: str, text: str, root: Path, *, fsync: bool = True) -> None:
+    if links_outside(path, root):
+        raise UsageError(f"`{name}` leads out of the repository through a symbolic link; choose another file")
     try:
-        replace_file(path, text.encode(), root)
+        folder = replace_file(path, text.encode("utf-8", "surrogateescape"), root, fsync=fsync)
     except OSError as error:
         raise OperationError(f"`{name}` cannot be written: {error.strerror}") from error
+    if fsync:
+        sync_folders([folder])

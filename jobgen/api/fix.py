@@ -1,29 +1,26 @@
-"""Fix findings: apply the fixes in a copy until nothing changes any more, then write the files."""
+"""Fix findings: apply the fixes in memory until nothing changes any more, then write the files."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.api.errors import JobgenError, OperationError, ToolError, UsageError
+from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import run_lint
 from jobgen.model.finding import Severity, TextEdit
-from jobgen.repo import git, layout
-from jobgen.repo.atomic import replace_file
+from jobgen.repo import layout
+from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
 _MAX_ROUNDS = 10
 _WRITABLE = 0o222
 _SAFE, _ALL = 1, 2
 _OVERLAYS = "overlays/"
-_SOURCES = ("jobs", "overlays", "policies", "schemas", layout.SETTINGS)
 
 
 class FixedFile(NamedTuple):
@@ -32,17 +29,19 @@ class FixedFile(NamedTuple):
     path: str
     old: bytes
     new: bytes
+    findings: int = 0
+    """The number of findings that are fixed in it."""
 
 
 class FixResult(NamedTuple):
     """The fixed files, and a lint of the files with their fixes."""
 
     files: list[FixedFile]
-    findings: int
-    """The number of fixed findings."""
     linted: LintRun
     limited: tuple[str, ...] = ()
     """Files in which some fixes were not applied, because they would lead to more errors."""
+    failed: tuple[tuple[str, str], ...] = ()
+    """Files that were not fixed, each with the reason."""
 
 
 class FixLevels(NamedTuple):
@@ -55,129 +54,151 @@ class FixLevels(NamedTuple):
         """Return the level of a file."""
         return self.files.get(path, self.default)
 
+    def lower(self, path: str) -> None:
+        """Apply fewer fixes to a file."""
+        self.files[path] = self.level(path) - 1
+
+
+class _Drafts:
+    """The files of a repository with their fixes, in memory: the disk stays as it is until all fixes are known."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.contents: dict[str, bytes] = {}
+        """The new contents, by real path."""
+        self.fixed: dict[str, int] = {}
+        """The number of fixed findings of each file, by its path from the base."""
+        self.failed: dict[str, str] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """Return the current content of a file; None if it cannot be read."""
+        full = str(self.base / path)
+        if not os.path.isfile(full):
+            return None
+        file = layout.read_file(layout.FileEntry(path, full))
+        return None if file.finding else file.content
+
+    def write(self, path: str, content: bytes, count: int) -> None:
+        """Give a file new content."""
+        self.contents[os.path.realpath(self.base / path)] = content
+        self.fixed[path] = self.fixed.get(path, 0) + count
+
+    def revert(self, path: str) -> None:
+        """Give a file its old content."""
+        del self.contents[os.path.realpath(self.base / path)], self.fixed[path]
+
+    def path_of(self, linted: LintRun, file: str) -> str:
+        """Return the path of a finding's file from the base; the one that a link refers to."""
+        return Path(os.path.relpath(os.path.realpath(linted.root / file), self.base)).as_posix()
+
 
 def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
-    """Apply fixes in a copy of the files, repeatedly, because one fix may enable the next.
+    """Compute the fixes of all files, repeatedly, because one fix may enable the next; nothing is written.
 
     Raises:
         UsageError: Standard input or a file outside the folder cannot be fixed.
-        OperationError: Files could not be read.
-        ToolError: The fixes would lead to new errors.
 
     """
     if request.stdin is not None:
         raise UsageError("standard input cannot be fixed; remove `-` or `--fix`")
-    root = layout.find_root(request.directory.resolve())
-    base = (root or request.directory).resolve()
+    base = (layout.find_root(request.directory.resolve()) or request.directory).resolve()
     outside = [path for path in request.paths if not (request.directory / path).resolve().is_relative_to(base)]
     if outside:
         raise UsageError(f"`{outside[0]}` is outside of {base}; run `--fix` in its folder")
-    try:
-        return _fix_in_copy(request, root, base, unsafe=unsafe)
-    except OSError as error:
-        message = f"{error.filename or base}: {error.strerror or error}; nothing was changed"
-        raise OperationError(message) from error
-
-
-def _fix_in_copy(request: LintRequest, root: Path | None, base: Path, *, unsafe: bool) -> FixResult:
-    with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
-        copy = Path(folder).resolve()
-        here = Path(os.path.relpath(request.directory.resolve(), base))
-        paths = [os.path.relpath(request.directory / path, request.directory) for path in request.paths]
-        files = [entry.path for path in paths for entry in layout.find_manifests(request.directory, path)]
-        files += [entry.path for entry in layout.find_manifests(base, ".")] if root is None and not paths else []
-        _copy_files(base, copy, [*_SOURCES, *((here / path).as_posix() for path in files)])
-        # The copy has no commit to take the date from.
-        today = request.today or git.read_commit_date(request.directory)
-        return _fix_all(request._replace(directory=copy / here, paths=paths, today=today), base, copy, unsafe=unsafe)
-
-
-def _copy_files(base: Path, copy: Path, paths: Iterable[str]) -> None:
-    for path in dict.fromkeys(map(os.path.normpath, paths)):
-        source, target = base / path, copy / path
-        if source.is_dir() and not source.is_symlink():
-            shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        elif source.is_file() and source.resolve().is_relative_to(base):
-            real = copy / source.resolve().relative_to(base)
-            for parent in (real.parent, target.parent):
-                parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, real)
-            if not target.exists():
-                # A link stays a link: the file that it refers to is fixed.
-                target.symlink_to(os.path.relpath(real, target.parent))
-
-
-def _fix_all(request: LintRequest, base: Path, copy: Path, *, unsafe: bool) -> FixResult:
-    linted = run_lint(request)
-    before = _count_errors(linted, copy)
-    levels = FixLevels(_ALL if unsafe else _SAFE, {})
-    fixed: dict[str, int] = {}
-    while True:
-        after = _fix_repeatedly(linted, request, copy, fixed, levels)
-        with_new_errors = {path for path, _ in _count_errors(after, copy) - before}
-        if not with_new_errors:
-            break
-        reverted = with_new_errors & fixed.keys() or {path for path in fixed if path.startswith(_OVERLAYS)}
-        if not reverted:
-            raise ToolError("the fixes would lead to new errors; nothing was changed")
-        for path in reverted:
-            shutil.copyfile(base / path, copy / path)
-            del fixed[path]
-            levels.files[path] = levels.level(path) - 1
-        linted = run_lint(request)
-    files = [FixedFile(path, (base / path).read_bytes(), (copy / path).read_bytes()) for path in sorted(fixed)]
+    drafts = _Drafts(base)
+    with layout.edited(drafts.contents):
+        linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}))
+    files = [
+        FixedFile(path, old, drafts.contents[os.path.realpath(base / path)], count)
+        for path, count in sorted(drafts.fixed.items())
+        if (old := drafts.read(path)) is not None
+    ]
     changed = [file for file in files if file.old != file.new]
-    return FixResult(changed, sum(fixed.values()), after, tuple(sorted(levels.files)))
+    return FixResult(changed, linted, tuple(sorted(levels.files)), tuple(sorted(drafts.failed.items())))
 
 
-def _fix_repeatedly(
-    linted: LintRun, request: LintRequest, copy: Path, fixed: dict[str, int], levels: FixLevels
-) -> LintRun:
-    """Fix the files until nothing changes any more, and return the last lint."""
+def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[LintRun, FixLevels]:
+    linted = run_lint(request)
+    before = _count_errors(linted, drafts)
+    while True:
+        after = _fix_repeatedly(linted, request, drafts, levels)
+        more = _count_errors(after, drafts) - before if after else Counter({(layout.SETTINGS, ""): 1})
+        if after and not more:
+            return after, levels
+        for path in _find_causes({path for path, _ in more}, after, drafts):
+            drafts.revert(path)
+            levels.lower(path)
+        linted = run_lint(request)
+
+
+def _find_causes(paths: set[str], linted: LintRun | None, drafts: _Drafts) -> set[str]:
+    """Return the fixed files that may have led to new errors in some files: these, those that they refer to, or all."""
+    related = (
+        {
+            drafts.path_of(linted, each.location.file)
+            for finding in (linted.findings if linted else ())
+            if drafts.path_of(linted, finding.location.file) in paths
+            for each in finding.related
+        }
+        if linted
+        else set()
+    )
+    overlays = {path for path in drafts.fixed if path.startswith(_OVERLAYS)}
+    return paths & drafts.fixed.keys() or related & drafts.fixed.keys() or overlays or set(drafts.fixed)
+
+
+def _fix_repeatedly(linted: LintRun, request: LintRequest, drafts: _Drafts, levels: FixLevels) -> LintRun | None:
+    """Fix the files until nothing changes any more, and return the last lint; None if a fix broke the settings."""
     for _ in range(_MAX_ROUNDS):
-        changed = dict(_fix_once(linted, copy, levels))
-        if not changed:
+        if not _fix_once(linted, drafts, levels):
             break
-        for path, count in changed.items():
-            fixed[path] = fixed.get(path, 0) + count
         try:
             linted = run_lint(request)
-        except JobgenError as error:
-            raise ToolError("a fix would break the settings; nothing was changed") from error
+        except JobgenError:
+            return None
     return linted
 
 
-def _count_errors(linted: LintRun, copy: Path) -> Counter[tuple[str, str]]:
+def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
     """Count the errors of each file; in overlays, which affect many jobs, also by rule."""
     errors = [finding for finding in linted.findings if finding.severity is Severity.ERROR]
-    paths = [_relative_path(copy, linted.root / finding.location.file) for finding in errors]
+    paths = [drafts.path_of(linted, finding.location.file) for finding in errors]
     return Counter(
         (path, finding.rule if path.startswith(_OVERLAYS) else "") for path, finding in zip(paths, errors, strict=True)
     )
 
 
-def _fix_once(linted: LintRun, copy: Path, levels: FixLevels) -> Iterator[tuple[str, int]]:
-    """Apply the fixes of one lint; yield the path of each changed file, and how many findings were fixed there."""
+def _fix_once(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> bool:
+    """Apply the fixes of one lint; return whether a file changed. A file that fails does not stop the others."""
+    changed = False
+    for path, fixes in _collect_fixes(linted, drafts, levels).items():
+        content = None if path.startswith("..") or path in drafts.failed else drafts.read(path)
+        if content is None:
+            continue
+        try:
+            new, count = _apply_fixes(content, path, fixes)
+        except Exception as error:  # noqa: BLE001 -- a fault in one file must not keep the others from being fixed
+            drafts.failed[path] = (
+                f"cannot be fixed: `{type(error).__name__}`: {error}; please report this bug in jobgen"
+            )
+            continue
+        if new != content:
+            drafts.write(path, new, count)
+            changed = True
+    return changed
+
+
+def _collect_fixes(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> dict[str, list[tuple[TextEdit, ...]]]:
+    """Return the fixes of each file, each once."""
     wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
     for finding in linted.findings:
         if finding.fix:
             # All edits of a fix are in one file.
-            path = _relative_path(copy, linted.root / finding.fix.edits[0].location.file)
+            path = drafts.path_of(linted, finding.fix.edits[0].location.file)
             if levels.level(path) >= (_SAFE if finding.fix.safe else _ALL):
                 wanted.setdefault(path, [])
                 wanted[path] += [finding.fix.edits] if finding.fix.edits not in wanted[path] else []
-    for path, fixes in wanted.items():
-        if path.startswith("..") or not (copy / path).is_file():
-            continue
-        content = (copy / path).read_bytes()
-        new, count = _apply_fixes(content, path, fixes)
-        if new != content:
-            (copy / path).write_bytes(new)
-            yield path, count
-
-
-def _relative_path(copy: Path, file: Path) -> str:
-    return Path(os.path.relpath(file.resolve(), copy)).as_posix()
+    return wanted
 
 
 def _apply_fixes(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]]) -> tuple[bytes, int]:
@@ -198,9 +219,10 @@ def _apply_fixes(content: bytes, file: str, fixes: Sequence[tuple[TextEdit, ...]
     return new, count
 
 
-def write_fixes(base: Path, files: Iterable[FixedFile]) -> dict[str, str]:
+def write_fixes(base: Path, files: Iterable[FixedFile], *, fsync: bool = True) -> dict[str, str]:
     """Write fixed files, and return those that were not written with the reason."""
     skipped: dict[str, str] = {}
+    folders: set[str] = set()
     for file in files:
         path = base / file.path
         try:
@@ -209,9 +231,11 @@ def write_fixes(base: Path, files: Iterable[FixedFile]) -> dict[str, str]:
             elif path.read_bytes() != file.old:
                 skipped[file.path] = "was changed in the meantime"
             else:
-                replace_file(path, file.new, base)
+                folders.add(replace_file(path, file.new, base, fsync=fsync))
         except OSError as error:
             skipped[file.path] = f"cannot be written: {error.strerror}"
+    if fsync:
+        sync_folders(folders)
     return skipped
 
 

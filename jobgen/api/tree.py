@@ -85,8 +85,8 @@ def plan_tree(
     return Tree(folder, {**removed, **wanted}, some_jobs, extras, allow_empty, allow_mass_delete)
 
 
-def write_tree(tree: Tree) -> dict[str, Drift]:
-    """Bring a tree up to date and return what was different.
+def write_tree(tree: Tree, *, fsync: bool = True) -> dict[str, Drift]:
+    """Bring a tree up to date and return what was different; with `fsync`, it is on the disk then.
 
     Nothing is written if a foreign file is in the way or too many files would be deleted.
 
@@ -101,6 +101,7 @@ def write_tree(tree: Tree) -> dict[str, Drift]:
             partial=tree.partial,
             extras=tree.extras,
             refused=lambda drifts: any(deletes_too_much(tree, drift) for drift in drifts.values()),
+            fsync=fsync,
         )
     except IncompleteWriteError as error:
         raise OperationError(f"{error}; the next run will finish the tree") from error

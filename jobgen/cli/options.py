@@ -13,6 +13,11 @@ output_option = click.option("-o", "--output", metavar="DIR", help="Write DIR/<n
 force_option = click.option("--force", is_flag=True, help="Replace existing files.")
 
 
+fsync_option = click.option(
+    "--no-fsync", "fsync", flag_value=False, default=True, help="Do not wait until files are on the disk."
+)
+
+
 def _check_today(_: click.Context, __: click.Parameter, value: str) -> str:
     try:
         check_date(value)

@@ -14,6 +14,7 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import terminal_width
 from jobgen.report import Report, formats
+from jobgen.report.escape import visible
 from jobgen.report.summary import count_rules, pluralize, summarize
 
 BASELINE = "jobgen-baseline.json"
@@ -64,6 +65,7 @@ def lint_paths(
     statistics: bool = False,
     show_suppressed: bool = False,
     today: str = "",
+    fsync: bool = True,
     terminal: Terminal = _NO_TERMINAL,
     environ: Mapping[str, str] = {},
 ) -> Result:
@@ -71,7 +73,7 @@ def lint_paths(
     fixed = Result(ExitCode.OK)
     try:
         if fix or diff:
-            fixed = _fix(LintRequest(directory, paths, envs, stdin, kubeconform, today), fix, diff=diff)
+            fixed = _fix(LintRequest(directory, paths, envs, stdin, kubeconform, today), fix, diff=diff, fsync=fsync)
             if diff:
                 return fixed
         result = lint(
@@ -86,18 +88,19 @@ def lint_paths(
             today=today,
         )
         if write_baseline:
-            return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result)
+            return _write_baseline(LintRequest(directory, paths), baseline or BASELINE, result, fsync=fsync)
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=terminal.width, color=terminal.color)
     code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if result.failed else ExitCode.OK
+    code = max(code, fixed.code)
     counts = count_rules(report) if statistics else ""
     errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
     return Result(code, formats.render(format_, report), f"{fixed.err}{counts}{summarize(report)}\n{errors}")
 
 
-def _fix(request: LintRequest, fix: str, *, diff: bool) -> Result:
+def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     """Fix findings, or show the changes."""
     from jobgen.api.fix import compute_fixes, format_diff, write_fixes
     from jobgen.repo import layout
@@ -107,20 +110,22 @@ def _fix(request: LintRequest, fix: str, *, diff: bool) -> Result:
     skipped: dict[str, str] = {}
     if not diff:
         base = layout.find_root(request.directory.resolve()) or request.directory
-        skipped = write_fixes(base, fixes.files)
-    verb = "fixable" if diff else "fixed"
-    lines = [f"{pluralize(fixes.findings, 'finding')} {verb} in {pluralize(len(fixes.files), 'file')}"]
+        skipped = write_fixes(base, fixes.files, fsync=fsync)
+    done = [file for file in fixes.files if file.path not in skipped]
+    count = pluralize(sum(file.findings for file in done), "finding")
+    lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
     lines += [f"{path} was not fixed completely: it would have more errors than before" for path in fixes.limited]
-    lines += [f"{path} {reason}; it was not changed" for path, reason in skipped.items()]
-    code = ExitCode.ERRORS if diff and fixes.files else ExitCode.OK
-    return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{line}\n" for line in lines))
+    lines += [f"{path} {reason}; it was not changed" for path, reason in (*fixes.failed, *skipped.items())]
+    code = ExitCode.INTERNAL_ERROR if fixes.failed or skipped else ExitCode.ERRORS if diff and done else ExitCode.OK
+    return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{visible(line)}\n" for line in lines))
 
 
-def _write_baseline(request: LintRequest, file: str, result: LintResult) -> Result:
+def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsync: bool) -> Result:
     from jobgen.api.baseline import relative_paths, write_baseline
 
     path = request.directory / file
-    write_baseline(path, result.findings, result.root, relative_paths(request, result.root))
+    paths = relative_paths(request, result.root)
+    write_baseline(path, result.findings, result.root, paths, fsync=fsync)
     return Result(ExitCode.OK, err=f"{pluralize(len(result.findings), 'finding')} written to {path}\n")
 
 

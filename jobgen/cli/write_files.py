@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobgen.repo.atomic import make_folder, replace_file
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.repo.atomic import make_folder, replace_file, sync_folders
 
 
-def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> str:
-    """Write all files; return an error if one exists or cannot be written, else an empty text."""
+def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> Result | None:
+    """Write all files; return an error if one exists or cannot be written, else None."""
     existing = [path for path in files if os.path.lexists(path)]
     if existing and not force:
-        return f"`{existing[0]}` exists; nothing was written; replace it with `--force`"
+        message = f"`{existing[0]}` exists; nothing was written; replace it with `--force`"
+        return error_result(ExitCode.ERRORS, message)
     return write_files(files, home)
 
 
-def write_files(files: Mapping[Path, str], home: Path) -> str:
-    """Write all files within a folder; return an error if one cannot be written, else an empty text."""
+def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
+    """Write all files within a folder; return an error if one cannot be written, else None."""
+    folders: list[str] = []
     try:
         for path, content in files.items():
-            make_folder(path.parent, home)
-            replace_file(path, content.encode("utf-8", "surrogateescape"), home)
+            folders += make_folder(path.parent, home)
+            folders.append(replace_file(path, content.encode("utf-8", "surrogateescape"), home))
     except OSError as error:
-        return f"`{error.filename}`: {error.strerror}; not all files were written"
-    return ""
+        message = f"`{error.filename}`: {error.strerror}; not all files were written"
+        # A link out of the repository is a mistake in the repository, not a fault of the disk.
+        return error_result(ExitCode.ERRORS if error.errno == errno.ELOOP else ExitCode.INTERNAL_ERROR, message)
+    finally:
+        sync_folders(folders)
+    return None

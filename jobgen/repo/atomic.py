@@ -1,13 +1,20 @@
-"""Write single files atomically, inside the repository only."""
+"""Write single files atomically and durably, inside the repository only.
+
+A file is written beside its place and synced to the disk, moved into place, and then its folder is synced. After a
+power failure, it has its old or its new content.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 _LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
+
+_MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
 
 
 def links_outside(path: str | Path, home: str | Path) -> bool:
@@ -17,23 +24,28 @@ def links_outside(path: str | Path, home: str | Path) -> bool:
     return begins and not os.path.join(os.path.realpath(path), "").startswith(inside)
 
 
-def replace_file(path: Path, content: bytes, home: Path) -> None:
-    """Replace the content of a file atomically and keep its permissions.
+def replace_file(path: Path, content: bytes, home: Path, *, fsync: bool = True) -> str:
+    """Replace the content of a file atomically; keep its owner, permissions and attributes.
 
-    Links must not lead out of the repository: its content must not decide which other files are written.
+    Return its folder: the file is durable once that is synced, too. Links must not lead out of the repository: its
+    content must not decide which other files are written.
     """
     from tempfile import mkstemp
 
     _check_inside(path, home)
     # A link stays a link: its target is replaced.
     target = os.path.realpath(path)
-    descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
+    try:
+        descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(draft, _permissions(target))
+            _keep_attributes(target, draft)
+            if fsync:
+                os.fsync(stream.fileno())
         os.replace(draft, target)
     except BaseException as error:
         with suppress(OSError):
@@ -42,12 +54,51 @@ def replace_file(path: Path, content: bytes, home: Path) -> None:
             # Report the path that the user knows, not that of the temporary file.
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+    return os.path.dirname(target)
 
 
-def make_folder(path: Path, home: Path) -> None:
-    """Create a folder and its parents, all inside the repository."""
+def make_folder(path: Path, home: Path) -> list[str]:
+    """Create a folder and its parents, all inside the repository; return the folders to sync."""
     _check_inside(path, home)
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
+    return [str(folder.parent) for folder in missing]
+
+
+def sync_files(paths: Sequence[Path]) -> None:
+    """Make the contents of files durable; the disk does many at once."""
+    if len(paths) < _MIN_FILES_FOR_THREADS:
+        for path in paths:
+            _sync_file(path)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_SYNC_THREADS) as threads:
+        # The first error is raised here.
+        list(threads.map(_sync_file, paths))
+
+
+def _sync_file(path: Path) -> None:
+    # Windows syncs only files that are open for writing.
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(handle)
+
+
+def sync_folders(folders: Iterable[str]) -> None:
+    """Make the names of files in some folders durable."""
+    for folder in sorted(set(folders)):
+        # Windows cannot open a folder, and some network file systems cannot sync one.
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 def _check_inside(path: Path, home: Path) -> None:
@@ -55,10 +106,23 @@ def _check_inside(path: Path, home: Path) -> None:
         raise OSError(errno.ELOOP, _LINK_OUTSIDE, str(path))
 
 
-def _permissions(path: str) -> int:
-    """The permissions of a file; those of a new file if it does not exist."""
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _keep_attributes(target: str, draft: str) -> None:
+    """Give a new file the owner, the extended attributes and the permissions of the one that it replaces."""
+    try:
+        status = os.stat(target)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(draft, 0o666 & ~mask)
+        return
+    # Only an administrator may give files away; a member of the group may keep the group.
+    for owner in ((status.st_uid, status.st_gid), (-1, status.st_gid)) if hasattr(os, "chown") else ():
+        with suppress(OSError):
+            os.chown(draft, *owner)
+            break
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(target):
+                with suppress(OSError):
+                    os.setxattr(draft, name, os.getxattr(target, name))
+    os.chmod(draft, status.st_mode & 0o7777)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, overload
 
 from jobgen.model.data import Location
@@ -44,6 +47,19 @@ class FileEntry(NamedTuple):
     full: str = ""
     finding: Finding | None = None
     content: bytes | None = None
+
+
+_edited: ContextVar[Mapping[str, bytes]] = ContextVar("edited", default=MappingProxyType({}))
+
+
+@contextmanager
+def edited(contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Read some files, by their real paths, with other contents than those on disk."""
+    token = _edited.set(contents)
+    try:
+        yield
+    finally:
+        _edited.reset(token)
 
 
 @overload
@@ -271,6 +287,9 @@ def read_file(entry: FileEntry) -> File:
             return _unreadable(path, "unreadable-file", "not a regular file")
         if status.st_size > MAX_BYTES:
             return File(path, finding=_too_large(path, status.st_size).finding)
+        edited = _edited.get()
+        if edited and (draft := edited.get(os.path.realpath(full))) is not None:
+            return File(path, draft)
         with open(full, "rb", buffering=0) as stream:
             return File(path, stream.read())
     except OSError as error:

@@ -7,16 +7,19 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import Folder
 from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
+
+_Sync = Callable[[Iterable[str]], None]
 
 Files = Mapping[str, str]
 """The text of every file of an environment, by `<namespace>/<file>`."""
@@ -51,6 +54,10 @@ class Drift:
 
 
 _NO_EXTRAS = TreeExtras()
+
+
+def _skip_sync(_: Iterable[str]) -> None:
+    pass
 
 
 class IncompleteWriteError(Exception):
@@ -135,13 +142,16 @@ def write_tree(
     partial: bool = False,
     extras: TreeExtras = _NO_EXTRAS,
     refused: Callable[[Mapping[str, Drift]], object] = lambda _: False,
+    fsync: bool = True,
 ) -> dict[str, Drift]:
     """Update environments and return their differences; if anything blocks writing, or `refused` does, write nothing.
 
     All files are staged before the first is replaced, so a full disk is noticed in time. While files are replaced, the
     lock file lists old and new ones, so the next run completes an interrupted one. Concurrent runs wait for each other.
+    With `fsync`, the same holds after a power failure.
     """
-    with _lock_folder(folder):
+    sync = sync_folders if fsync else _skip_sync
+    with _lock_folder(folder, sync):
         drifts = {
             env: compare_tree(folder / env, files, partial=partial, env=env, extras=extras)
             for env, files in wanted.items()
@@ -152,11 +162,16 @@ def write_tree(
             for env in wanted:
                 _clear_stage(folder / env)
             work = {env: drift for env, drift in drifts.items() if drift}
+            staged: list[Path] = []
             for env, drift in work.items():
                 lock = _read_lock(folder / env)
-                _stage(folder / env, _make_plan(lock, wanted[env], env, extras, partial=partial), lock, drift)
+                plan = _make_plan(lock, wanted[env], env, extras, partial=partial)
+                staged += _stage(folder / env, plan, lock, drift)
+            if fsync:
+                sync_files(staged)
+            sync(map(str, (folder, *(folder / env for env in work))))
             for env, drift in work.items():
-                _replace_files(folder / env, drift)
+                _replace_files(folder / env, drift, sync)
         finally:
             for env in wanted:
                 _clear_stage(folder / env)
@@ -165,11 +180,13 @@ def write_tree(
 
 
 @contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path, sync: _Sync) -> Iterator[None]:
     """Lock out other runs; the system releases the lock when the process ends."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
+    sync(str(each.parent) for each in missing)
     if sys.platform == "win32":
         yield
         return
@@ -213,8 +230,8 @@ def _is_file_inside(folder: Path, path: str) -> bool:
     return not full.parent.is_symlink() and not full.is_symlink() and full.is_file()
 
 
-def _stage(folder: Path, plan: _Plan, lock: LockFile, drift: Drift) -> None:
-    """Write all new files into the staging folder, numbered in the order of the drift."""
+def _stage(folder: Path, plan: _Plan, lock: LockFile, drift: Drift) -> list[Path]:
+    """Write all new files into the staging folder, numbered in the order of the drift, and return their paths."""
     stage = folder / _STAGE
     stage.mkdir(parents=True)
     for number, path in enumerate(_files_to_write(drift)):
@@ -223,22 +240,29 @@ def _stage(folder: Path, plan: _Plan, lock: LockFile, drift: Drift) -> None:
     final = plan.lock.text()
     if final is not None:
         _write_new(stage / "lock", final)
+    numbered = [stage / str(number) for number in range(len(_files_to_write(drift)))]
+    return [*numbered, stage / "both", *([stage / "lock"] if final is not None else [])]
 
 
-def _replace_files(folder: Path, drift: Drift) -> None:
+def _replace_files(folder: Path, drift: Drift, sync: _Sync) -> None:
     stage, lock = folder / _STAGE, folder / LOCK
+    changed = {str((folder / path).parent) for path in (*_files_to_write(drift), *drift.stale)}
     try:
         os.replace(stage / "both", lock)
+        sync([str(folder)])
         for number, path in enumerate(_files_to_write(drift)):
             (folder / path).parent.mkdir(exist_ok=True)
             os.replace(stage / str(number), folder / path)
         for path in drift.stale:
             (folder / path).unlink()
             _remove_empty_folders((folder / path).parent, folder)
+        # The final lock must not be on the disk before the files that it lists.
+        sync([*changed, str(folder)])
         if (stage / "lock").exists():
             os.replace(stage / "lock", lock)
         else:
             lock.unlink()
+        sync([str(folder)])
     except OSError as error:
         raise IncompleteWriteError(f"{error.filename2 or error.filename}: {error.strerror}") from error
 

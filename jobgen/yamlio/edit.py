@@ -136,7 +136,8 @@ class _Text:
         self.is_json = file.endswith(".json")
 
     def offset(self, line: int, column: int) -> int:
-        return self.starts[line - 1] + column - 1
+        # A block scalar at the end of a text without a final newline ends on a line that does not exist.
+        return self.starts[line - 1] + column - 1 if line <= len(self.starts) else len(self.text)
 
     def span(self, location: Location) -> tuple[int, int]:
         return self.offset(location.line, location.column), self.offset(location.end_line, location.end_column)

@@ -81,7 +81,7 @@ def import_manifests(
         {_target(home, directory / output, path): each for path, each in files.items()}, home, force=force
     )
     if error:
-        return error_result(ExitCode.ERRORS, error, notes)
+        return error._replace(err=notes + error.err)
     return Result(code, err=notes + total)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import click
 from jobgen import __version__
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.repo.atomic import replace_file
+from jobgen.cli.write_files import write_files
 from jobgen.repo.layout import find_shipped, list_starter_frameworks
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
@@ -63,12 +62,15 @@ def init(folder: Path, frameworks: Sequence[str], ci: str, *, force: bool) -> Re
         if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
             return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", "".join(conflicts))
-        written = [path for path, content in wanted.items() if _write_file(folder, path, content)]
+        stale = {path: content for path, content in wanted.items() if not _is_current(folder / path, content)}
     except OSError as error:
-        return error_result(ExitCode.ERRORS, f"{error.filename}: {error.strerror}")
-    lines = "".join(f"{path} written\n" for path in written)
+        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written")
+    failure = write_files({folder / path: content.decode() for path, content in stale.items()}, folder)
+    if failure:
+        return failure
+    lines = "".join(f"{path} written\n" for path in stale)
     return Result(
-        ExitCode.OK, err=f"{lines}{pluralize(len(written), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
+        ExitCode.OK, err=f"{lines}{pluralize(len(stale), 'file')}; next: `jobgen lint`, `pre-commit install`\n"
     )
 
 
@@ -95,11 +97,5 @@ def _find_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> I
             yield visible(f"{full}: exists") + "\n"
 
 
-def _write_file(folder: Path, path: str, content: bytes) -> bool:
-    """Write a file unless it is up to date; return whether it was written."""
-    full = folder / path
-    if os.path.exists(full) and full.read_bytes() == content:
-        return False
-    full.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(full, content, folder)
-    return True
+def _is_current(full: Path, content: bytes) -> bool:
+    return full.exists() and full.read_bytes() == content

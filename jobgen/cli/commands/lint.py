@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from jobgen.cli.options import env_option, no_cache_option, today_option
+from jobgen.cli.options import env_option, fsync_option, no_cache_option, today_option
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import BASELINE, run_lint
 from jobgen.report.formats import AUTO, format_names
@@ -32,6 +32,7 @@ from jobgen.report.formats import AUTO, format_names
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
 @no_cache_option
+@fsync_option
 @today_option
 @click.pass_obj
 def command(directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, **options: Any) -> Result:

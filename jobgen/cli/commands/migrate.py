@@ -102,7 +102,7 @@ def migrate_jobs(
         return Result(code, "---\n".join(each.text for each in done), report)
     error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
     if error:
-        return error_result(ExitCode.ERRORS, error, report)
+        return error._replace(err=report + error.err)
     return Result(code, err=f"{report}{pluralize(len(done), 'job')} written\n")
 
 

@@ -15,7 +15,7 @@ from jobgen.api.project import load, select_environments
 from jobgen.api.render import TextFormat, join_objects
 from jobgen.api.render import render as render_jobs
 from jobgen.api.tree import Tree, check_folder, compare_tree, count_deleted, deletes_too_much, plan_tree, write_tree
-from jobgen.cli.options import env_option, no_cache_option, today_option
+from jobgen.cli.options import env_option, fsync_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import Progress
 from jobgen.repo.lock import is_object_path
@@ -34,6 +34,7 @@ _MAX_SHOWN_FILES, _MAX_SHOWN_LINES = 5, 12
 @click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
 @no_cache_option
+@fsync_option
 @today_option
 @click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @click.pass_obj
@@ -64,6 +65,7 @@ def render(
     allow_empty: bool = False,
     allow_mass_delete: bool = False,
     today: str = "",
+    fsync: bool = True,
 ) -> Result:
     """Render jobs; nothing is printed or written if there are errors."""
     if check and folder is None:
@@ -97,13 +99,13 @@ def render(
         allow_empty=allow_empty,
         allow_mass_delete=allow_mass_delete,
     )
-    result = _check(tree) if check else _write(tree)
+    result = _check(tree) if check else _write(tree, fsync=fsync)
     return result._replace(err=findings + result.err)
 
 
-def _write(tree: Tree) -> Result:
+def _write(tree: Tree, *, fsync: bool) -> Result:
     try:
-        drifts = write_tree(tree)
+        drifts = write_tree(tree, fsync=fsync)
     except JobgenError as error:
         return to_result(error)
     blocked = list(_format_foreign(tree.folder, drifts)) or list(_format_deletions(tree, drifts))

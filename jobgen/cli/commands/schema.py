@@ -94,7 +94,7 @@ def build(root: Path, *, check: bool) -> Result:
         return error_result(ExitCode.ERRORS, "run `jobgen schema build`", listed) if stale else Result(ExitCode.OK)
     error = write_files({folder / name: wanted[name] for name in stale}, root)
     if error:
-        return error_result(ExitCode.ERRORS, error)
+        return error
     return Result(ExitCode.OK, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
 
 
@@ -156,7 +156,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
         return error_result(ExitCode.ERRORS, f"`{invalid[0]}` is not a valid schema name; nothing was written")
     error = write_files({root / "schemas" / name: body for name, body in wanted.items()}, root)
     if error:
-        return error_result(ExitCode.ERRORS, error, notes)
+        return error._replace(err=notes + error.err)
     for name, body in wanted.items():
         notes += f"schemas/{name} written\n" + "".join(_find_unevaluated(name, json.loads(body)))
     return Result(ExitCode.OK, err=notes)
@@ -201,7 +201,7 @@ def write_editor_files(root: Path) -> Result:
     stale = {name: body.decode() for name, body in files.items() if not _is_current(root / name, body.decode())}
     error = write_files({root / name: body for name, body in stale.items()}, root)
     if error:
-        return error_result(ExitCode.ERRORS, error)
+        return error
     written = "".join(f"{name} written\n" for name in stale if name != _SETTINGS)
     if has_settings:
         note = f"{written}{Path(_SETTINGS).name} exists; add the printed settings to it\n"
