@@ -214,16 +214,16 @@ def test_auto_format_follows_the_environment(name, environ, format_):
 @pytest.mark.parametrize(
     ("report", "line"),
     [
-        (Report([]), "0 objects checked: nothing found"),
+        (Report([]), "0 objects of 0 files checked: nothing found"),
         (
             Report([], (), 1, 1, ("dev",), {"a": RULES["never-seen"]}),
-            "1 object in 1 environment checked by 1 rule: nothing found",
+            "1 object of 1 file in 1 environment checked by 1 rule: nothing found",
         ),
         (
             Report(FOUND[:2], SILENT[:1], 1, 2, ("", "a", "b")),
-            "2 objects in 2 environments checked: 1 error; 1 suppressed",
+            "2 objects of 1 file in 2 environments checked: 1 error; 1 suppressed",
         ),
-        (Report(FOUND, (), 1, 2), "2 objects checked: 3 errors, 5 warnings, 2 infos"),
+        (Report(FOUND, (), 1, 2), "2 objects of 1 file checked: 3 errors, 5 warnings, 2 infos"),
     ],
 )
 def test_summary_line(report, line):
@@ -553,6 +553,7 @@ HOSTILE_REPORTS = st.builds(
     st.booleans(),
     st.just(80),
     st.just(False),
+    skipped=st.dictionaries(st.sampled_from(("hidden", "Helm chart")), st.integers(1)),
 )
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gitrepository import Repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transcripts import write_files
 
-from jobgen import render
+from jobgen import cache, render
 from jobgen.check.schema.ambiguous import may_be_ambiguous
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
@@ -29,6 +30,259 @@ def lint_files(folder: Path, **files: str) -> list[tuple[str, str]]:
         path.write_text(textwrap.dedent(text))
     done = lint_paths(folder, (), (), format_="json", today=TODAY)
     return [(found["rule"], found["pointer"]) for found in json.loads(done.out)["findings"]]
+
+
+# Files: what is named or found, and not read.
+
+MANIFEST = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec: {replicas: 1}
+"""
+
+
+def write_all(folder: Path, files: dict[str, str | bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def lint_report(
+    folder: Path, *paths: str, envs: tuple[str, ...] = (), **options: Any
+) -> tuple[int, dict[str, Any], str]:
+    """Lint; return the exit code, the report and what goes to stderr."""
+    done = lint_paths(folder, paths, envs, format_="json", **options)
+    return done.code, json.loads(done.out or "{}"), done.err
+
+
+def found_in(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """The file and the rule of every error and warning."""
+    return [(each["file"], each["rule"]) for each in report["findings"] if each["severity"] != "info"]
+
+
+@pytest.fixture
+def jobs_repository(tmp_path: Path) -> Path:
+    write_all(
+        tmp_path,
+        {
+            "jobgen.yaml": "",
+            "jobs/good.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: good, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/train:1.0.0
+  resources: {cpu: 1, memory: 1Gi}
+""",
+        },
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "path", ["jobs/typo.yaml", "jobs/team", "overlays/dev", "policies/typo.yaml", "typo.yaml", "m/typo", "jobs/*.yml"]
+)
+def test_a_path_that_does_not_exist_is_an_error(jobs_repository: Path, path: str) -> None:
+    code, report, _ = lint_report(jobs_repository, "jobs/good.yaml", path)
+
+    assert code == 1
+    assert found_in(report) == [(path, "unreadable-file")]
+    assert report["findings"][0]["message"] == "there is no such file or folder; check the path"
+
+
+@pytest.mark.parametrize("path", ["jobs/.hidden.yaml", "jobs/notes.md", "jobs/.team", "jobs/empty", "overlays/.x.yaml"])
+def test_a_path_in_the_repository_that_is_not_read_is_an_error(jobs_repository: Path, path: str) -> None:
+    (jobs_repository / "jobs/empty").mkdir()
+    write_all(
+        jobs_repository, {path if "." in path[6:] else "jobs/.team/a.yaml": "text: 1\n", "jobs/.team/a.yaml": "a: 1\n"}
+    )
+    code, report, _ = lint_report(jobs_repository, path)
+
+    assert code == 1
+    assert found_in(report) == [(path, "unread-file")]
+
+
+@pytest.mark.parametrize("path", ["bad.txt", "bad.YAML", "m/.hidden.yaml", "jobs/BAD.YAML", "m/noextension"])
+def test_a_file_that_is_named_is_read(jobs_repository: Path, path: str) -> None:
+    write_all(jobs_repository, {path: MANIFEST})
+    code, report, _ = lint_report(jobs_repository, path)
+
+    assert code == 1
+    assert (path, "unknown-field") in found_in(report)
+
+
+@pytest.mark.parametrize("name", ["jobgen.lock.json", "kustomization.yaml", ".hidden.yaml", "bad.YML", "bad.Json"])
+def test_objects_in_a_folder_are_checked_whatever_the_name_of_their_file(jobs_repository: Path, name: str) -> None:
+    write_all(jobs_repository, {f"m/{name}": MANIFEST, "m/jobgen.lock.json": MANIFEST})
+
+    assert (f"m/{name}", "unknown-field") in found_in(lint_report(jobs_repository, "m")[1])
+
+
+def test_summary_counts_the_files_that_are_skipped_in_a_folder(jobs_repository: Path) -> None:
+    write_all(
+        jobs_repository,
+        {
+            "m/good.yaml": MANIFEST.replace("spec: {replicas: 1}", "spec: {pytorchReplicaSpecs: {}}"),
+            "m/README.md": "text",
+            "m/.git/config.yaml": MANIFEST,
+            "m/node_modules/a/package.json": "{}",
+            "m/env/pyvenv.cfg": "",
+            "m/other/.git": "gitdir: elsewhere",
+            "m/other/bad.yaml": MANIFEST,
+            "m/chart/Chart.yaml": "apiVersion: v2\nname: chart\n",
+            "m/chart/templates/job.yaml": "apiVersion: v1\nkind: {{ .Values.kind }}\n",
+            "m/jobgen.lock.json": '{"version": 1, "files": {}}',
+            "m/package.json": '{"name": "a", "version": "1"}',
+        },
+    )
+    _, report, err = lint_report(jobs_repository, "m")
+
+    assert report["summary"]["files"] == 1
+    assert report["summary"]["skipped"] == {
+        "Helm chart": 1,
+        "dependencies": 2,
+        "hidden": 1,
+        "lock file": 1,
+        "not a Kubernetes object": 2,
+        "other Git repository": 1,
+        "other extension": 1,
+    }
+    assert "1 object of 1 file checked" in err
+    assert "9 skipped (1 Helm chart, 2 dependencies, 1 hidden, 1 lock file," in err
+
+
+def test_summary_counts_the_files_that_are_skipped_in_a_repository(jobs_repository: Path) -> None:
+    write_all(
+        jobs_repository, {"jobs/.old.yaml": "a: 1", "jobs/train.py": "print()", "policies/README.md": "# Policies\n"}
+    )
+    code, report, err = lint_report(jobs_repository)
+
+    assert code == 0
+    assert report["summary"]["skipped"] == {"hidden": 1, "other extension": 2}
+    assert err.endswith("3 skipped (1 hidden, 2 other extension)\n")
+
+
+def test_counts_are_the_same_from_the_cache(jobs_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_all(jobs_repository, {"m/a.yaml": MANIFEST, "m/package.json": "{}", "m/.x/a.yaml": "", "jobs/.old.yaml": ""})
+    cache.enable(tmp_path_factory.mktemp("cache"), "")
+    try:
+        reports = [
+            lint_report(jobs_repository, *paths)[1] for paths in (("m", "jobs"), ("m", "jobs"), ("m/package.json", "m"))
+        ]
+    finally:
+        cache.disable()
+    assert reports[0] == reports[1]
+    assert reports[0]["summary"]["skipped"] == {"hidden": 2, "not a Kubernetes object": 1}
+    assert reports[2]["summary"]["skipped"] == {"hidden": 1, "not a Kubernetes object": 1}
+    assert ("m/package.json", "missing-field") in found_in(reports[2])
+
+
+@pytest.mark.parametrize(
+    "path", ["jobs/x.txt", "overlays/dev/x.yaml.tmpl", "policies/deny", "schemas/a.io/kind.cue", "schemas/a.yml"]
+)
+def test_an_object_in_a_folder_of_jobgen_is_read_or_reported(jobs_repository: Path, path: str) -> None:
+    write_all(jobs_repository, {path: f"# A comment.\n---\n{MANIFEST}"})
+    code, report, _ = lint_report(jobs_repository)
+
+    assert code == 1
+    assert found_in(report) == [(path, "unread-file")]
+
+
+def test_files_of_other_tools_are_skipped(tmp_path: Path) -> None:
+    write_all(
+        tmp_path,
+        {
+            "package.json": '{"name": "a", "kind": "b"}',
+            "values.yaml": "image: {jobs_repository: a}\nspec: {a: 1}\n",
+            "kind.yaml": "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: worker}]\n",
+            "kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+            "base/kustomization.yaml": "resources: [a.yaml]\n",
+            "ci.yml": "name: ci\non: push\njobs: {a: {runs-on: x, steps: [{run: '${{ a }}'}]}}\n",
+            "compose.yaml": "services: {a: {image: b}}\n",
+            ".pre-commit-config.yaml": "repos: []\n",
+            "mkdocs.yml": "a: !!python/name:x.y ''\n",
+            "tsconfig.json": '{\n  // a comment\n  "compilerOptions": {},\n}\n',
+            "playbook.yaml": "- hosts: all\n  tasks: []\n",
+            "good.yaml": MANIFEST.replace("spec: {replicas: 1}", "spec: {pytorchReplicaSpecs: {}}"),
+        },
+    )
+    _, report, _ = lint_report(tmp_path)
+
+    assert {file for file, _ in found_in(report)} <= {"good.yaml"}
+    assert report["summary"]["skipped"] == {"not a Kubernetes object": 11}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MANIFEST.replace("apiVersion", "apiversion"),
+        MANIFEST.replace("apiVersion", "api_version"),
+        MANIFEST.replace("apiVersion", "apiVerison"),
+        MANIFEST.replace("kind:", "Kind:"),
+        MANIFEST.replace("kind:", "knd:"),
+        MANIFEST.replace("kind: PyTorchJob\n", ""),
+        MANIFEST.replace("apiVersion: kubeflow.org/v1\n", ""),
+        MANIFEST.replace("metadata:", "metdata:"),
+        MANIFEST + "  bad: [\n",
+        "\n".join(f"  {line}" for line in MANIFEST.replace("kind", "kin").splitlines()),
+        "- apiVersion: v1\n  kind: Pod\n",
+        MANIFEST.encode("utf-16"),
+        MANIFEST.replace("bert", "b\x00ert"),
+        b"\xef\xbb\xbf" + MANIFEST.replace("\n", "\r\n").encode(),
+        "package: 1\n---\n" + MANIFEST,
+    ],
+)
+def test_an_object_with_a_typo_or_in_another_encoding_is_not_skipped(tmp_path: Path, text: str | bytes) -> None:
+    write_all(tmp_path, {"bad.yaml": text})
+    code, report, _ = lint_report(tmp_path)
+
+    assert code == 1
+    assert report["summary"]["skipped"] == {}
+
+
+def test_a_named_file_of_another_tool_is_one_error(tmp_path: Path) -> None:
+    write_all(tmp_path, {"package.json": '{"name": "a"}'})
+    code, report, _ = lint_report(tmp_path, "package.json")
+
+    assert code == 1
+    assert [each["message"] for each in report["findings"]] == [
+        "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
+    ]
+
+
+def test_a_folder_without_manifests_is_an_error(tmp_path: Path) -> None:
+    write_all(tmp_path, {"m/a.yaml": MANIFEST, "empty/.x": ""})
+
+    assert lint_report(tmp_path, "empty")[0] == 3
+    assert ("empty", "unread-file") in found_in(lint_report(tmp_path, "m", "empty")[1])
+
+
+def test_a_folder_with_too_many_files_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobgen.repo.layout.MAX_WALKED_FILES", 3)
+    write_all(tmp_path, {f"{number}.yaml": MANIFEST for number in range(4)})
+    (tmp_path / "loop").symlink_to(".")
+    code, report, _ = lint_report(tmp_path)
+
+    assert code == 1
+    assert found_in(report) == [(".", "too-many-files")]
+    assert report["findings"][0]["message"].endswith("name the folders that hold manifests")
+    assert report["summary"]["files"] == 0
+
+
+def test_a_path_that_is_not_read_is_never_an_old_finding(
+    jobs_repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    write_all(jobs_repository, {"jobs/.hidden.yaml": MANIFEST, "m/.old.yaml": MANIFEST, "jobs/x.txt": MANIFEST})
+    assert Repository(jobs_repository, tmp_path_factory.mktemp("home")).commit().returncode == 0
+
+    for path in ("jobs/.hidden.yaml", "jobs/typo.yaml", "typo.yaml"):
+        assert found_in(lint_report(jobs_repository, path, since="HEAD")[1])[0][0] == path
+    assert found_in(lint_report(jobs_repository, "m", since="HEAD")[1]) == []
+    assert found_in(lint_report(jobs_repository, since="HEAD")[1]) == []
 
 
 # Pods: everything that holds a pod template gets the rules and the validation of pods.

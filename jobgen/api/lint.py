@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ class LintResult(NamedTuple):
     suppressed: tuple[Suppressed, ...]
     """Findings that a comment or the baseline suppresses."""
     files: int
-    """The number of checked files."""
+    """The number of files that were read."""
     objects: int
     """The number of checked objects, in all environments."""
     environments: tuple[str, ...]
@@ -42,6 +42,8 @@ class LintResult(NamedTuple):
     """The folder that the files of findings are relative to."""
     directory: Path
     """The folder that was linted."""
+    skipped: Mapping[str, int]
+    """How many files and folders were not read, by reason."""
 
     @property
     def failed(self) -> bool:
@@ -67,6 +69,7 @@ class LintResult(NamedTuple):
             rules,
             lambda file: layout.read_lines((self.root, self.directory), file),
             show_suppressed,
+            skipped=self.skipped,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -137,6 +140,7 @@ def lint(
         tuple(sorted(linted.rules)),
         linted.root,
         directory,
+        linted.skipped,
     )
 
 

@@ -41,7 +41,8 @@ def read_inputs(request: LintRequest) -> LintInputs | None:
     layers = digest_files(layout.read_inputs(files.root or request.directory))
     digest = blake2b(layers)
     # Version 2 has no references, so that equal values have equal bytes.
-    digest.update(marshal.dumps([entry[:2] for entry in entries], 2))
+    digest.update(marshal.dumps([(entry.path, entry.full, entry.optional) for entry in entries], 2))
+    digest.update(marshal.dumps(sorted(files.skipped.items()), 2))
     digest.update(marshal.dumps(known, 2))
     where = (str(request.directory.resolve()), str(files.root or ""), str(request.directory))
     key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, request.today)
@@ -53,7 +54,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
     kept = cache.get(inputs.key) if inputs and inputs.settled else None
     if inputs is None or kept is None:
         return None
-    digest, findings, counts, environments, rules, root, mandatory, coverage = marshal.loads(kept)  # noqa: S302 -- written by `put`
+    digest, findings, counts, environments, rules, root, mandatory, skipped, coverage = marshal.loads(kept)  # noqa: S302 -- written by `put`
     if digest != inputs.digest:
         return None
     return LintRun(
@@ -69,6 +70,7 @@ def get(inputs: LintInputs | None) -> LintRun | None:
         today="",
         coverage=Coverage(coverage[0], *map(frozenset, coverage[1:])),
         cacheable=True,
+        skipped=skipped,
     )
 
 
@@ -77,10 +79,11 @@ def put(inputs: LintInputs | None, linted: LintRun) -> None:
     if inputs is None or not inputs.settled or not linted.cacheable:
         return
     findings = [encode_finding(found) for found in linted.findings]
-    rest = (linted.files, linted.objects), linted.environments, sorted(linted.rules)
+    counts = (linted.files, linted.objects)
+    rest = (linted.environments, sorted(linted.rules), str(linted.root), sorted(linted.mandatory), dict(linted.skipped))
     try:
         coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
-        content = marshal.dumps((inputs.digest, findings, *rest, str(linted.root), sorted(linted.mandatory), coverage))
+        content = marshal.dumps((inputs.digest, findings, counts, *rest, coverage))
     except ValueError:
         # The fix of a finding is more than plain data.
         return

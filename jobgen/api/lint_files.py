@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
-REPOSITORY_FOLDERS = ("jobs", "overlays", "policies", "schemas", layout.SETTINGS)
+_SOURCES = ("jobs", "overlays", "policies", "schemas")
+_NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
+REPOSITORY_FOLDERS = (*_SOURCES, layout.SETTINGS)
 
 
 class LintRequest(NamedTuple):
@@ -49,6 +52,8 @@ class LintFiles(NamedTuple):
     jobs: list[layout.FileEntry]
     standalone: list[layout.FileEntry] | None
     """Manifests that are checked by themselves; None if there can be none."""
+    skipped: Mapping[str, int]
+    """How many files and folders are not read, by reason."""
 
 
 class LintRun(NamedTuple):
@@ -68,6 +73,8 @@ class LintRun(NamedTuple):
     coverage: Coverage
     cacheable: bool
     """Whether it stays valid until a file changes."""
+    skipped: Mapping[str, int]
+    """How many files and folders were not read, by reason."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
@@ -75,11 +82,44 @@ def resolve_files(request: LintRequest) -> LintFiles:
     root = layout.find_root(request.folder.resolve())
     repository, standalone = _split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
-    jobs = list(layout.find_jobs(root)) if root is not None and whole else []
+    skipped: Counter[str] = Counter()
+    jobs: list[layout.FileEntry] = []
+    if root is not None and whole:
+        sources = [entry for top in _SOURCES for entry in layout.find_sources(root, top)]
+        skipped.update(entry.skipped for entry in sources if entry.skipped)
+        # Layers are read by those who need them; what is wrong with a job's file is found when it is read.
+        jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
+        jobs += _find_unread(root, repository, sources)
     if not standalone and request.stdin is None and root is not None:
-        return LintFiles(root, whole, jobs, None)
-    entries = _find_entries(request.folder, standalone or ([] if request.paths else ["."]), request.stdin)
-    return LintFiles(root, whole, jobs, list(entries))
+        return LintFiles(root, whole, jobs, None, skipped)
+    entries: list[layout.FileEntry] = []
+    for entry in _find_entries(request.folder, standalone or ([] if request.paths else ["."]), request.stdin):
+        if entry.skipped:
+            skipped[entry.skipped] += 1
+        else:
+            entries.append(entry)
+    return LintFiles(root, whole, jobs, entries, skipped)
+
+
+def _is_job(entry: layout.FileEntry) -> bool:
+    return not entry.skipped and (entry.path == "jobs" or entry.path.startswith("jobs/"))
+
+
+def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[layout.FileEntry]) -> Iterator[layout.FileEntry]:
+    """Return a finding for each path in the repository's folders that does not exist or that is not read."""
+    by_path = {entry.path: entry for entry in sources}
+    named = dict.fromkeys(paths)
+    # The root stands for all of its folders, of which some may be missing.
+    for path in named if not named.keys() >= set(REPOSITORY_FOLDERS) else named.keys() - set(REPOSITORY_FOLDERS):
+        entry = by_path.get(path)
+        if path == layout.SETTINGS and (root / path).exists():
+            continue
+        if not ((root / path).exists() or (root / path).is_symlink()):
+            yield layout.missing_path(path)
+        elif entry is not None and entry.skipped:
+            yield layout.unread_path(path, f"the file is not read ({entry.skipped}); rename it, or leave it out")
+        elif entry is None and not any(each.path.startswith(f"{path}/") and not each.skipped for each in sources):
+            yield layout.unread_path(path, _NOTHING_READ)
 
 
 def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
@@ -120,6 +160,9 @@ def _split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -
 
 def _find_entries(directory: Folder, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
     for path in paths:
-        yield from layout.find_manifests(directory, path)
+        entries = list(layout.find_files(directory, path))
+        yield from entries
+        if len(paths) > 1 and not any(not entry.skipped for entry in entries):
+            yield layout.unread_path(path, _NOTHING_READ)
     if stdin is not None:
         yield layout.FileEntry(STDIN, content=stdin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
         today,
         join_coverage(coverages),
         cacheable=not comments and all(run.lasting for run in runs),
+        skipped=sum((run.skipped for run in runs), Counter(files.skipped)),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun, select_findings
 from jobgen.api.lint_run import run_lint
+from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
 from jobgen.repo import git
@@ -38,8 +39,9 @@ def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     with open_commit(request.directory, commit) as old:
         envs = [env for env in request.envs if (old / "overlays" / env).is_dir()]
         then = request._replace(committed=old, paths=paths, envs=envs, today=today)
-        # Where nothing can be linted at the revision, all findings are new.
+        # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
         known = _lint_old(then) if envs or not request.envs else []
+        known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in paths]
         days = request.today or git.read_commit_date(request.directory, commit), today
         changes = select_findings(check_change(old, request.directory, request.envs, days), request)
     kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)

@@ -84,6 +84,8 @@ _ERRORS = {
         "broken-schema": "An object that was not checked, because its schema in the repository is invalid.",
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a rule that the settings declare mandatory.",
+        "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
+        "unread-file": "A file that was named, or that holds an object in a folder of jobgen, but is not read.",
     },
     "policy": {
         "binding-without-policy": "A binding of a policy that does not exist.",
@@ -130,6 +132,9 @@ CHANGE_RULES = frozenset(
     )
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
+
+UNREAD_RULES = frozenset(("too-many-files", "unread-file", "unreadable-file"))
+"""Rules about files and folders that were not read at all."""
 
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, summary)

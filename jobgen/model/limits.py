@@ -5,6 +5,15 @@ from __future__ import annotations
 MAX_BYTES = 8 * 1024 * 1024
 """Larger files are not read: the API server accepts objects of at most 3 MiB."""
 
+MAX_WALKED_ENTRIES = 200_000
+"""Files and folders that a search for manifests looks at: a home folder or `/` has more."""
+
+MAX_WALKED_FILES = 50_000
+"""Manifests that a folder outside of a jobs repository may hold."""
+
+MAX_WALKED_BYTES = 1024**3
+"""The size of these manifests together."""
+
 MAX_DEPTH = 200
 """Deeper nesting is rejected: pods have fewer than twenty levels."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jobgen.check.first_messages import first_message
 from jobgen.check.schema import ambiguous
+from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object, may_hold_objects
 from jobgen.model.data import Location, ValidFields, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.pipeline import config
@@ -14,10 +15,12 @@ from jobgen.pipeline.trace import WHOLE, Job, member_index
 from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
+from jobgen.repo.lock import LOCK
 from jobgen.report.suppress import MARKER, Suppression, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, find_sweep_warnings, is_sweep, keep_matrix
+from jobgen.yamlio.read import YamlDocument
 
 # The start of an expression, also in the form of other tools. A file without it has none.
 _EXPRESSION_START = b"{{"
@@ -28,17 +31,45 @@ def read_jobs(
     frameworks: Frameworks,
     findings: list[Finding],
     comments: list[Suppression] | None = None,
+    skipped: list[str] | None = None,
 ) -> Iterator[Job]:
-    """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`."""
+    """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`.
+
+    The reason why a file is skipped, because it is none of Kubernetes, is added to `skipped`.
+    """
     for path in paths:
         file = layout.read_file(path)
+        found: list[Finding] = []
+        documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
+        reason = _skip_reason(path, documents, found) if path.optional else ""
+        if reason:
+            if skipped is not None:
+                skipped.append(reason)
+            continue
+        findings += found
         if comments is not None:
             collect_suppressions(file, comments, findings)
-        for position, document in enumerate(config.read_documents(file, findings, shared=True).documents):
+        for position, document in enumerate(documents):
             if is_spec(document.data):
                 yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
             else:
                 yield from _read_manifests(document.data, file, position, document.location, findings)
+
+
+def _may_be_ours(path: layout.FileEntry, file: layout.File) -> bool:
+    """Whether a file is worth parsing: any file that was named or is in jobs/, and others that may hold objects."""
+    if not path.optional:
+        return True
+    if file.finding:
+        return file.finding.rule != "file-too-large" or layout.starts_object(path)
+    return may_hold_objects(file.content)
+
+
+def _skip_reason(path: layout.FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
+    """Return why a file that was found in a folder is no input; empty if it is one, or is broken."""
+    if any(is_object(document.data) for document in documents) or (findings and not documents):
+        return ""
+    return layout.LOCK_FILE if path.path.rpartition("/")[2] == LOCK else NOT_AN_OBJECT
 
 
 def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:

@@ -47,6 +47,8 @@ class FileResult(NamedTuple):
     comments: list[Suppression]
     unchecked: list[str]
     """The names of jobs that were not checked, or not by every check; a document that is no job has no name."""
+    skipped: list[str]
+    """Why the file was not read, if it was not."""
 
 
 Record = tuple[FileStat, int, bytes, Encoded]
@@ -66,7 +68,7 @@ class ResultCache:
 
     def part(self, entry: layout.FileEntry) -> FileResult | None:
         """The result of a file; None if the file must be processed."""
-        known = self._known.get(entry.full) if entry.content is None and entry.finding is None else None
+        known = self._known.get(_name(entry)) if entry.content is None and entry.finding is None else None
         stat = stat_file(entry.full) if known else None
         if known is None or stat is None:
             return None
@@ -76,12 +78,12 @@ class ResultCache:
             file = layout.read_file(entry)
             if file.finding or _digest(file.content) != digest:
                 return None
-            self._new[entry.full] = (stat, now, digest, encoded)
+            self._new[_name(entry)] = (stat, now, digest, encoded)
         return decode_result(encoded, entry.path)
 
     def note(self, entry: layout.FileEntry, record: Record) -> None:
         """Store the result of a file."""
-        self._new[entry.full] = record
+        self._new[_name(entry)] = record
 
     def save(self) -> None:
         """Write new results to the cache."""
@@ -113,6 +115,11 @@ class FileSnapshot:
         return (self._stat, self._time_ns, _digest(self._content), plain)
 
 
+def _name(entry: layout.FileEntry) -> str:
+    """The name of a file's result. A file that may be something else than a manifest has another result."""
+    return f"{entry.full}\0" if entry.optional else entry.full
+
+
 def _digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
@@ -136,6 +143,7 @@ def _encode_result(part: FileResult, path: str) -> Encoded | None:
         rows,
         tuple((tuple(comment.location), *comment[1:]) for comment in part.comments),
         tuple(part.unchecked),
+        tuple(part.skipped),
         path,
     )
 
@@ -166,7 +174,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
     from jobgen.pipeline.trace import JobRef
     from jobgen.report.suppress import Suppression
 
-    made, findings, names, used, rows, comments, unchecked, known_path = plain
+    made, findings, names, used, rows, comments, unchecked, skipped, known_path = plain
     if known_path != path:
         return None
     return FileResult(
@@ -177,6 +185,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         [(rule, Fact(fact, path_, JobRef(*job))) for rule, fact, path_, job in rows],
         [Suppression(Location(*location), *rest) for location, *rest in comments],
         list(unchecked),
+        list(skipped),
     )
 
 

@@ -6,6 +6,7 @@ with locations.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,9 @@ class Run:
         self.comments: list[Suppression] = []
         self.policies: tuple[str, ...] = ()
         self.files = 0
+        """How many files were read."""
+        self.skipped: Counter[str] = Counter()
+        """How many files were found in a folder and not read, by reason."""
         self.membership: Membership | None = None
         """Decides which jobs belong to no environment; None if an overlay has errors."""
         self.complete = False
@@ -109,10 +113,10 @@ def _process(run: Run) -> Iterator[Rendered]:
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
-    run.files = len(entries)
     parts = _process_changed(run, runners, tracer, entries) if _can_cache(run, runners) else None
     if parts is None:
         parts = parallel_map(entries, lambda share: _process_files(run, runners, tracer, share, len(entries)))
+    run.files = sum(entry.finding is None for entry in entries) - sum(len(part.skipped) for part in parts)
     seen: dict[tuple[str, Identity], Rendered] = {}
     for entry, part in zip(entries, parts, strict=True):
         run.findings += part.findings
@@ -120,6 +124,7 @@ def _process(run: Run) -> Iterator[Rendered]:
             run.unchecked.add(entry.path)
         run.names |= part.names
         run.comments += part.comments
+        run.skipped.update(part.skipped)
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
@@ -245,11 +250,13 @@ def _process_files(
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], []) for _ in batch]
+        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
-            for job in read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None)
+            for job in read_jobs(
+                [entry], frameworks, part.findings, part.comments if run.checked else None, part.skipped
+            )
         ]
         for part in fresh:
             # A document with an error is not a job.

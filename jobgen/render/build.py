@@ -153,6 +153,9 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     if is_spec(manifest):
         message = "a job spec cannot be an item of a List; write it as a document of its own"
         return [Problem("misplaced-job", message, manifest, evidence=first_message("misplaced-job"))]
+    if not {"apiVersion", "kind", "metadata"} & manifest.keys():
+        message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
+        return [Problem("missing-field", message, manifest, category="schema")]
     faults = [_check_text(manifest, key, key) for key in ("apiVersion", "kind")]
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):

@@ -99,7 +99,7 @@ class Commit:
         return self._contents[entry.object]
 
     def walk(self, entry: Entry, path: str) -> list[tuple[str, Entry]]:
-        """Return all files, links and submodules below a folder that are not hidden, ordered by path."""
+        """Return all files, links and submodules below a folder, except in hidden folders, ordered by path."""
         pending = [("", entry)]
         found: list[tuple[str, Entry]] = []
         count = 0
@@ -115,7 +115,8 @@ class Commit:
                 continue
             prefix = f"{below}/" if below else ""
             named = self.list_folder(entry, f"{path}/{below}" if below else path)
-            pending += reversed([(prefix + name, each) for name, each in named.items() if not name.startswith(".")])
+            shown = ((name, each) for name, each in named.items() if not (each.is_folder and name.startswith(".")))
+            pending += reversed([(prefix + name, each) for name, each in shown])
         return found
 
     def find(self, path: str) -> tuple[str, Entry | None] | None:
@@ -228,7 +229,7 @@ class CommitPath(NamedTuple):
             yield self / name
 
     def walk(self) -> list[tuple[str, Entry]]:
-        """All files, links and submodules below a folder that are not hidden, ordered by path."""
+        """All files, links and submodules below a folder, except in hidden folders, ordered by path."""
         entry = self.find_entry()
         return self.commit.walk(entry, self.path) if entry else []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import NamedTuple, overload
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_BYTES
+from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import Commit, CommitPath, Entry, Folder
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
@@ -47,6 +48,31 @@ class FileEntry(NamedTuple):
     full: str = ""
     finding: Finding | None = None
     content: bytes | None = None
+    skipped: str = ""
+    """Why the file, or the folder, is not read: one of the reasons below."""
+    optional: bool = False
+    """Whether the file may be something else than a manifest: it was found in a folder that holds any files."""
+
+
+HIDDEN = "hidden"
+OTHER_EXTENSION = "other extension"
+DEPENDENCIES = "dependencies"
+OTHER_REPOSITORY = "other Git repository"
+HELM_CHART = "Helm chart"
+LOCK_FILE = "lock file"
+EMPTY = "empty"
+
+# Folders that package managers fill.
+_DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
+_CHART_FOLDERS = frozenset(("charts", "templates"))
+_BACKUPS = ("~", ".bak", ".disabled", ".dist", ".example", ".off", ".old", ".orig", ".rej", ".sample", ".swp")
+_HEAD_BYTES = 4096
+# The first line of a document, in YAML or JSON, that is one of Kubernetes or of jobgen.
+_OBJECT_START = lazy_pattern(
+    r"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*"
+    r"(?:[ \t]*\{\s*\"(?:apiVersion|kind)\"|(?:apiVersion|kind|metadata)[ \t]*:)",
+    re.IGNORECASE,
+)
 
 
 _edited: ContextVar[Mapping[str, bytes]] = ContextVar("edited", default=MappingProxyType({}))
@@ -107,6 +133,36 @@ def find_jobs(root: Folder) -> Iterator[FileEntry]:
     return _walk(root, "jobs", _SUFFIXES)
 
 
+def find_sources(root: Folder, top: str) -> Iterator[FileEntry]:
+    """Find all files under jobs/, overlays/, policies/ or schemas/, also those that are skipped.
+
+    A skipped file that holds an object has a finding: its author expects that it is read.
+    """
+    for entry in _walk_all(root, top, _SUFFIXES):
+        is_top = top == "schemas" and entry.path.count("/") == 1 and not (entry.skipped or entry.finding)
+        if is_top and starts_object(entry):
+            message = "the file is not read; move it to the folder of its API group, `schemas/<group>/`"
+            yield unread_path(entry.path, message)
+        elif entry.skipped == OTHER_EXTENSION and not entry.path.endswith(_BACKUPS) and starts_object(entry):
+            message = "the file holds an object but is not read; its name must end in `.yaml`, `.yml` or `.json`"
+            yield unread_path(entry.path, message)
+        else:
+            yield entry
+
+
+def starts_object(entry: FileEntry) -> bool:
+    """Whether a file begins as a manifest or a job spec does."""
+    if entry.content is not None or not entry.full:
+        return _OBJECT_START.match((entry.content or b"")[:_HEAD_BYTES].decode("latin-1")) is not None
+    try:
+        if not stat.S_ISREG(os.stat(entry.full).st_mode):
+            return False
+        with open(entry.full, "rb", buffering=0) as stream:
+            return _OBJECT_START.match(stream.read(_HEAD_BYTES).decode("latin-1")) is not None
+    except OSError:
+        return False
+
+
 def list_starter_frameworks() -> list[str]:
     """The frameworks that `jobgen init` has an example job for."""
     return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
@@ -114,6 +170,14 @@ def list_starter_frameworks() -> list[str]:
 
 def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
     """Find the manifests at a path, which may be outside of a jobs repository: a file, or all files below a folder."""
+    return (entry for entry in find_files(folder, path) if not entry.skipped)
+
+
+def find_files(folder: Folder, path: str) -> Iterator[FileEntry]:
+    """Find the manifests at a path, and what is skipped there. A file that is named is never skipped.
+
+    As for kubectl, hidden files in a folder are manifests too.
+    """
     if isinstance(folder, CommitPath):
         yield from _find_committed_manifests(folder, path)
         return
@@ -122,14 +186,37 @@ def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
     if root is not None and links_outside(full, root):
         yield _link_outside(path)
         return
+    if not os.path.lexists(full):
+        yield missing_path(path)
+        return
     if not os.path.isdir(full):
-        yield FileEntry(path, full)
+        # The files that jobgen writes next to the objects of a tree may be named like others, by a hook for example.
+        yield FileEntry(path, full, optional=_is_own_output(full))
         return
     inside = os.path.realpath(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
-    for entry in _walk_folder(full, base, _SUFFIXES, inside):
-        if not entry.full.endswith((".json", KUSTOMIZATION)) or not _is_own_output(entry.full):
-            yield _without_dot(entry) if base == "." else entry
+    found: list[FileEntry] = []
+    size = 0
+    for count, entry in enumerate(_walk_folder(full, base, _SUFFIXES, inside, any_files=True)):
+        found.append(_without_dot(entry) if base == "." else entry)
+        size += _file_size(entry)
+        if count >= MAX_WALKED_ENTRIES or size > MAX_WALKED_BYTES:
+            yield _too_many_files(path)
+            return
+    if sum(not entry.skipped for entry in found) > MAX_WALKED_FILES:
+        yield _too_many_files(path)
+    else:
+        yield from found
+
+
+def missing_path(path: str) -> FileEntry:
+    """The entry of a path that was named and does not exist."""
+    return _with_finding(path, "unreadable-file", "there is no such file or folder; check the path")
+
+
+def unread_path(path: str, message: str) -> FileEntry:
+    """The entry of a path that was named and is not read."""
+    return _with_finding(path, "unread-file", message, "meta")
 
 
 def _without_dot(entry: FileEntry) -> FileEntry:
@@ -156,6 +243,21 @@ def _is_baseline(full: str) -> bool:
         return False
 
 
+def _file_size(entry: FileEntry) -> int:
+    try:
+        return 0 if entry.skipped or entry.finding else os.stat(entry.full).st_size
+    except OSError:
+        return 0
+
+
+def _too_many_files(path: str) -> FileEntry:
+    message = (
+        f"the folder holds more than {MAX_WALKED_FILES:,} manifests, {MAX_WALKED_ENTRIES:,} files or "
+        f"{MAX_WALKED_BYTES // 1024**3} GiB, so nothing in it was checked; name the folders that hold manifests"
+    )
+    return _with_finding(path, "too-many-files", message, "meta")
+
+
 def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
     """Read all files of overlays/<env>/; yield the name of the environment with each."""
     for entry in _walk(root, "overlays", _SUFFIXES):
@@ -173,7 +275,7 @@ def read_kinds(root: Folder) -> Iterator[File]:
 
 def read_own_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions of a repository, each in the folder of its group."""
-    for entry in _walk(root, "schemas", (".yaml",)):
+    for entry in _walk(root, "schemas", (".yaml", ".yml")):
         if entry.finding or entry.path.count("/") > 1:
             yield read_file(entry)
 
@@ -253,8 +355,7 @@ def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
 
 def _find_policies(root: Folder) -> Iterator[FileEntry]:
     for entry in _walk(root, "policies", _SUFFIXES):
-        folders = entry.path.split("/")[1:-1]
-        if entry.finding or folders in ([], ["params"], ["namespaces"]):
+        if entry.finding or not entry.path.startswith("policies/tests/"):
             yield entry
 
 
@@ -278,7 +379,7 @@ def read_path(full: Path | str, path: str, home: Path) -> File:
 
 def read_file(entry: FileEntry) -> File:
     """Read the content of a file; the result has a finding if that is not possible."""
-    path, full, finding, content = entry
+    path, full, finding, content, *_ = entry
     if finding or content is not None:
         return File(path, content or b"", finding)
     try:
@@ -312,6 +413,10 @@ def read_lines(folders: Iterable[Path], path: str) -> list[str]:
 
 def _walk(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     """Find regular files below a folder, ordered by path; links that lead out of the repository become findings."""
+    return (entry for entry in _walk_all(root, top, suffixes) if not entry.skipped)
+
+
+def _walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     if isinstance(root, CommitPath):
         yield from _walk_committed(root, top, suffixes)
         return
@@ -323,28 +428,56 @@ def _walk(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEnt
         yield from _walk_folder(full, top, suffixes, inside)
 
 
-def _walk_folder(full: str, path: str, suffixes: tuple[str, ...], inside: str) -> Iterator[FileEntry]:
+def _walk_folder(
+    full: str, path: str, suffixes: tuple[str, ...], inside: str, *, any_files: bool = False
+) -> Iterator[FileEntry]:
+    """Find the files below a folder, and what is skipped there.
+
+    With `any_files`, the folder is not one of jobgen: hidden files are read, and folders of others are skipped.
+    """
     # Folders may be nested deeper than Python's stack allows, so pending ones are kept in a list.
     pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
     while pending:
         entry, full, path = pending.pop()
         if entry is None or entry.is_dir(follow_symlinks=False):
+            reason = _skip_folder(entry, full, any_files=any_files) if entry is not None else ""
+            if reason:
+                yield FileEntry(path, full, skipped=reason)
+                continue
             try:
                 pending += _list_folder(full, path)
             except OSError as error:
                 yield _with_finding(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
+        elif entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
+            yield FileEntry(path, full, skipped=HIDDEN)
         elif entry.is_symlink() and os.path.isdir(full):
             yield _linked_folder(full, path, inside)
-        elif path.endswith(suffixes):
+        elif path.lower().endswith(suffixes):
             leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
-            yield _link_outside(path) if leads_out else FileEntry(path, full)
+            yield _link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
+        else:
+            yield FileEntry(path, full, skipped=OTHER_EXTENSION)
+
+
+def _skip_folder(entry: os.DirEntry[str], full: str, *, any_files: bool) -> str:
+    """Return why a folder is not entered, or an empty string."""
+    if entry.name.startswith("."):
+        return HIDDEN
+    if not any_files:
+        return ""
+    if entry.name in _DEPENDENCY_FOLDERS or os.path.exists(os.path.join(full, "pyvenv.cfg")):
+        return DEPENDENCIES
+    if os.path.lexists(os.path.join(full, ".git")):
+        return OTHER_REPOSITORY
+    is_template = entry.name in _CHART_FOLDERS
+    return HELM_CHART if is_template and os.path.isfile(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
 
 
 def _list_folder(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str]]:
-    """The entries of a folder that are not hidden, last first."""
+    """The entries of a folder, last first."""
     with os.scandir(full) as found:
         entries = sorted(found, key=lambda entry: entry.name, reverse=True)
-    return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries if not entry.name.startswith("."))
+    return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries)
 
 
 def _walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
@@ -353,8 +486,10 @@ def _walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> It
         yield _link_outside(top)
     elif folder.is_dir():
         for below, entry in folder.walk():
-            if entry.is_file or entry.is_link:
-                yield from _find_committed(folder.resolve() / below, entry, f"{top}/{below}", suffixes, inside)
+            if below.rpartition("/")[2].startswith("."):
+                yield FileEntry(f"{top}/{below}", skipped=HIDDEN)
+            elif entry.is_file or entry.is_link:
+                yield _find_committed(folder.resolve() / below, entry, f"{top}/{below}", suffixes, inside)
             else:
                 yield _with_finding(f"{top}/{below}", "unreadable-file", _SUBMODULE)
 
@@ -363,8 +498,13 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
     full = folder / path
     root = find_root(folder.resolve())
     is_inside = root is not None and posixpath.normpath(full.path).startswith(posixpath.join(root.path, ""))
+    if not (full.exists() or full.is_symlink()):
+        yield missing_path(path)
+        return
     if not full.is_dir():
-        yield _read_committed(full, path, root if root and is_inside else CommitPath(folder.commit))
+        is_metadata = full.name == LOCK or (full.name == KUSTOMIZATION and (full.parents[0] / LOCK).exists())
+        found = _read_committed(full, path, root if root and is_inside else CommitPath(folder.commit))
+        yield found._replace(optional=is_metadata)
         return
     top = full.resolve()
     if root and is_inside and not top.is_relative_to(root):
@@ -372,24 +512,37 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
         return
     base = posixpath.normpath(path)
     for below, entry in top.walk():
-        file = top / below
-        is_metadata = file.name == LOCK or (file.name == KUSTOMIZATION and (file.parents[0] / LOCK).exists())
-        if not is_metadata and (entry.is_file or entry.is_link):
-            yield from _find_committed(file, entry, below if base == "." else f"{base}/{below}", _SUFFIXES, top)
+        shown = below if base == "." else f"{base}/{below}"
+        if not (entry.is_file or entry.is_link):
+            yield FileEntry(shown, skipped=OTHER_REPOSITORY)
+        elif reason := _skip_committed(top, below):
+            yield FileEntry(shown, skipped=reason)
+        else:
+            yield _find_committed(top / below, entry, shown, _SUFFIXES, top)._replace(optional=True)
+
+
+def _skip_committed(top: CommitPath, below: str) -> str:
+    """Return why a file of a commit is not read, as `_skip_folder` does on disk."""
+    folders = below.split("/")[:-1]
+    if not _DEPENDENCY_FOLDERS.isdisjoint(folders):
+        return DEPENDENCIES
+    charts = [
+        "/".join((*folders[:index], "Chart.yaml")) for index, name in enumerate(folders) if name in _CHART_FOLDERS
+    ]
+    return HELM_CHART if any((top / chart).exists() for chart in charts) else ""
 
 
 def _find_committed(
     file: CommitPath, entry: Entry, path: str, suffixes: tuple[str, ...], inside: CommitPath
-) -> Iterator[FileEntry]:
-    """Find a file or link of a commit if it is one of ours, as `_walk_folder` does on disk."""
-    if entry.is_file:
-        if path.endswith(suffixes):
-            yield _read_object(file.commit, entry, path)
-    elif file.is_dir():
+) -> FileEntry:
+    """Read a file or link of a commit, as `_walk_folder` finds it on disk."""
+    if entry.is_link and file.is_dir():
         is_inside = file.resolve().is_relative_to(inside)
-        yield _with_finding(path, "linked-folder", _LINKED_FOLDER) if is_inside else _link_outside(path)
-    elif path.endswith(suffixes) or file.leads_out():
-        yield _read_committed(file, path, inside)
+        return _with_finding(path, "linked-folder", _LINKED_FOLDER) if is_inside else _link_outside(path)
+    if path.lower().endswith(suffixes) or (entry.is_link and file.leads_out()):
+        return _read_object(file.commit, entry, path) if entry.is_file else _read_committed(file, path, inside)
+    content = _read_object(file.commit, entry, path).content if entry.is_file else None
+    return FileEntry(path, content=content, skipped=OTHER_EXTENSION)
 
 
 def _read_committed(file: CommitPath, path: str, inside: CommitPath) -> FileEntry:
@@ -423,8 +576,8 @@ def _too_large(path: str, size: int) -> FileEntry:
     return _with_finding(path, "file-too-large", f"{shown} MiB is too large for a manifest; the limit is {limit} MiB")
 
 
-def _with_finding(path: str, rule: str, message: str) -> FileEntry:
-    return FileEntry(path, finding=Finding(rule, "yaml", Severity.ERROR, message, Location(path)))
+def _with_finding(path: str, rule: str, message: str, category: str = "yaml") -> FileEntry:
+    return FileEntry(path, finding=Finding(rule, category, Severity.ERROR, message, Location(path)))
 
 
 def _unreadable(path: str, rule: str, message: str) -> File:

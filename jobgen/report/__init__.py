@@ -49,3 +49,5 @@ class Report(NamedTuple):
     """Columns of the terminal."""
     color: bool = False
     """Whether the terminal supports colors."""
+    skipped: Mapping[str, int] = MappingProxyType({})
+    """How many files and folders were not read, by reason."""

@@ -39,15 +39,23 @@ def summarize(report: Report) -> str:
         counts[severity] += count
     found = _format_counts(counts) or "nothing found"
     suppressed = count_suppressed_entries(report).total()
-    return f"{describe_scope(report)}: {found}{f'; {suppressed} suppressed' if suppressed else ''}"
+    parts = [f"{describe_scope(report)}: {found}", f"{suppressed} suppressed" if suppressed else "", _skips(report)]
+    return "; ".join(filter(None, parts))
+
+
+def _skips(report: Report) -> str:
+    """Return how many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`."""
+    reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
+    return f"{sum(report.skipped.values())} skipped ({reasons})" if reasons else ""
 
 
 def describe_scope(report: Report) -> str:
-    """Return what was checked: `214 objects in 3 environments checked by 131 rules`."""
+    """Return what was checked: `214 objects of 120 files in 3 environments checked by 131 rules`."""
     environments = len([name for name in report.environments if name])
     within = f" in {pluralize(environments, 'environment')}" if environments else ""
     rules = f" by {pluralize(len(report.rules), 'rule')}" if report.rules else ""
-    return f"{pluralize(report.objects, 'object')}{within} checked{rules}"
+    files = f" of {pluralize(report.files, 'file')}"
+    return f"{pluralize(report.objects, 'object')}{files}{within} checked{rules}"
 
 
 def count_rules(report: Report) -> str:

@@ -20,7 +20,7 @@ def render(report: Report) -> str:
     return dump_json({**document, "summary": _summary(report)}) + "\n"
 
 
-def _summary(report: Report) -> dict[str, int]:
+def _summary(report: Report) -> dict[str, object]:
     totals = {f"{severity.value}s": sum(one.severity is severity for one in report.findings) for severity in Severity}
     return {
         "files": report.files,
@@ -29,6 +29,7 @@ def _summary(report: Report) -> dict[str, int]:
         "rules": len(report.rules),
         **totals,
         "suppressed": len(report.suppressed),
+        "skipped": dict(sorted(report.skipped.items())),
     }
 
 
