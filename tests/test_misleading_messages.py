@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transcripts import write_files
 
 from jobgen.cli.run_lint import lint_paths
 
@@ -109,3 +110,96 @@ def test_an_element_that_lacks_a_field_is_blamed_where_its_author_wrote_it(tmp_p
     """The name of the main container comes from the kind description, which is shown as `framework:`."""
     found = find_policy(tmp_path, "variables.containers.all(c, has(c.livenessProbe))")
     assert {line for line, _ in found} == {6, 14}
+
+
+# Specs: fields of other tools and of other places in a job or an overlay.
+
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.4.2
+  resources: {cpu: 4, memory: 16Gi}
+"""
+
+
+def lint_spec(folder: Path, job: str = SPEC, overlay: str = "") -> list[dict[str, Any]]:
+    """The errors and warnings of a repository with one job and one overlay."""
+    write_files(folder, {"jobgen.yaml": b"{}\n", "jobs/a.yaml": job.encode()})
+    if overlay:
+        head = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n"
+        write_files(folder, {"overlays/prod/overlay.yaml": (head + overlay).encode()})
+    report = json.loads(lint_paths(folder, (), (), format_="json").out)
+    return [finding for finding in report["findings"] if finding["severity"] != "info"]
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("initContainers: []", "`podTemplate.spec.initContainers`"),
+        ("hostNetwork: true", "`podTemplate.spec.hostNetwork`"),
+        ("livenessProbe: {}", "`podTemplate.spec.containers[].livenessProbe`"),
+        ("gpus: 4", "`resources.gpu`"),
+        ("nprocPerNode: 4", "`pytorch.nprocPerNode`"),
+        ("elasticPolicy: {}", "`pytorch.elasticPolicy`"),
+        ("slotsPerWorker: 4", "`mpi.slotsPerWorker`"),
+        ("tfReplicaSpecs: {}", "`roles.<role>`"),
+        ("pytorchReplicaSpecs: {}", "`manifest.spec.pytorchReplicaSpecs`"),
+        ("ttlSecondsAfterFinished: 4", "`runPolicy.ttlSecondsAfterFinished`"),
+        ("backoffLimit: 4", "`runPolicy.backoffLimit`"),
+        ("activeDeadlineSeconds: 4", "`runPolicy.activeDeadlineSeconds`"),
+        ("cleanPodPolicy: All", "`runPolicy.cleanPodPolicy`"),
+        ("sidecars: []", "`podTemplate.spec.containers`"),
+        ("volumeMounts: []", "`volumes.<name>.mountPath`"),
+        ("values: {}", "`defaults` and `patches`"),
+        ("roles: {worker: {gpus: 4}}", "`resources.gpu`"),
+        ("roles: {worker: {queue: a}}", "`queue` of the job"),
+        ("roles: {worker: {hostIPC: true}}", "`podTemplate.spec.hostIPC`"),
+        ("replcias: 4", "did you mean `replicas`?"),
+    ],
+)
+def test_unknown_field_of_a_job_gets_its_place(tmp_path, field, place):
+    [finding] = lint_spec(tmp_path, SPEC + f"  {field}\n")
+
+    assert finding["rule"] == "unknown-field"
+    assert place in finding["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ("bases: [../base]", "`extends`"),
+        ("images: [{name: bert}]", "`merge: {image: …}` in `patches`"),
+        ("resources: [job.yaml]", "all files under jobs/ are read"),
+        ("resources: {gpu: 1}", "`defaults.resources`"),
+        ("patchesStrategicMerge: []", "`merge` or `manifest` in `patches`"),
+        ("namePrefix: prod-", "`namespace`"),
+        ("commonLabels: {}", "`defaults.labels`"),
+        ("values: {}", "`defaults` and `patches`"),
+        ("platform: trainer", "`cluster.platform`"),
+        ("tolerations: []", "`defaults.tolerations`"),
+        ("backoffLimit: 3", "`defaults.runPolicy.backoffLimit`"),
+        ("initContainers: []", "`defaults.podTemplate.spec.initContainers`"),
+        ("patches: [{target: {kind: PyTorchJob}, merge: {}}]", "`match`"),
+        ("patches: [{patch: x}]", "`merge`, `manifest` or `jsonPatch`"),
+        ("patches: [{env: {}}]", "`merge.env`"),
+        ("defaults: {backoffLimit: 3}", "`runPolicy.backoffLimit`"),
+    ],
+)
+def test_unknown_field_of_an_overlay_gets_its_place(tmp_path, field, place):
+    [finding] = lint_spec(tmp_path, overlay=f"  {field}\n")
+
+    assert finding["rule"] == "unknown-field"
+    assert place in finding["message"]
+
+
+def test_misplaced_fields_of_a_job_are_moved(tmp_path):
+    lint_spec(tmp_path, SPEC.replace("memory: 16Gi", "memory: 16Gi, gpus: 1") + "  backoffLimit: 3\n")
+
+    lint_paths(tmp_path, (), (), format_="json", fix="safe")
+
+    fixed = (tmp_path / "jobs/a.yaml").read_text()
+    assert "runPolicy: {backoffLimit: 3}" in fixed
+    assert "memory: 16Gi, gpu: 1}" in fixed

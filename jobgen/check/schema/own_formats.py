@@ -11,10 +11,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.check.schema.ambiguous import check_text
-from jobgen.model.data import Node, TracedKey, TracedScalar
-from jobgen.model.finding import Problem
+from jobgen.check.schema.field_places import RESOURCE_WORDS, RESOURCES, find_block, find_foreign_word, find_place
+from jobgen.model.data import Node, TracedKey, TracedScalar, value_of
+from jobgen.model.finding import FixStep, Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type, suggest_value
+from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_move, suggest_rename, suggest_type, suggest_value
 
 Check = Callable[[Node, str, Node, list[Problem]], None]
 """Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
@@ -119,11 +120,52 @@ class _Compiler:
         extra = schema.get("additionalProperties", {})
         other = self.compile(extra, file) if isinstance(extra, dict) else None
         properties = schema.get("properties", {})
-        fields = LazyFields({key: partial(self.compile, value, file) for key, value in properties.items()}, other)
-        return _mapping(fields, schema.get("required", ()), schema.get("title", ""), schema.get("minProperties", 0))
+        title = schema.get("title", "")
+        known: dict[str, Callable[[], Check]] = {
+            key: partial(self.compile, value, file) for key, value in properties.items()
+        }
+        if title in RESOURCES:
+            known |= dict.fromkeys(RESOURCE_WORDS, lambda: _refuse_resource)
+        fields = LazyFields(known, other)
+        report = partial(_report_unknown, fields.known, title, self.schemas)
+        return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
 
 
-def _mapping(fields: LazyFields[Check], required: Any, title: str, least: int) -> Check:
+def _report_unknown(
+    fields: Mapping[str, Any], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
+) -> Problem:
+    """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
+    known = list(fields)
+    start = f"`{key}` is not a field of {title or f'`{name}`'}"
+    message = start + did_you_mean(key, known)
+    fix_steps, safe = suggest_rename(key, known, value)
+    framework = str(value_of(value.get("framework")) or "")
+    place = find_foreign_word(title, str(key), value[key])
+    place = place or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
+    if not place:
+        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+    block = find_block(title, str(key), schemas, framework)
+    fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
+    # The evidence is that of the first release, whose message named only the closest field.
+    return Problem(
+        "unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe, evidence=quoted_values(message)
+    )
+
+
+def _refuse_resource(_: Node, name: str, key: Node, problems: list[Problem]) -> None:
+    """Report a word that is no name of a resource."""
+    message = f"containers cannot request the resource `{name}`; write `{RESOURCE_WORDS[name]}`"
+    fix_steps = (FixStep("rename", key, RESOURCE_WORDS[name]),)
+    problems.append(Problem("unknown-resource", message, key, category="pod", fix_steps=fix_steps))
+
+
+def _mapping(
+    fields: LazyFields[Check],
+    required: Any,
+    title: str,
+    least: int,
+    report: Callable[[str, str, Any], Problem],
+) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
@@ -135,10 +177,7 @@ def _mapping(fields: LazyFields[Check], required: Any, title: str, least: int) -
                 # Reported as an ambiguous key.
                 continue
             if check_value is None:
-                known = list(fields.known)
-                message = f"`{key}` is not a field of {title or f'`{name}`'}{did_you_mean(key, known)}"
-                fix_steps, safe = suggest_rename(key, known, value)
-                problems.append(Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe))
+                problems.append(report(key, name, value))
             else:
                 check_value(child, key, key, problems)
         for key in required:
