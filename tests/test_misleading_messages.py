@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import EXAMPLES, cases
 from transcripts import write_files
 
+from jobgen.check.checker import Checker
+from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
+from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model.data import TracedScalar, untraced, value_of
+from jobgen.pipeline import config
+from jobgen.pipeline.load_policies import load_policies
+from jobgen.render.build import is_spec
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
 
+ALL_CASES = [case for path in sorted(EXAMPLES.glob("*.yaml")) for case in cases(path)]
+PROJECT = config.load(Path(__file__).parent)
 TODAY = "2025-01-31"
 
 
@@ -203,3 +218,202 @@ def test_misplaced_fields_of_a_job_are_moved(tmp_path):
     fixed = (tmp_path / "jobs/a.yaml").read_text()
     assert "runPolicy: {backoffLimit: 3}" in fixed
     assert "memory: 16Gi, gpu: 1}" in fixed
+
+
+# Rules: hints are right for the kind and version at hand
+
+PYTORCH = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: registry.example.com/bert:1.4.2
+"""
+
+
+def find_messages(folder: Path, rule: str, text: str) -> list[str]:
+    return [found["message"] for found in lint_files(folder, {"job.yaml": text}) if found["rule"] == rule]
+
+
+def test_old_kinds_of_kubeflow_are_not_those_of_tensorstack(tmp_path):
+    job = """\
+    apiVersion: kubeflow.org/v1alpha1
+    kind: PyTorchJob
+    metadata: {name: bert, namespace: ml}
+    spec:
+      replicaSpecs:
+        - {replicas: 1, replicaType: MASTER, template: {spec: {restartPolicy: OnFailure, containers: []}}}
+    """
+    assert {found["rule"] for found in lint_files(tmp_path, {"job.yaml": job})} == {"old-api-version"}
+
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+SEPARATELY = f"label `{QUEUE}` on pods does not queue the job; at most, Kueue admits each pod separately"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            PYTORCH.replace("namespace: ml}", f"namespace: ml, labels: {{{QUEUE}: a}}}}"),
+            f"Kueue ignores label `{QUEUE}` on the pods of a queued job; remove it, the job has it",
+        ),
+        (PYTORCH, f"{SEPARATELY}; move it to the job"),
+        (
+            PYTORCH.replace("PyTorchJob", "MPIJob").replace("pytorchR", "mpiR").replace("Master", "Launcher"),
+            f"{SEPARATELY}; remove it, because Kueue does not manage MPIJob",
+        ),
+    ],
+    ids=["queued", "not queued", "not managed"],
+)
+def test_queue_label_on_pods(text, message, tmp_path):
+    text = text.replace("template:\n", f"template:\n        metadata: {{labels: {{{QUEUE}: a}}}}\n")
+    assert find_messages(tmp_path, "queue-label-on-pods", text) == [message]
+
+
+@pytest.mark.parametrize(
+    ("more", "remedy"),
+    [
+        ("", "remove `privileged`"),
+        ("              resources: {limits: {rdma/hca: 1}}\n", "for RDMA, `IPC_LOCK` is enough"),
+        (
+            "          volumes: [{name: ib, hostPath: {path: /dev/infiniband}}]\n",
+            "request the devices from a device plugin, and remove `privileged`",
+        ),
+    ],
+)
+def test_ipc_lock_is_enough_only_with_a_device_plugin(more, remedy, tmp_path):
+    text = PYTORCH + "              securityContext: {privileged: true}\n" + more
+    message = f"privileged container `pytorch` has full control of its node; {remedy}"
+    assert find_messages(tmp_path, "privileged-container", text) == [message]
+
+
+RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template: {spec: {template: {spec: {containers: [{name: node}]}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (RUNTIME, ""),
+        (PYTORCH.replace("spec:\n", "spec:\n  cleanPodPolicy: All\n", 1), "; it belongs in `spec.runPolicy`"),
+        (
+            PYTORCH.replace("      replicas: 1\n", "      imagePullPolicy: Always\n"),
+            "; it belongs in `spec.pytorchReplicaSpecs.Master.template.spec.containers[]`",
+        ),
+        (PYTORCH.replace("      replicas: 1\n", "      backoffLimit: 1\n"), "; it belongs in `spec.runPolicy`"),
+        (PYTORCH.replace("template:\n", "template:\n        kind: Pod\n"), ""),
+        (
+            PYTORCH + "              volumes: []\n",
+            "; it belongs in `spec.pytorchReplicaSpecs.Master.template.spec`",
+        ),
+    ],
+    ids=["other branch", "below", "role", "section", "unrelated", "around"],
+)
+def test_a_field_belongs_where_it_means_the_same(text, hint, tmp_path):
+    (message,) = find_messages(tmp_path, "unknown-field", text)
+    assert message.partition("; it belongs")[1:] == (hint.partition("; it belongs")[1:])
+
+
+@pytest.mark.parametrize("resource", ["google.com/tpu", "aws.amazon.com/neuron", "habana.ai/gaudi"])
+def test_other_accelerators_are_not_gpus(resource, tmp_path):
+    more = f"              resources: {{limits: {{{resource}: 4}}}}\n"
+    overlay = """\
+    apiVersion: jobgen.dev/v1
+    kind: Overlay
+    spec: {cluster: {budgets: {teams: {nlp: {gpus: 1}}, namespaces: {ml: {gpus: 1}}}}}
+    """
+    files = {"jobs/bert.yaml": PYTORCH + more, "overlays/prod/overlay.yaml": overlay}
+    messages = [found["message"] for found in lint_files(tmp_path, files)]
+    assert not [message for message in messages if "GPU" in message]
+
+
+# A value, or several, that a message names for the field that it is about.
+HINT = re.compile(
+    r"(?:; (?:use|write|set it to)|must be|did you mean) ((?:(?:, | or |exactly )?(?:`[^`]*`|[0-9]+\b))+)"
+    r"(?=$|;|\?|, got)"
+)
+RESTART_POLICIES = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec: {pytorchReplicaSpecs: {Master: {replicas: 1, restartPolicy: POLICY, template: {spec: {containers: [{name: pytorch, image: "a:1"}]}}}}}
+---
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+spec: {mpiReplicaSpecs: {Launcher: {replicas: 1, restartPolicy: POLICY, template: {spec: {containers: [{name: mpi, image: "a:1"}]}}}}}
+---
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: PyTorchTrainingJob
+spec: {replicaSpecs: [{type: worker, replicas: 1, restartPolicy: POLICY, template: {spec: {containers: [{name: pytorch, image: "a:1"}]}}}]}
+"""  # noqa: E501
+
+
+def hint_documents() -> Iterator[Any]:
+    texts = ["\n".join(line for line in case.lines if not line.startswith("# file:")) for case in ALL_CASES]
+    texts += [RESTART_POLICIES.replace("POLICY", policy) for policy in ("Sometimes", "onFailure", "Always")]
+    for text in texts:
+        for document in read(text.encode(), "job.yaml", traced=True).documents:
+            if isinstance(document.data, dict) and "spec" in document.data and not is_spec(document.data):
+                yield document.data
+
+
+def path_to(tree: Any, node: Any) -> tuple[Any, ...] | None:
+    if tree is node:
+        return ()
+    for step, child in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        path = path_to(child, node)
+        if path is not None:
+            return (step, *path)
+    return None
+
+
+def with_value_at(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    if isinstance(tree, dict):
+        return {
+            str(key): with_value_at(each, path[1:], value) if key == path[0] else each for key, each in tree.items()
+        }
+    return [with_value_at(each, path[1:], value) if index == path[0] else each for index, each in enumerate(tree)]
+
+
+def test_a_value_that_a_hint_names_is_not_refused():
+    """Each value that a message names for a field is set there: the finding goes, and no other comes."""
+    policies = PolicyEvaluator(load_policies(PROJECT.root).policies, ClusterFacts())
+    queues = {"gpu-a": {"gpus": 64}}
+    applied: Counter[str] = Counter()
+    for cluster, evaluator in ((Cluster(), policies), (Cluster(gitops="argocd", queues=queues), None)):
+        check = Checker(PROJECT.root, PROJECT.kinds, cluster, all_rules(), evaluator)
+        for document in hint_documents():
+            plain = untraced(document)
+            for problem in check(document):
+                match = HINT.search(problem.message)
+                path = path_to(document, problem.node) if match and type(problem.node) is TracedScalar else None
+                # Its hint is about another field, which it names.
+                if match is None or path is None or problem.rule == "slots-gpu-mismatch":
+                    continue
+                before = Counter(found.rule for found in check(plain))
+                for text in re.findall(r"[^`]+(?=`(?:$|,| or))|[0-9]+", match[1]):
+                    value = int(text) if type(value_of(problem.node)) is int else text
+                    after = Counter(found.rule for found in check(with_value_at(plain, path, value)))
+                    assert not after - before, (problem.message, value, after - before)
+                    assert after[problem.rule] < before[problem.rule], (problem.message, value)
+                    applied[problem.rule] += 1
+    assert {"unsupported-value", "restart-policy-sanity", "unknown-enum-value", "never-completes"} <= applied.keys()

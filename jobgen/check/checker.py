@@ -182,4 +182,7 @@ def _validate_pod(pod: Pod) -> list[Problem]:
     if value_of(policy) == "ExitCode":
         # This is a policy of the operator; the pods get `Never`.
         policy = with_value(policy, "Never")
-    return validate_pod_template(pod.template, policy, added_volumes=volumes)
+    # A policy in the template is one of pods; one of the role, of the operator.
+    # `Always` is not suggested: a role that completes the job would never complete it.
+    supported = [name for name in kind.restart_policies if name != "Always"] if kind and value_of(policy) else ()
+    return validate_pod_template(pod.template, policy, restart_policies=supported, added_volumes=volumes)

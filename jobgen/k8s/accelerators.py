@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from jobgen.model.data import Node
+from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
@@ -48,6 +49,15 @@ _SHARES = lazy_pattern(
     re.VERBOSE,
 )
 
+# Accelerators that their vendors do not call GPUs, and what they call them.
+_OTHER_NOUNS = {
+    "google.com": "TPU",
+    "aws.amazon.com": "Neuron device",
+    "habana.ai": "Gaudi device",
+    "huawei.com": "NPU",
+    "cambricon.com": "MLU",
+}
+
 WELL_KNOWN_RESOURCES = (
     "nvidia.com/gpu",
     "nvidia.com/vgpu",
@@ -83,6 +93,21 @@ WELL_KNOWN_RESOURCES = (
 def is_device(resource: str) -> bool:
     """Return whether a resource counts accelerators."""
     return _DEVICES.match(resource) is not None
+
+
+def name_device(resource: str) -> str:
+    """Return what the vendor calls an accelerator: `GPU`, or another word."""
+    return _OTHER_NOUNS.get(resource.partition("/")[0], "GPU")
+
+
+def format_devices(resources: Mapping[str, Node]) -> str:
+    """Return the accelerators in words, such as `2 GPUs` or `4 TPUs`."""
+    counts: dict[str, int] = {}
+    for name, value in resources.items():
+        if is_device(str(name)) and (count := (to_milli(value) or 0) // 1000):
+            noun = name_device(str(name))
+            counts[noun] = counts.get(noun, 0) + count
+    return " and ".join(pluralize(count, noun) for noun, count in counts.items())
 
 
 @cache

@@ -28,6 +28,12 @@ def can_be_queued(manifest: Manifest) -> bool:
     return kind is not None and "queue" in kind.fields and not is_mpi_v1(manifest)
 
 
+def is_managed_by_kueue(manifest: Manifest) -> bool:
+    """Return whether Kueue manages objects of this kind."""
+    field = manifest.kind.fields.get("queue") if manifest.kind else None
+    return field is not None and field.at[-1] == QUEUE_LABEL and not is_mpi_v1(manifest)
+
+
 def is_mpi_v1(manifest: Manifest) -> bool:
     """Return whether the object is an MPIJob of the training-operator."""
     kind = manifest.kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from jobgen.k8s.accelerators import is_device
+from jobgen.k8s.accelerators import is_device, name_device
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
@@ -82,7 +82,18 @@ def find_nodes(node: Node, steps: Sequence[Step]) -> Iterator[Node]:
 class Container:
     """A container of a pod, or the main container that a kind without pod templates describes."""
 
-    __slots__ = ("_gpus", "_search_text", "command_line", "data", "init", "limits", "name", "pod", "requests")
+    __slots__ = (
+        "_devices",
+        "_gpus",
+        "_search_text",
+        "command_line",
+        "data",
+        "init",
+        "limits",
+        "name",
+        "pod",
+        "requests",
+    )
 
     def __init__(self, data: Mapping[str, Node], pod: Pod, *, init: bool) -> None:
         self.data = data
@@ -95,6 +106,7 @@ class Container:
         self.limits = as_mapping(resources.get("limits"))
         self.requests = as_mapping(resources.get("requests"))
         self._gpus: int | None = None
+        self._devices: Mapping[str, Node] | None = None
         self._search_text: str | None = None
 
     @property
@@ -114,11 +126,21 @@ class Container:
         return self._search_text
 
     @property
-    def gpus(self) -> int:
-        """The number of accelerators: the limits, or the requests that have no limit."""
-        if self._gpus is None:
+    def devices(self) -> Mapping[str, Node]:
+        """The accelerators, by resource: the limits, or the requests that have no limit."""
+        if self._devices is None:
             wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
-            self._gpus = sum((to_milli(value) or 0) // 1000 for name, value in wanted.items() if is_device(name))
+            self._devices = {name: value for name, value in wanted.items() if is_device(name) and to_milli(value)}
+        return self._devices
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs. Other accelerators, such as TPUs, count if they are the GPU resource of the cluster."""
+        if self._gpus is None:
+            own = self.pod.manifest.cluster.gpu_resource
+            devices = self.devices
+            counted = [value for name, value in devices.items() if name == own or name_device(name) == "GPU"]
+            self._gpus = sum((to_milli(value) or 0) // 1000 for value in counted)
         return self._gpus
 
 
@@ -165,7 +187,7 @@ class Pod:
 
     @property
     def gpus(self) -> int:
-        """The number of accelerators of one pod."""
+        """The number of GPUs of one pod."""
         if self._gpus is None:
             total = sum(container.gpus for container in self.containers)
             self._gpus = max([total, *(container.gpus for container in self.init_containers)])
@@ -211,7 +233,7 @@ class Role:
 
     @property
     def gpus(self) -> int:
-        """The number of accelerators of all its pods."""
+        """The number of GPUs of all its pods."""
         return self.count * self.pod.gpus
 
 
@@ -292,8 +314,18 @@ class Manifest:
 
     @property
     def gpus(self) -> int:
-        """The number of accelerators of the whole job."""
+        """The number of GPUs of the whole job."""
         return sum(role.gpus for role in self.roles)
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether the job requests accelerators of any kind."""
+        return any(
+            container.devices
+            for role in self.roles
+            if role.count
+            for container in (*role.pod.containers, *role.pod.init_containers)
+        )
 
     @property
     def pod_count(self) -> int:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jobgen import cache
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
 from jobgen.check.schema.own_formats import Check, compile_schema
@@ -285,7 +285,7 @@ def _load_settings(root: Folder, findings: list[Finding], *, traced: bool) -> Va
     documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
-        evidence = first_message("ignored-document")
+        evidence = original_message("ignored-document")
         problem = Problem("ignored-document", message, documents[1], evidence=evidence)
         findings.append(locate(problem, layout.SETTINGS))
     return dict(documents[0]) if documents else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.schema import ambiguous
 from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object, may_hold_objects
 from jobgen.model.data import Location, ValidFields, value_of
@@ -90,7 +90,7 @@ def _read_spec(
 ) -> Iterator[Job]:
     if data.get("kind") == "Overlay":
         message = "an overlay belongs in overlays/, not in jobs/; move the file"
-        problem = Problem("misplaced-overlay", message, evidence=first_message("misplaced-overlay"))
+        problem = Problem("misplaced-overlay", message, evidence=original_message("misplaced-overlay"))
         findings.append(locate(problem, file.path, location))
     elif is_sweep(data):
         yield from _expand_sweep(data, file, position, location, frameworks, findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Identity, Problem
@@ -152,7 +152,7 @@ def manifest_errors(manifest: Node) -> list[Problem]:
         return [Problem("not-a-mapping", "an item of a List must be a mapping", manifest, category="yaml")]
     if is_spec(manifest):
         message = "a job spec cannot be an item of a List; write it as a document of its own"
-        return [Problem("misplaced-job", message, manifest, evidence=first_message("misplaced-job"))]
+        return [Problem("misplaced-job", message, manifest, evidence=original_message("misplaced-job"))]
     if not {"apiVersion", "kind", "metadata"} & manifest.keys():
         message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
         return [Problem("missing-field", message, manifest, category="schema")]

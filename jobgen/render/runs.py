@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
@@ -152,5 +152,5 @@ def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: 
     # mpi-operator deletes only the launcher's pods and keeps the job.
     if engine and value_of(ttl) is not None and job.kind.operator != "mpi-operator":
         message = f"the finished job is deleted, then {engine} recreates it, so training runs again; remove the TTL"
-        evidence = first_message("ttl-reruns-job", engine)
+        evidence = original_message("ttl-reruns-job", engine)
         yield Problem("ttl-reruns-job", message, ttl, category="gitops", evidence=evidence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.model.data import Node, ValidFields, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import NamedItem, Step, format_dotted
@@ -145,7 +145,7 @@ def _declared_version(job: JobSpec) -> str:
 def _unsupported_part(job: JobSpec, what: str, node: Node) -> Problem:
     version = f" of {job.kind.operator} {_declared_version(job)}" if _declared_version(job) else ""
     kind = f"{job.kind.name}{version}"
-    evidence = None if "`" in what else first_message("unsupported-by-kind", kind, what)
+    evidence = None if "`" in what else original_message("unsupported-by-kind", kind, what)
     return Problem(
         "unsupported-by-kind", f"{kind} does not support {what}; set it in the runtime", node, evidence=evidence
     )

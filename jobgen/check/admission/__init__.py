@@ -114,14 +114,16 @@ def validate_pod_template(
     restart_policy: Node = None,
     pod_name: str = "",
     *,
+    restart_policies: Sequence[str] = (),
     added_volumes: Sequence[str] = (),
     needs_images: bool = True,
 ) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
 
-    `restart_policy` is the one that the operator sets for the pods; without it the template's applies. `added_volumes`
-    are the names of claims that the operator adds to the volumes. Without `needs_images`, a container may lack its
-    image, because another object sets it.
+    `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
+    `restart_policies` are those that the operator supports, to suggest one of them. `added_volumes` are the names of
+    claims that the operator adds to the volumes. Without `needs_images`, a container may lack its image, because
+    another object sets it.
     """
     if not isinstance(template, dict):
         return []
@@ -136,5 +138,5 @@ def validate_pod_template(
     if not value_of(spec.get("containers")):
         report_missing("a pod", spec, "containers", template, pod)
     validate_fields(spec, _SPEC, pod)
-    validate_pod_restart_policy(pod)
+    validate_pod_restart_policy(pod, tuple(restart_policies))
     return pod.problems

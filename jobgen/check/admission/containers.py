@@ -169,8 +169,8 @@ _CONTAINER: ValidatorTable = {**_SHARED, **PROBES}
 _INIT_CONTAINER: ValidatorTable = {**_SHARED, **FORBIDDEN_PROBES, "resizePolicy": _validate_init_resize_policy}
 
 
-def validate_pod_restart_policy(pod: PodValidation) -> None:
-    """Validate the restart policy that the operator sets for the pod."""
+def validate_pod_restart_policy(pod: PodValidation, supported: tuple[str, ...] = ()) -> None:
+    """Validate the restart policy that the operator sets for the pod; an operator may support others than pods do."""
     found = value_of(pod.restart_policy)
     if type(found) is str and found and found not in _RESTART_POLICIES:
-        report_unsupported("restartPolicy", pod.restart_policy, _RESTART_POLICIES, pod)
+        report_unsupported("restartPolicy", pod.restart_policy, supported or _RESTART_POLICIES, pod, _RESTART_POLICIES)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.objects import as_text
 from jobgen.model.data import Node, TracedScalar, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 
@@ -100,12 +100,22 @@ def validate_enum(*values: str) -> Validator:
     return validate
 
 
-def report_unsupported(key: str, value: Node, values: tuple[str, ...], pod: PodValidation) -> None:
-    """Report a value that is not one of the supported values, with the closest of them."""
-    found = as_text(value)
+def report_unsupported(
+    key: str, value: Node, values: tuple[str, ...], pod: PodValidation, original_values: tuple[str, ...] = ()
+) -> None:
+    """Report a value that is not one of the supported values, with the closest of them.
+
+    `original_values` are those of the first release, which are in fingerprints.
+    """
     known = [one for one in values if one]
-    message = f"`{key}` is `{found}`, but must be {join_names(known, 'or')}{did_you_mean(found, known)}"
-    pod.report("unsupported-value", message, value, suggest_value(value, known))
+    evidence = quoted_values(_describe_unsupported(key, value, original_values)) if original_values else None
+    message = _describe_unsupported(key, value, known)
+    pod.report("unsupported-value", message, value, suggest_value(value, known), evidence)
+
+
+def _describe_unsupported(key: str, value: Node, known: Sequence[str]) -> str:
+    found = as_text(value)
+    return f"`{key}` is `{found}`, but must be {join_names(list(known), 'or')}{did_you_mean(found, list(known))}"
 
 
 def validate_string(

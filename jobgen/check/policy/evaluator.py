@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
+from jobgen.check.original_messages import original_policy_message
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
 from jobgen.check.policy.locate import locate_failures
@@ -255,6 +256,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
             # The message is about the whole object, as that of the API server; the evidence is about this part of it.
             message = context.message(validation)
             part = context.with_object(obj).message(validation) if len(causes) > 1 else message
+            part = original_policy_message(name, part)
             evidence = quoted_values(part) if part != message else None
         yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
-from jobgen.check.schema.field_locations import locate_fields, suggest_field_move
+from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
@@ -42,7 +42,7 @@ def compile_structural(
     def check(value: Mapping[str, Node]) -> list[Problem]:
         problems: list[Problem] = []
         check_value(value, schema.get("title", ""), value, problems)
-        return [compiler.with_fix(problem, value) for problem in problems] if problems else problems
+        return [compiler.with_location(problem, value) for problem in problems] if problems else problems
 
     return check
 
@@ -123,28 +123,31 @@ class _Compiler:
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
         return _list(items, unique, nullable=nullable)
 
-    def with_fix(self, problem: Problem, obj: Node) -> Problem:
-        """The problem with a fix that moves a misplaced field to where it belongs."""
+    def with_location(self, problem: Problem, obj: Node) -> Problem:
+        """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
         if problem.rule != "unknown-field" or problem.fix_steps or type(problem.node) is not TracedKey:
             return problem
         self._locations = self._locations or locate_fields(self.root)
+        path = find_field_path(problem.node, obj, self._locations)
+        if not path:
+            return problem
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations)
-        return problem._replace(fix_steps=fix_steps, safe=safe)
+        return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
-    def _hint(self, field: str, known: list[str]) -> str:
-        """A similar field of the same mapping, or the path where a field of that name belongs."""
+    def _hint(self, field: str, known: list[str]) -> tuple[str, str]:
+        """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint."""
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
         close = did_you_mean(field, known)
         if known_paths and not (close and field.lower() in (name.lower() for name in known)):
-            return f"; it belongs in `{known_paths[0]}`"
-        return close
+            return "", known_paths[0]
+        return close, ""
 
 
 def _mapping(
     fields: LazyFields[Field],
     required: tuple[str, ...],
-    hint: Callable[[str, list[str]], str],
+    hint: Callable[[str, list[str]], tuple[str, str]],
     *,
     nullable: bool,
 ) -> Check:
@@ -175,15 +178,18 @@ def _report_unknown_field(
     holder: Mapping[str, Node],
     name: str,
     known: list[str],
-    hint: Callable[[str, list[str]], str],
+    hint: Callable[[str, list[str]], tuple[str, str]],
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
-        near = hint(str(key), known)
+        near, path = hint(str(key), known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fix_steps, safe = suggest_rename(key, known, holder) if "did you mean" in near else NO_FIX
-        problems.append(Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe))
+        evidence = (str(key), name, path) if path else None
+        problems.append(
+            Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence)
+        )
 
 
 def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from jobgen.k8s.objects import get_path
@@ -57,6 +57,51 @@ def _resolve(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[d
         else:
             return node, place
     return {}, place
+
+
+def find_field_path(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -> str:
+    """The path of the mapping where a misplaced field belongs; empty if that is not certain.
+
+    In another branch of the object the field may mean something else, so it must be a mapping around the misplaced
+    field, one below it, or a section of `spec` such as `spec.runPolicy`.
+    """
+    holder = _find_path(obj, key)
+    paths = (_fit_path(path.replace("[]", ".[]").split("."), holder) for path in known.get(key, ()))
+    return next(filter(None, paths), "") if holder is not None else ""
+
+
+def _fit_path(path: list[str], holder: tuple[str | int, ...] | None) -> str:
+    """A path with the names of the object in place of `<role>`, `*` and `[]`; empty if it is in another branch."""
+    if holder is None:
+        return ""
+    shared = 0
+    for step, own in zip(path, holder, strict=False):
+        if step != own and step not in ("<role>", "*") and not (step == "[]" and isinstance(own, int)):
+            break
+        shared += 1
+    below = path[shared:]
+    is_around = not below
+    is_below = shared == len(holder) and all(step != "[]" or before == "containers" for before, step in pairwise(below))
+    is_section = len(path) == 2 < len(holder) and shared == 1
+    if not (is_around or is_below or is_section):
+        return ""
+    steps = [*(f"[{own}]" if isinstance(own, int) else own for own in holder[:shared]), *below]
+    return ".".join(steps).replace(".[", "[")
+
+
+def _find_path(tree: Node, key: TracedKey) -> tuple[str | int, ...] | None:
+    """The path of the mapping that contains this very key object."""
+    if isinstance(tree, dict):
+        if any(own is key for own in tree):
+            return ()
+        children = [(str(own), child) for own, child in tree.items()]
+    else:
+        children = list(enumerate(tree)) if isinstance(tree, list) else []  # type: ignore[arg-type]
+    for step, child in children:
+        found = _find_path(child, key)
+        if found is not None:
+            return (step, *found)
+    return None
 
 
 def suggest_field_move(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -> SuggestedFix:

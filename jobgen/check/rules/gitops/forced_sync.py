@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.objects import Manifest, as_text
@@ -29,11 +29,11 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
                 "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
             )
             yield Violation(
-                annotations[SYNC_OPTIONS], message, severity=ERROR, evidence=first_message("forced-sync-argocd")
+                annotations[SYNC_OPTIONS], message, severity=ERROR, evidence=original_message("forced-sync-argocd")
             )
         elif forced:
             message = f"`{forced[0]}` may stop the running job when the app is synced; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
         message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
-        yield Violation(annotations[_FLUX], message, evidence=first_message("forced-sync-flux"))
+        yield Violation(annotations[_FLUX], message, evidence=original_message("forced-sync-flux"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, is_training_job, split_annotation
 from jobgen.k8s.objects import Manifest
@@ -29,5 +29,5 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(annotations[HOOK], f"{message}; install one or do not use a hook")
     if "HookSucceeded" in split_annotation(manifest, DELETE_POLICY):
         message = f"Argo CD has no health check for {kind}, so `HookSucceeded` deletes the job immediately"
-        evidence = first_message("hook-without-health", kind)
+        evidence = original_message("hook-without-health", kind)
         yield Violation(annotations[DELETE_POLICY], f"{message}; install one or remove it", evidence=evidence)

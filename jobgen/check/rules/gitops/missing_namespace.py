@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
@@ -26,5 +26,5 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     if fallback is not None and not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
         gitops = manifest.cluster.gitops
-        evidence = None if gitops == "kubectl" else first_message(f"missing-namespace-{gitops}")
+        evidence = None if gitops == "kubectl" else original_message(f"missing-namespace-{gitops}")
         yield Violation(name, f"the job has no namespace, so {fallback}; set one", evidence=evidence)

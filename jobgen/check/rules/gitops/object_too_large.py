@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, split_annotation
 from jobgen.k8s.objects import Manifest, as_mapping, as_text
@@ -32,12 +32,12 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     size = len(serialized.encode(errors="replace"))
     if size > _STORED:
         message = f"the object has {size // 1024} KiB, but etcd stores at most 1536 KiB; move long strings to a volume"
-        evidence = first_message("object-too-large-to-store", size // 1024)
+        evidence = original_message("object-too-large-to-store", size // 1024)
         yield Violation(longest, message, severity=ERROR, evidence=evidence)
     elif size > _APPLIED and not _uses_server_side_apply(manifest):
         message = f"the object has {size // 1024} KiB, but client-side apply accepts at most 256 KiB"
         message += "; move long strings to a volume or use server-side apply"
-        yield Violation(longest, message, evidence=first_message("object-too-large-to-apply", size // 1024))
+        yield Violation(longest, message, evidence=original_message("object-too-large-to-apply", size // 1024))
 
 
 def _uses_server_side_apply(manifest: Manifest) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list
 from jobgen.model.finding import FixStep
@@ -20,5 +20,5 @@ def owner_references_in_git(manifest: Manifest) -> Iterator[Violation]:
     if as_list(manifest.metadata.get("ownerReferences")):
         key = next(key for key in manifest.metadata if key == "ownerReferences")
         message = f"`{key}` makes the cluster delete the object if the owner does not exist there; remove it"
-        evidence = first_message("owner-references-in-git")
+        evidence = original_message("owner-references-in-git")
         yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False, evidence=evidence)

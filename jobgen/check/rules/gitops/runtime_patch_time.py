@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping
 from jobgen.model.finding import FixStep
@@ -21,5 +21,5 @@ def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
         for key in as_mapping(patch):
             if key == "time":
                 message = "Trainer sets the `time` of a patch itself; remove it"
-                evidence = first_message("runtime-patch-time")
+                evidence = original_message("runtime-patch-time")
                 yield Violation(key, message, fix_steps=(FixStep("remove", key),), evidence=evidence)

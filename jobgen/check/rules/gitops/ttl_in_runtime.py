@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_list, as_mapping, get_path
 from jobgen.model.finding import FixStep
@@ -25,5 +25,5 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
         for key in holder:
             if key == _FIELD:
                 message = f"`{key}` deletes the objects of a TrainJob, which may then run again; remove it"
-                evidence = first_message("ttl-in-runtime")
+                evidence = original_message("ttl-in-runtime")
                 yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False, evidence=evidence)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
 from jobgen.k8s.objects import Manifest, as_text, get_path
@@ -29,7 +29,7 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
     if isinstance(holder, dict) and value_of(holder.get(_FIELD)) is not None:
         message = f"`{_FIELD}` deletes the finished job; {engine} recreates it, so training runs again; remove it"
         fix_steps = (FixStep("remove", holder[_FIELD], key=_FIELD),)
-        evidence = first_message("ttl-reruns-job", engine)
+        evidence = original_message("ttl-reruns-job", engine)
         yield Violation(holder[_FIELD], message, fix_steps=fix_steps, safe=False, evidence=evidence)
 
 

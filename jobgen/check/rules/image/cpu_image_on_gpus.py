@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.accelerators import format_devices
 from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.objects import Container, as_text
-from jobgen.model.finding import pluralize
 
 _ACCELERATED = frozenset(("gpu", "cuda", "rocm", "npu", "hpu", "tpu"))
 
@@ -20,10 +20,10 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     Use an image built for the accelerator, or request none.
     """
     image = as_text(container.data["image"])
-    if "cpu" not in image or not container.gpus:
+    if "cpu" not in image or not container.devices:
         return
     features = parse_image_name(image).name_tokens
     if "cpu" in features and not features & _ACCELERATED:
-        devices = pluralize(container.gpus, "accelerator")
+        devices = format_devices(container.devices)
         message = f"`{image}` is built for CPUs, but the container requests {devices}; use an image built for them"
         yield Violation(container.data["image"], message)

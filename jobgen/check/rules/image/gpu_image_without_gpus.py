@@ -18,7 +18,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
 
     Request GPUs in `resources.limits`, or use the smaller image for CPUs.
     """
-    if manifest.gpus:
+    if manifest.has_devices:
         return
     for role in manifest.roles:
         main = role.pod.main_container

@@ -21,6 +21,9 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     if not counted or not (as_integer(limit) or 0) > 0 or not manifest.roles:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
-        yield Violation(
-            limit, "the limit has no effect, because no role is ever restarted; use `OnFailure` or `ExitCode`"
+        usable = [policy for policy in counted if policy != "Always" and policy in manifest.kind.restart_policies]
+        names = " or ".join(f"`{policy}`" for policy in usable)
+        message = (
+            f"the limit has no effect, because no role is ever restarted; set the restart policy of a role to {names}"
         )
+        yield Violation(limit, message, evidence=("OnFailure", "ExitCode"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, as_mapping
 from jobgen.model.data import Node
@@ -41,9 +41,9 @@ def _check_pods(
     (low, lower), (high, upper) = bounds[0], bounds[-1]
     if total < low:
         message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
-        yield Violation(policy[lower], message, evidence=first_message("elastic-bounds-fewer", low, total))
+        yield Violation(policy[lower], message, evidence=original_message("elastic-bounds-fewer", low, total))
     elif total > high:
         message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
         message += f"; set `maxReplicas` to at least {total}"
-        evidence = first_message("elastic-bounds-more", high, total)
+        evidence = original_message("elastic-bounds-more", high, total)
         yield Violation(policy[upper], message, severity=WARNING, evidence=evidence)

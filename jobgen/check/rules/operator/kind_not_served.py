@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
@@ -22,7 +22,7 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     if not is_operator_since(manifest, kind.versions.since):
         since, declared = kind.versions.since, manifest.operator_version
         message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
-        evidence = first_message("kind-not-served-since", kind.name, kind.operator, since, declared)
+        evidence = original_message("kind-not-served-since", kind.name, kind.operator, since, declared)
         yield Violation(
             manifest.object["kind"], f"{message}; update the operator or use another kind", evidence=evidence
         )
@@ -33,5 +33,5 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     other = rival in cluster.operators or cluster.platform == rival
     if cluster.platform == rival or (other and not mine):
         message = f"this cluster serves the MPIJob of {rival}, not that of {kind.operator}; use its `apiVersion`"
-        evidence = first_message("kind-not-served-rival", rival, kind.operator)
+        evidence = original_message("kind-not-served-rival", rival, kind.operator)
         yield Violation(manifest.object["apiVersion"], message, evidence=evidence)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_text, get_path
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
@@ -31,7 +31,7 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
         reason = f"`…{suffix}` is appended to it" if suffix else "it is also a label value"
         message = f"the name has {length} characters, but {reason}; use at most {MAX_NAME_LENGTH - len(suffix)}"
         severity = None if _is_suffix_known(manifest) else WARNING
-        evidence = None if suffix else first_message("long-job-name", length, MAX_NAME_LENGTH)
+        evidence = None if suffix else original_message("long-job-name", length, MAX_NAME_LENGTH)
         yield Violation(given, message, severity=severity, evidence=evidence)
 
 

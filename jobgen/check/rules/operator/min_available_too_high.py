@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
 from jobgen.model.finding import FixStep, pluralize
@@ -24,5 +24,5 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         pods = pluralize(manifest.pod_count, "pod")
         message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        evidence = first_message("min-available-too-high", manifest.pod_count, number)
+        evidence = original_message("min-available-too-high", manifest.pod_count, number)
         yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Container, as_integer, as_list, as_text
 from jobgen.model.data import Node, value_of
@@ -24,12 +24,15 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
         return
     ports = [port for port in as_list(container.data.get("ports")) if isinstance(port, dict)]
     own = str(kind.port.get("name"))
-    taken: dict[int | None, dict[str, Node]] = {}
+    taken: dict[int, dict[str, Node]] = {}
     added = own not in [as_text(port.get("name")) for port in ports]
-    if added:
-        taken[kind.port.get("number")] = {}
+    if added and "number" in kind.port:
+        taken[kind.port["number"]] = {}
     for port in ports:
         number = as_integer(port.get("containerPort"))
+        if number is None:
+            # The schema of the CRD reports it.
+            continue
         if number in taken:
             yield from _report_duplicate(port, own, taken[number])
         elif not as_text(port.get("name")) and len(ports) + added > 1:
@@ -48,4 +51,4 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
         number = value_of(node)
         message = f"port `{number}` can be used only once in a Service, whatever the protocol; remove one"
         related = ((other["containerPort"], "the other port"),)
-        yield Violation(node, message, related, evidence=first_message("service-port-clash"))
+        yield Violation(node, message, related, evidence=original_message("service-port-clash"))

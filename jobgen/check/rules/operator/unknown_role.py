@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import value_of
-from jobgen.model.finding import Severity
+from jobgen.model.finding import Severity, quoted_values
 from jobgen.model.suggest import did_you_mean, suggest_rename, suggest_value
 
 
@@ -30,16 +30,19 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         consequence = "the operator ignores it and starts none of its pods"
     else:
         consequence = describe_rejection(role.manifest)
-    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, known)}"
     taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
+    free = [name for name in known if name not in taken]
+    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, free)}"
+    evidence = quoted_values(f"`{role.replica_type}`{did_you_mean(role.replica_type, known)}")
     if kind.shape == "map" and isinstance(role.key, str):
         fix_steps, safe = suggest_rename(role.key, known, taken)
     else:
-        fix_steps, safe = suggest_value(role.key, known)
+        fix_steps, safe = suggest_value(role.key, free)
     yield Violation(
         role.key,
         f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
         severity=severity,
         fix_steps=fix_steps,
         safe=safe,
+        evidence=evidence,
     )

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import find_device_node
+from jobgen.k8s.accelerators import find_device_node, format_devices
 from jobgen.k8s.objects import Container, Role
 from jobgen.model.data import value_of
-from jobgen.model.finding import pluralize
 
 _IDLE = {
     "MXJob": ("scheduler", "server"),
@@ -28,7 +27,7 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
     """
     manifest = role.manifest
     idle = _IDLE[manifest.kind.name] if manifest.kind else ()
-    if role.name not in idle or not role.pod.gpus:
+    if role.name not in idle or not any(container.devices for container in role.pod.containers):
         return
     if role.name == "launcher":
         worker = manifest.find_role("worker")
@@ -36,13 +35,13 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
         if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
             return
     for container in role.pod.containers:
-        if container.gpus:
+        if container.devices:
             yield _report(role, container)
 
 
 def _report(role: Role, container: Container) -> Violation:
     node = find_device_node(container.limits, container.requests)
-    gpus = pluralize(container.gpus, "GPU")
+    gpus = format_devices(container.devices)
     if role.name != "launcher":
         message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
         return Violation(node, message)
@@ -50,5 +49,5 @@ def _report(role: Role, container: Container) -> Violation:
     is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
     message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
-    evidence = first_message("idle-gpus-v1" if is_v1 else "idle-gpus-v2", "a GPU" if container.gpus == 1 else gpus)
+    evidence = original_message("idle-gpus-v1" if is_v1 else "idle-gpus-v2", "a GPU" if gpus == "1 GPU" else gpus)
     return Violation(node, message, evidence=evidence)

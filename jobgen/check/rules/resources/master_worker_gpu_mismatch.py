@@ -48,4 +48,4 @@ def _devices(role: Role) -> dict[str, int]:
 
 
 def _format_devices(devices: dict[str, int]) -> str:
-    return " and ".join(f"`{name}: {count}`" for name, count in sorted(devices.items())) or "no GPU"
+    return " and ".join(f"`{name}: {count}`" for name, count in sorted(devices.items())) or "no accelerator"

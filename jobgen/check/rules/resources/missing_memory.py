@@ -18,12 +18,11 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     """
     for role in manifest.roles:
         main = role.pod.main_container
-        if main is None or role.pod.partial or not main.gpus or as_mapping(role.pod.spec.get("resources")):
+        if main is None or role.pod.partial or not main.devices or as_mapping(role.pod.spec.get("resources")):
             continue
         if "memory" not in main.limits and "memory" not in main.requests:
             node = find_device_node(main.limits, main.requests)
-            yield Violation(
-                node,
-                f"`{role.replica_type}` has GPUs but requests no memory, so it is evicted first; add a memory request",
-            )
+            wanted = "GPUs" if main.gpus else "accelerators"
+            message = f"`{role.replica_type}` has {wanted} but requests no memory, so it is evicted first"
+            yield Violation(node, f"{message}; add a memory request")
             return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Manifest
@@ -31,4 +31,4 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
                 pods = pluralize(manifest.pod_count, "pod")
                 message = f"torchrun waits for `{word.text}` nodes, but the job has {pods}; remove `--nnodes`"
                 former = "one pod" if manifest.pod_count == 1 else pods
-                yield Violation(word.node, message, evidence=first_message("nnodes-mismatch", word.text, former))
+                yield Violation(word.node, message, evidence=original_message("nnodes-mismatch", word.text, former))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.objects import Manifest, as_text
@@ -26,5 +26,5 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
         node = annotations[_ELASTIC]
         message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
-        evidence = first_message("elastic-job-unsupported", manifest.kind_name)
+        evidence = original_message("elastic-job-unsupported", manifest.kind_name)
         yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),), evidence=evidence)

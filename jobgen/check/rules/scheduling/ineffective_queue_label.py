@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
@@ -30,7 +30,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
     elif kind.operator == "training-operator" and _is_before(manifest.operator_version, _SUSPENDS_SINCE):
         message = f"training-operator {manifest.operator_version} cannot suspend jobs, which Kueue requires"
-        evidence = first_message("ineffective-queue-label", manifest.operator_version, _SUSPENDS_SINCE)
+        evidence = original_message("ineffective-queue-label", manifest.operator_version, _SUSPENDS_SINCE)
         yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later", evidence=evidence)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, as_integer, get_path
 from jobgen.model.finding import FixStep
@@ -27,5 +27,5 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
             f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
         )
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        evidence = first_message("min-available-too-low", number, total, total)
+        evidence = original_message("min-available-too-low", number, total, total)
         yield Violation(least, message, fix_steps=fix_steps, safe=False, evidence=evidence)

@@ -17,11 +17,12 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     Set `queue`, or the label `kueue.x-k8s.io/queue-name`.
     """
     queues = manifest.cluster.queues
-    if not queues or not can_be_queued(manifest) or get_queue(manifest) is not None or not manifest.gpus:
+    if not queues or not can_be_queued(manifest) or get_queue(manifest) is not None or not manifest.has_devices:
         return
     # Volcano has its own field; KAI, Run:ai and similar schedulers use a label.
     elsewhere = as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))
     if not elsewhere and not any("queue" in key for key in manifest.labels):
         known = ", ".join(f"`{name}`" for name in sorted(queues)[:5])
-        message = f"the job requests GPUs but names no queue; use one of {known}"
+        wanted = "GPUs" if manifest.gpus else "accelerators"
+        message = f"the job requests {wanted} but names no queue; use one of {known}"
         yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)

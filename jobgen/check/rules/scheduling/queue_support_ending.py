@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Fact, FactViolation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.objects import Manifest
@@ -29,4 +29,4 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
         more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
         message = f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to TrainJob"
         former = f" ({len(queued)} such jobs are queued here)" if len(queued) > 1 else ""
-        yield FactViolation(queued[0], message, evidence=first_message("queue-support-ending", kind, former))
+        yield FactViolation(queued[0], message, evidence=original_message("queue-support-ending", kind, former))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.first_messages import first_message
+from jobgen.check.original_messages import original_message
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.objects import Container, as_text
 from jobgen.model.lazy_re import lazy_pattern
@@ -32,5 +32,5 @@ def install_at_start(container: Container) -> Iterator[Violation]:
             is_script = "|" in found[0]
             subject = "a downloaded script" if is_script else f"`{found[0]}`"
             message = f"{subject} runs at every pod start and may install other versions; install it in the image"
-            yield Violation(word, message, evidence=first_message("install-at-start") if is_script else None)
+            yield Violation(word, message, evidence=original_message("install-at-start") if is_script else None)
             return

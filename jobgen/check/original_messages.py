@@ -44,6 +44,32 @@ _MESSAGES: Mapping[str, str] = {
 }
 
 
-def first_message(key: str, *values: object) -> tuple[str, ...]:
+_POLICY_TEXTS: Mapping[str, Mapping[str, str]] = {
+    "mxjob-deprecated": {
+        "1.9 and later do not serve it; use another framework": "1.9 has it no more; move to another framework",
+        " does not serve MXJob, which 1.9 removed; use another framework": " has no MXJob: it went with 1.9",
+    },
+    "restart-policy-risk": {"; set it only there": "; say it there alone"},
+    "restart-policy-sanity": {
+        "rejects the pods; use `Never` or `OnFailure`": (
+            "rejects the pods; use `Never`, `OnFailure`, `Always` or `ExitCode`"
+        ),
+        "; use `Never`, `OnFailure` or `ExitCode`": "; use `Never`, `OnFailure`, `Always` or `ExitCode`",
+        "this is not a restart policy of the operator; use `Never` or `OnFailure`": (
+            "a restart policy must be `Never`, `OnFailure`, `Always` or `ExitCode`"
+        ),
+    },
+}
+"""The texts of shipped policies that changed, and those of the first release."""
+
+
+def original_policy_message(policy: str, message: str) -> str:
+    """Return the message of the first release of a shipped policy."""
+    for text, original in _POLICY_TEXTS.get(policy, {}).items():
+        message = message.replace(text, original)
+    return message
+
+
+def original_message(key: str, *values: object) -> tuple[str, ...]:
     """Return the message of the first release as the evidence of a finding."""
     return (_MESSAGES[key].format(*values),)
