@@ -285,6 +285,55 @@ def test_a_path_that_is_not_read_is_never_an_old_finding(
     assert found_in(lint_report(jobs_repository, since="HEAD")[1]) == []
 
 
+SPEC = "framework: pytorch\n  resources: {cpu: 1, memory: 1Gi}\n  image: registry.example.com/train:latest"
+
+
+@pytest.mark.parametrize(
+    ("comment", "rules"),
+    [
+        ("# jobgen: ignore[mutable-image-tag] -- why", []),
+        ("# jobgen:ignore[mutable-image-tag] -- why", []),
+        ("#jobgen: ignore[mutable-image-tag] -- why", []),
+        ("# jobgen : ignore [mutable-image-tag] -- why", []),
+        ("# Jobgen: Ignore[mutable-image-tag] -- why", []),
+        ("# jobgen: ignroe[mutable-image-tag] -- why", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen: ignore-line[mutable-image-tag] -- why", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen:disable=mutable-image-tag", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen: ignore", ["malformed-suppression", "mutable-image-tag"]),
+        ("#jobgen:ignore", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen:", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen ignore[mutable-image-tag] -- why", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen-ignore[mutable-image-tag] -- why", ["malformed-suppression", "mutable-image-tag"]),
+        ("# jobgen ignores the tag", ["mutable-image-tag"]),
+        ("# rendered by jobgen: see docs", ["mutable-image-tag"]),
+        ("# jobgen.dev/v1", ["mutable-image-tag"]),
+    ],
+)
+def test_a_comment_suppresses_or_is_reported(jobs_repository: Path, comment: str, rules: list[str]) -> None:
+    head = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a, namespace: ml}"
+    write_all(jobs_repository, {"jobs/good.yaml": f"{head}\nspec:\n  {SPEC} {comment}\n"})
+
+    assert sorted(rule for _, rule in found_in(lint_report(jobs_repository)[1])) == rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("yaml-syntax", b"a: [\n"),
+        ("invalid-encoding", b"a: \xff\n"),
+        ("not-a-mapping", b"- a\n"),
+        ("unknown-anchor", b"a: *b\n"),
+    ],
+)
+@pytest.mark.parametrize("path", ["jobs/bad.yaml", "m/bad.yaml"])
+def test_a_file_that_is_not_read_cannot_be_suppressed(jobs_repository: Path, rule: str, text: bytes, path: str) -> None:
+    write_all(jobs_repository, {path: f"# jobgen: ignore-file[{rule}] -- why\n".encode() + text})
+    code, report, _ = lint_report(jobs_repository, path)
+
+    assert code == 1
+    assert found_in(report) == [(path, "mandatory-suppressed"), (path, rule)]
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

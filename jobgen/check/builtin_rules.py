@@ -83,7 +83,7 @@ _ERRORS = {
     "meta": {
         "broken-schema": "An object that was not checked, because its schema in the repository is invalid.",
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
-        "mandatory-suppressed": "A comment that suppresses a rule that the settings declare mandatory.",
+        "mandatory-suppressed": "A comment that suppresses a mandatory rule, or one about a file that was not read.",
         "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
         "unread-file": "A file that was named, or that holds an object in a folder of jobgen, but is not read.",
     },
@@ -103,7 +103,7 @@ _WARNINGS = {
         "expired-suppression": "A suppression comment whose end date has passed.",
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
-        "malformed-suppression": "A malformed suppression comment, which has no effect.",
+        "malformed-suppression": "A comment that begins like a suppression and has no effect, because it is malformed.",
         "missing-schema": "An object that was not checked, because its kind has no schema.",
         "stale-baseline": "A finding in the baseline that is fixed.",
         "unknown-suppression": "A comment that suppresses a rule that does not exist.",
@@ -135,6 +135,24 @@ CHANGE_RULES = frozenset(
 
 UNREAD_RULES = frozenset(("too-many-files", "unread-file", "unreadable-file"))
 """Rules about files and folders that were not read at all."""
+
+UNREADABLE_RULES = UNREAD_RULES | frozenset(
+    (
+        "excessive-aliases",
+        "file-too-large",
+        "invalid-encoding",
+        "link-out-of-repository",
+        "linked-folder",
+        "nesting-too-deep",
+        "not-a-mapping",
+        "template-text",
+        "too-many-errors",
+        "too-many-nodes",
+        "unknown-anchor",
+        "yaml-syntax",
+    )
+)
+"""Rules about text of which nothing, or not all, could be read; no comment suppresses them."""
 
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(
     (name, category, severity, summary)

@@ -16,7 +16,7 @@ from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.repo.lock import LOCK
-from jobgen.report.suppress import MARKER, Suppression, parse_suppressions
+from jobgen.report.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, find_sweep_warnings, is_sweep, keep_matrix
@@ -74,7 +74,7 @@ def _skip_reason(path: layout.FileEntry, documents: Sequence[YamlDocument], find
 
 def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
     """Collect the suppression comments of a file."""
-    if MARKER in file.content:
+    if may_suppress(file.content):
         found, faults = parse_suppressions(file.content, file.path)
         comments += found
         findings += faults

@@ -10,15 +10,21 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from jobgen.check.builtin_rules import UNREADABLE_RULES
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
 from jobgen.report.coverage import Coverage
 from jobgen.yamlio.read import read
 
-MARKER = b"jobgen: ignore"
-_COMMENT = lazy_pattern(r"(?:^|(?<=\s))#\s*jobgen: ignore(-file)?(?![\w-])(.*)$")
+_MARKER = lazy_pattern(r"#[ \t]*jobgen(?![\w./])", re.IGNORECASE)
+# A directive. Without the colon it is prose, unless a rule follows.
+_COMMENT = lazy_pattern(
+    r"(?:^|(?<=\s))#\s*jobgen(?:\s*:\s*([\w-]*)|[ \t-]+(i\w*g[\w-]*)(?=\s*(?:\[|--|$)))(.*)$", re.IGNORECASE
+)
+_DIRECTIVES = ("ignore", "ignore-file")
 _ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
 _DATE = lazy_pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
 _SYNTAX = "write `# jobgen: ignore[rule] -- reason`"
@@ -46,6 +52,11 @@ class SuppressedFinding(NamedTuple):
     suppression: Suppression
 
 
+def may_suppress(content: bytes) -> bool:
+    """Whether a file has a comment that begins with the name of jobgen."""
+    return b"#" in content and _MARKER.search(content.decode("latin-1")) is not None
+
+
 def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], list[Finding]]:
     """Return the comments of a file that suppress findings, and findings about malformed ones."""
     lines = content.decode("utf-8", "replace").splitlines()
@@ -66,15 +77,29 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
         if any(_covers(scalar, location) for scalar in scalars):
             continue
         alone = not line[: match.start()].strip()
-        arguments = _ARGUMENTS.match(match[2].strip())
-        error = _find_error(arguments, whole_file=bool(match[1]), at_top=alone and _only_comments(lines[: number - 1]))
+        directive, arguments = (match[1] or "").lower(), _ARGUMENTS.match(match[3].strip())
+        whole_file = directive == "ignore-file"
+        error = _find_directive_error(match[1], match[2])
+        if not error:
+            at_top = alone and whole_file and _only_comments(lines[: number - 1])
+            error = _find_error(arguments, whole_file=whole_file, at_top=at_top)
         if error:
             errors.append(_finding("malformed-suppression", error, location))
         elif arguments:
-            target = 0 if match[1] else _next_content_line(lines, number) if alone else number
+            target = 0 if whole_file else _next_content_line(lines, number) if alone else number
             names = tuple(name.strip() for name in arguments[1].split(","))
             found.append(Suppression(location, names, target, arguments[3] or "", arguments[2] or ""))
     return found, errors
+
+
+def _find_directive_error(directive: str | None, without_colon: str | None) -> str:
+    """Return what is wrong with the word after `jobgen:`, or with the missing colon; empty if it is a directive."""
+    if directive is not None and directive.lower() in _DIRECTIVES:
+        return ""
+    if without_colon is not None:
+        return f"the comment has no colon after `jobgen`, so it is ignored; {_SYNTAX}"
+    hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {_SYNTAX}"
+    return f"`{directive}` is not a directive of jobgen, so the comment is ignored{hint}"
 
 
 def _find_error(arguments: re.Match[str] | None, *, whole_file: bool, at_top: bool) -> str:
@@ -129,9 +154,11 @@ def apply_suppressions(
         comment = next((comment for comment in active if comment.matches(finding)), None)
         if comment is None:
             kept.append(finding)
-        elif finding.rule in mandatory:
+        elif finding.rule in mandatory or _is_unreadable(finding):
             kept.append(finding)
             message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
+            if finding.rule not in mandatory:
+                message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
             evidence = (original_rule_name(finding.rule),)
             errors.append(
                 _finding("mandatory-suppressed", message, comment.location, Severity.ERROR, evidence=evidence)
@@ -143,6 +170,10 @@ def apply_suppressions(
             message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
             errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
     return kept, suppressed, list(dict.fromkeys(errors))
+
+
+def _is_unreadable(finding: Finding) -> bool:
+    return finding.rule in UNREADABLE_RULES and finding.category in ("yaml", "meta")
 
 
 def is_date(text: str) -> bool:
