@@ -2,29 +2,44 @@
 
 The cache can only save time. Entries that are damaged or from another version are computed again, and a folder that
 cannot be written is not an error. Entries are written atomically, so concurrent runs can share one folder.
+
+Entries are results of checks, never manifests or layers. They are data (JSON, or a checked CEL expression), are
+authenticated with a random secret that only this user can read, and have a limited size.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
+from hmac import compare_digest
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 _DIGEST = 16
 # Entries that were not used for so long, or exceed the size limit, are removed once a day.
 _DAY = 24 * 60 * 60
 _MAX_AGE = 30 * _DAY
 _MAX_BYTES = 512 * 1024 * 1024
+_MAX_ENTRY = 64 * 1024 * 1024
 _CLEANUP_MARKER = "tidied"
+_SECRET, _SECRET_BYTES = "secret", 32
+_OTHERS, _OTHERS_WRITE = 0o077, 0o022
+# A pipe or a device must not block or be opened.
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
+_REPOSITORY_MARKS = (".git", ".hg", "jobgen.yaml")
 # Libraries on which results depend: they read YAML and evaluate CEL.
 _LIBRARIES = ("yaml", "cel_expr_python")
 _folder: str = ""
 _salt: bytes = b""
+_secret: bytes = b""
 
 
 def find_default_folder() -> Path | None:
@@ -61,11 +76,16 @@ def _describe_file(path: str, status: os.stat_result) -> str:
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
-def enable(folder: Path | None, salt: str) -> None:
-    """Enable the cache; the salt separates entries of different versions of jobgen."""
-    global _folder, _salt  # noqa: PLW0603 -- one per process; it never changes results
-    _folder = str(folder or "")
+def enable(folder: Path | None, salt: str, work: Path | None = None) -> None:
+    """Enable the cache; the salt separates entries of different versions of jobgen.
+
+    The folder is not used if others can write to it, or if it is inside a repository or the folder `work`, whose
+    content may come from others: entries decide what a lint reports.
+    """
+    global _folder, _salt, _secret  # noqa: PLW0603 -- one per process; it never changes results
     _salt = f"{salt} {sys.version}".encode()
+    _folder = "" if folder is None or _is_inside_repository(folder, work) else str(folder)
+    _secret = b""
 
 
 def disable() -> None:
@@ -79,6 +99,75 @@ def is_enabled() -> bool:
     return bool(_folder)
 
 
+def _is_open() -> bool:
+    """Whether the cache can be used; its folder is opened on first use, and disabled if it cannot be used."""
+    global _folder, _secret  # noqa: PLW0603
+    if _folder and not _secret:
+        with suppress(OSError):
+            _secret = _open_folder(_folder)
+        _folder = _folder if _secret else ""
+    return bool(_folder)
+
+
+def _is_inside_repository(folder: Path, work: Path | None) -> bool:
+    real = Path(os.path.realpath(folder))
+    around = (real, *real.parents)
+    return (work is not None and Path(os.path.realpath(work)) in around) or any(
+        os.path.lexists(parent / name) for parent in around for name in _REPOSITORY_MARKS
+    )
+
+
+def _open_folder(folder: str) -> bytes:
+    """Create the folder if it is missing, and return the secret of this user; empty if others can write to it."""
+    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or not _is_own(status) or status.st_mode & _OTHERS_WRITE:
+        return b""
+    if status.st_mode & _OTHERS:
+        os.chmod(folder, 0o700)
+    path = os.path.join(folder, _SECRET)
+    return _read(path, _SECRET_BYTES) or _create_secret(path)
+
+
+def _create_secret(path: str) -> bytes:
+    """Create the secret that authenticates entries; of concurrent runs, one creates it."""
+    draft = f"{path}.{os.getpid()}"
+    handle = os.open(draft, _NEW_FILE, 0o600)
+    try:
+        with open(handle, "wb") as stream:
+            stream.write(os.urandom(_SECRET_BYTES))
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+    return _read(path, _SECRET_BYTES) or b""
+
+
+def _read(path: str, limit: int) -> bytes | None:
+    """Read a regular file that only this user can access; None if it is anything else, or longer than the limit."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _FLAGS)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(handle)
+        is_public = os.name == "posix" and status.st_mode & _OTHERS
+        if not stat.S_ISREG(status.st_mode) or not _is_own(status) or is_public or status.st_size > limit:
+            return None
+        with open(handle, "rb", buffering=0, closefd=False) as stream:
+            return stream.read(status.st_size)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+
+
 def make_key(*parts: bytes | str) -> str:
     """Compute the key of a result from the inputs that it depends on."""
     digest = blake2b(_salt, digest_size=_DIGEST)
@@ -90,33 +179,51 @@ def make_key(*parts: bytes | str) -> str:
 
 
 def get(key: str) -> bytes | None:
-    """The entry of a key; None if there is none or it is damaged."""
-    if not _folder:
+    """The entry of a key; None if there is none, it is damaged, or this user did not write it."""
+    found = _read(_path(key), _MAX_ENTRY) if _is_open() else None
+    if found is None:
         return None
-    try:
-        with open(_path(key), "rb", buffering=0) as stream:
-            found = stream.read()
-    except OSError:
-        return None
-    digest, content = found[:_DIGEST], found[_DIGEST:]
-    return content if blake2b(content, digest_size=_DIGEST).digest() == digest else None
+    return found[_DIGEST:] if compare_digest(_sign(key, found[_DIGEST:]), found[:_DIGEST]) else None
 
 
 def put(key: str, content: bytes) -> None:
     """Store an entry; if that fails, it is computed again next time."""
-    if not _folder:
+    if len(content) > _MAX_ENTRY - _DIGEST or not _is_open():
         return
     path = _path(key)
     draft = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(draft, "wb") as stream:
-            stream.write(blake2b(content, digest_size=_DIGEST).digest() + content)
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+        with open(os.open(draft, _NEW_FILE, 0o600), "wb") as stream:
+            stream.write(_sign(key, content) + content)
         os.replace(draft, path)
         _remove_old_entries(os.path.join(_folder, _CLEANUP_MARKER))
     except OSError:
         with suppress(OSError):
             os.unlink(draft)
+
+
+def get_data(key: str) -> Any:
+    """The data that `put_data` stored; None if there is none."""
+    found = get(key)
+    try:
+        return None if found is None else json.loads(found)
+    except (ValueError, RecursionError):
+        return None
+
+
+def put_data(key: str, data: object) -> None:
+    """Store data as JSON; text may have any characters."""
+    put(key, json.dumps(data, separators=(",", ":")).encode())
+
+
+def _sign(key: str, content: bytes) -> bytes:
+    """Authenticate an entry under its key, so that it cannot take the place of another."""
+    digest = blake2b(key.encode(), digest_size=_DIGEST, key=_secret)
+    digest.update(content)
+    return digest.digest()
 
 
 def _remove_old_entries(marker: str) -> None:
@@ -125,8 +232,9 @@ def _remove_old_entries(marker: str) -> None:
     with suppress(OSError):
         if now - os.stat(marker).st_mtime < _DAY:
             return
-    with open(marker, "wb"):
-        os.utime(marker)
+    with suppress(FileNotFoundError):
+        os.unlink(marker)
+    os.close(os.open(marker, _NEW_FILE, 0o600))
     remaining = _MAX_BYTES
     for used, size, path in sorted(_list_entries(), reverse=True):
         remaining -= size

@@ -10,11 +10,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
+from jobgen import cache
 from jobgen.cli.commands.diff import diff_states
+from jobgen.cli.commands.render import render
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import git, layout
@@ -864,3 +867,144 @@ def test_no_fsync_skips_the_wait(command, tmp_path):
 
     assert all((root / file).is_file() for file in files)
     assert [path for event, path in events if event == "fsync"] == []
+
+
+def cached_run(root, home, command):
+    """Run a command in this process with the cache below another folder."""
+    cache.enable(home / "jobgen", "test", root)
+    try:
+        if command == "lint":
+            return lint_paths(root, (), (), format_="concise")
+        return render(root, (), (), None, format_="yaml")
+    finally:
+        cache.disable()
+
+
+def entries_of(home):
+    return [path for path in (home / "jobgen").rglob("*") if path.is_file() and path.parent.name != "jobgen"]
+
+
+@pytest.fixture
+def cached(tmp_path):
+    """A repository with an overlay and a finding, and the cache of a lint and a render of it."""
+    files = {
+        "jobgen.yaml": "",
+        "jobs/bert.yaml": spec(image="bert:latest"),
+        "overlays/prod/o.yaml": OVERLAY.format(spec="namespace: ml-prod, patches: [{merge: {env: {A: MARK-7f3}}}]"),
+    }
+    root = write_files(tmp_path / "repository", files)
+    for path in root.rglob("*.yaml"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    outputs = [cached_run(root, tmp_path / "home", command).out for command in ("lint", "render")]
+    assert "mutable-image-tag" in outputs[0]
+    return root, tmp_path / "home", outputs
+
+
+def test_cache_is_for_its_user_alone_and_holds_no_manifests(cached):
+    _, home, _ = cached
+    modes = {path.stat().st_mode & 0o777 for path in (home / "jobgen").rglob("*") if path.is_file()}
+
+    assert (home / "jobgen").stat().st_mode & 0o777 == 0o700
+    assert modes == {0o600}
+    assert not [path for path in entries_of(home) if b"MARK-7f3" in path.read_bytes()]
+
+
+FORGERIES = {
+    "other digest": lambda content: bytes(16) + content[16:],
+    "other content": lambda content: content.replace(b"mutable", b"MUTABLE").replace(b"warning", b"error"),
+    "unsigned": lambda content: blake2b(content[16:], digest_size=16).digest() + content[16:],
+    "cut": lambda content: content[: len(content) // 2],
+    "empty": lambda _: b"",
+    "noise": lambda _: bytes(range(256)) * 8,
+    "deep": lambda _: bytes(16) + b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_and_damaged_entries_are_not_used(name, cached):
+    root, home, outputs = cached
+    for path in entries_of(home):
+        path.write_bytes(FORGERIES[name](path.read_bytes()))
+
+    done = [cached_run(root, home, command) for command in ("lint", "render")]
+    assert [each.out for each in done] == outputs
+    assert [each.code for each in done] == [0, 0]
+
+
+def test_entries_are_bound_to_their_keys(cached):
+    root, home, outputs = cached
+    paths = entries_of(home)
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, [*contents[1:], contents[0]], strict=True):
+        path.write_bytes(content)
+
+    assert [cached_run(root, home, command).out for command in ("lint", "render")] == outputs
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "device link", "public"])
+def test_entries_that_are_no_private_files_are_not_read(kind, cached):
+    root, home, outputs = cached
+    for path in entries_of(home):
+        content = path.read_bytes()
+        if kind == "public":
+            path.chmod(0o644)
+            continue
+        path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            (home / path.name).write_bytes(content)
+            path.symlink_to("/dev/zero" if kind == "device link" else home / path.name)
+
+    assert [cached_run(root, home, command).out for command in ("lint", "render")] == outputs
+
+
+def replace_by_link(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+REFUSED_FOLDERS = {
+    "writable by others": lambda folder: folder.chmod(0o777),
+    "writable by the group": lambda folder: folder.chmod(0o770),
+    "link": replace_by_link,
+    "of another user": lambda folder: os.chown(folder, 12_345, -1),
+    "file": lambda folder: (folder.rename(folder.with_name("elsewhere")), folder.write_text("")),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_FOLDERS)
+def test_cache_folder_that_others_control_is_not_used(name, cached):
+    if name == "of another user" and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    root, home, outputs = cached
+    REFUSED_FOLDERS[name](home / "jobgen")
+    before = sorted(str(path) for path in home.rglob("*"))
+    write_files(root, {"jobs/other.yaml": spec("other", "a:1")})
+    done = cached_run(root, home, "lint")
+
+    assert "mutable-image-tag" in done.out
+    assert sorted(str(path) for path in home.rglob("*")) == before
+    assert outputs
+
+
+@pytest.mark.parametrize("place", ["cache", "sub/cache", ".git/cache"])
+@pytest.mark.parametrize("mark", ["jobgen.yaml", ".git/HEAD", "jobs/bert.yaml"])
+def test_cache_folder_in_a_repository_is_not_used(place, mark, tmp_path):
+    root = write_files(tmp_path, {mark: "", "jobs/bert.yaml": spec(image="bert:latest")})
+    done = cached_run(root, root / place, "lint")
+
+    assert "mutable-image-tag" in done.out
+    assert not (root / place).exists()
+
+
+def test_results_that_contain_a_secret_are_not_cached(tmp_path):
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    job = spec(image=f"bert:latest # jobgen: ignore[mutable-image-tag] -- {token}") + f"  env: {{X: {token}}}\n"
+    root = write_files(tmp_path / "repository", {"jobgen.yaml": "", "jobs/bert.yaml": job})
+    cached_run(root, tmp_path / "home", "lint")
+
+    assert entries_of(tmp_path / "home")
+    assert not [path for path in entries_of(tmp_path / "home") if token.encode() in path.read_bytes()]

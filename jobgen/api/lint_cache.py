@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import time
 from hashlib import blake2b
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import NamedTuple
 
 from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
-from jobgen.pipeline.result_cache import decode_finding, digest_files, encode_finding, is_racy, stat_file
+from jobgen.pipeline.result_cache import (
+    contains_secret,
+    decode_finding,
+    digest_files,
+    encode_finding,
+    is_racy,
+    stat_file,
+)
 from jobgen.repo import layout
 from jobgen.report.coverage import Coverage
 
@@ -19,7 +25,7 @@ class LintInputs(NamedTuple):
     """Everything that a lint depends on: the key of its cache entry, and a digest of the files."""
 
     key: str
-    digest: bytes
+    digest: str
     moment: int
     settled: bool
     """Whether no file was modified so recently that another change could keep its modification time."""
@@ -40,23 +46,23 @@ def read_inputs(request: LintRequest) -> LintInputs | None:
         return None
     layers = digest_files(layout.read_inputs(files.root or request.directory))
     digest = blake2b(layers)
-    # Version 2 has no references, so that equal values have equal bytes.
-    digest.update(marshal.dumps([(entry.path, entry.full, entry.optional) for entry in entries], 2))
-    digest.update(marshal.dumps(sorted(files.skipped.items()), 2))
-    digest.update(marshal.dumps(known, 2))
+    for entry, stamp in zip(entries, known, strict=True):
+        described = f"{entry.path}\0{entry.full}\0{entry.optional}\0{stamp}\0"
+        digest.update(described.encode("utf-8", "surrogatepass"))
+    digest.update(repr(sorted(files.skipped.items())).encode("utf-8", "surrogatepass"))
     where = (str(request.directory.resolve()), str(files.root or ""), str(request.directory))
     key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, request.today)
-    return LintInputs(key, digest.digest(), moment, not any(is_racy(stamp, moment) for stamp in known), files, layers)
+    return LintInputs(
+        key, digest.hexdigest(), moment, not any(is_racy(stamp, moment) for stamp in known), files, layers
+    )
 
 
 def get(inputs: LintInputs | None) -> LintRun | None:
     """Return the cached lint of the same files."""
-    kept = cache.get(inputs.key) if inputs and inputs.settled else None
-    if inputs is None or kept is None:
+    kept = cache.get_data(inputs.key) if inputs and inputs.settled else None
+    if inputs is None or kept is None or kept[0] != inputs.digest:
         return None
-    digest, findings, counts, environments, rules, root, mandatory, skipped, coverage = marshal.loads(kept)  # noqa: S302 -- written by `put`
-    if digest != inputs.digest:
-        return None
+    _, findings, counts, environments, rules, root, mandatory, skipped, coverage = kept
     return LintRun(
         findings=[decode_finding(each) for each in findings],
         suppressed=[],
@@ -78,13 +84,14 @@ def put(inputs: LintInputs | None, linted: LintRun) -> None:
     """Cache a lint of inputs that were read before it."""
     if inputs is None or not inputs.settled or not linted.cacheable:
         return
-    findings = [encode_finding(found) for found in linted.findings]
-    counts = (linted.files, linted.objects)
-    rest = (linted.environments, sorted(linted.rules), str(linted.root), sorted(linted.mandatory), dict(linted.skipped))
     try:
-        coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
-        content = marshal.dumps((inputs.digest, findings, counts, *rest, coverage))
-    except ValueError:
+        findings = [encode_finding(found) for found in linted.findings]
+    except TypeError:
         # The fix of a finding is more than plain data.
         return
-    cache.put(inputs.key, content)
+    if contains_secret(findings):
+        return
+    counts = (linted.files, linted.objects)
+    rest = (linted.environments, sorted(linted.rules), str(linted.root), sorted(linted.mandatory), dict(linted.skipped))
+    coverage = [linted.coverage[0], *map(sorted, linted.coverage[1:])]
+    cache.put_data(inputs.key, (inputs.digest, findings, counts, *rest, coverage))

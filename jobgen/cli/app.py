@@ -41,7 +41,7 @@ class CommandFolder(click.Group):
 def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
     """Write training jobs once; render them for each environment and operator."""
     if not no_cache:
-        cache.enable(cache.find_default_folder(), cache.installation_fingerprint())
+        cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path(directory))
     # main looks for --traceback itself: an error may occur before arguments are parsed.
     context.obj = Path(directory)
 

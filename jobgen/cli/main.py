@@ -51,7 +51,7 @@ def _run_command(arguments: list[str]) -> Result | int:
     if is_plain_lint(arguments, os.environ):
         from jobgen.cli.run_lint import run_lint
 
-        cache.enable(cache.find_default_folder(), cache.installation_fingerprint())
+        cache.enable(cache.find_default_folder(), cache.installation_fingerprint(), Path())
         return run_lint(Path(), tuple(arguments[1:]))
     from jobgen.cli.app import run_command
 

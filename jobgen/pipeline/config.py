@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import marshal
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
 from jobgen.check.schema.own_formats import Check, compile_schema
-from jobgen.model.data import API_VERSION, Location, TracedKey, ValidFields, value_of
+from jobgen.model.data import API_VERSION, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
@@ -25,7 +24,7 @@ from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
-from jobgen.yamlio.read import Source, YamlDocument, read
+from jobgen.yamlio.read import Source, read
 
 
 class ProjectConfig(NamedTuple):
@@ -132,7 +131,7 @@ def read_valid_documents(
     frameworks: Frameworks = (),
 ) -> list[ValidFields]:
     """Read the documents of a file that match their format; errors of the others become findings."""
-    source = read_cached(file, findings, traced=traced)
+    source = read_documents(file, findings, traced=traced)
     good: list[ValidFields] = []
     for index, document in enumerate(source.documents):
         if find_errors(document.data, format_name, frameworks):
@@ -142,21 +141,6 @@ def read_valid_documents(
         else:
             good.append(document.data)
     return good
-
-
-def read_cached(file: layout.File, findings: list[Finding], *, traced: bool = False) -> Source:
-    """Read a file that every run reads and that rarely changes, through the cache."""
-    if traced or file.finding or not cache.is_enabled():
-        return read_documents(file, findings, traced=traced)
-    key = cache.make_key("layer", file.path, file.content)
-    known = cache.get(key)
-    if known is not None:
-        documents = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
-        return Source(file.path, tuple(YamlDocument(data, Location(*location)) for data, location in documents))
-    source = read_documents(file, findings)
-    if not source.findings:
-        cache.put(key, marshal.dumps([(document.data, tuple(document.location)) for document in source.documents]))
-    return source
 
 
 def read_documents(file: layout.File, findings: list[Finding], *, traced: bool = False, shared: bool = False) -> Source:
@@ -244,15 +228,13 @@ def _parse_kinds(files: tuple[layout.File, ...], *, traced: bool) -> tuple[tuple
 
 
 def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
-    """Read the kind descriptions, through the cache if all of them are valid."""
-    key = cache.make_key("kinds", *(part for file in files for part in (file.path, file.content)))
-    known = cache.get(key) if not traced else None
-    if known is not None:
-        documents: list[ValidFields] = marshal.loads(known)  # noqa: S302 -- the cache holds only data that jobgen wrote
-        return documents
+    """Read the kind descriptions. The cache knows only that they are valid; their content is always read."""
+    key = cache.make_key("valid kinds", *(part for file in files for part in (file.path, file.content)))
+    if not traced and cache.get(key) is not None:
+        return [document.data for file in files for document in read_documents(file, findings).documents]
     found = [data for file in files for data in read_valid_documents(file, "kind", findings, traced=traced)]
     if not traced and not findings:
-        cache.put(key, marshal.dumps(found))
+        cache.put(key, b"")
     return found
 
 

@@ -53,5 +53,5 @@ def _read_files(
     return [
         (file.path, document.data)
         for file in files
-        for document in config.read_cached(file, findings, traced=traced).documents
+        for document in config.read_documents(file, findings, traced=traced).documents
     ]

@@ -6,7 +6,6 @@ decides. Everything else that a result depends on is part of the cache key.
 
 from __future__ import annotations
 
-import marshal
 import os
 import time
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import cache
+from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 from jobgen.repo import layout
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from jobgen.pipeline.environment import OverlayUse, Rendered
     from jobgen.report.suppress import Suppression
 
-Encoded = tuple[Any, ...]
-"""A value as data that `marshal` writes."""
+Encoded = list[Any]
+"""A value as JSON data: the fields of named tuples in order."""
 
 FileStat = tuple[int, int, int, int]
 """Size, modification time, change time and inode of a file."""
@@ -34,6 +34,7 @@ FileStat = tuple[int, int, int, int]
 _RACY_NS = 2_000_000_000
 
 _MAX_FILES = 300_000
+_COLLECTIONS: dict[str, type] = {each.__name__: each for each in (tuple, list, frozenset)}
 
 
 class FileResult(NamedTuple):
@@ -51,7 +52,7 @@ class FileResult(NamedTuple):
     """Why the file was not read, if it was not."""
 
 
-Record = tuple[FileStat, int, bytes, Encoded]
+Record = tuple[FileStat, int, str, Encoded]
 """The stat of a file, the time of it, the digest of its content, and the encoded result."""
 
 
@@ -62,9 +63,9 @@ class ResultCache:
         self._key = cache.make_key("results", *base)
         self._known: dict[str, Record] = {}
         self._new: dict[str, Record] = {}
-        found = cache.get(self._key)
-        if found is not None:
-            self._known = marshal.loads(found)  # noqa: S302 -- only our own text come back
+        found = cache.get_data(self._key)
+        if isinstance(found, dict):
+            self._known = found
 
     def part(self, entry: layout.FileEntry) -> FileResult | None:
         """The result of a file; None if the file must be processed."""
@@ -73,7 +74,7 @@ class ResultCache:
         if known is None or stat is None:
             return None
         was, time_ns, digest, encoded = known
-        if stat != was or is_racy(stat, time_ns):
+        if stat != tuple(was) or is_racy(stat, time_ns):
             now = time.time_ns()
             file = layout.read_file(entry)
             if file.finding or _digest(file.content) != digest:
@@ -89,7 +90,7 @@ class ResultCache:
         """Write new results to the cache."""
         if self._new:
             kept = {**self._known, **self._new} if len(self._known) < _MAX_FILES else self._new
-            cache.put(self._key, marshal.dumps(kept))
+            cache.put_data(self._key, kept)
 
 
 class FileSnapshot:
@@ -120,47 +121,84 @@ def _name(entry: layout.FileEntry) -> str:
     return f"{entry.full}\0" if entry.optional else entry.full
 
 
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=16).digest()
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 def _encode_result(part: FileResult, path: str) -> Encoded | None:
-    """Encode a result; None if a rule's facts cannot be encoded."""
-    used = part.used
-    made = tuple((each.env, tuple(each.identity), tuple(each.location), each.position, each.item) for each in part.made)
-    rows = tuple((rule, row.value, row.path, tuple(row.job)) for rule, row in part.rows)
-    findings = tuple(map(encode_finding, part.findings))
-    if rows or findings:
-        try:
-            marshal.dumps((rows, findings))
-        except ValueError:
-            return None
-    return (
-        made,
+    """Encode a result; None if a rule's facts cannot be encoded, or if it may contain a secret."""
+    try:
+        rows = [[rule, pack(row.value), list(row.path), list(row.job)] for rule, row in part.rows]
+        findings = [encode_finding(finding) for finding in part.findings]
+    except TypeError:
+        return None
+    plain = [
+        [[each.env, each.identity, each.location, each.position, each.item] for each in part.made],
         findings,
-        tuple(part.names),
-        _encode_use(used),
+        sorted(part.names),
+        _encode_use(part.used),
         rows,
-        tuple((tuple(comment.location), *comment[1:]) for comment in part.comments),
-        tuple(part.unchecked),
-        tuple(part.skipped),
+        [list(comment) for comment in part.comments],
+        part.unchecked,
+        part.skipped,
         path,
-    )
+    ]
+    return None if contains_secret(plain) else plain
+
+
+def contains_secret(data: object) -> bool:
+    """Whether a text in JSON data has the format of a secret; such data is not stored."""
+    if isinstance(data, str):
+        return bool(find_token(data)) or any(
+            looks_like_secret(*pair) for pair in (find_assignments(data) if "=" in data else ())
+        )
+    if isinstance(data, dict):
+        return any(contains_secret(part) for pair in data.items() for part in pair)
+    return isinstance(data, (list, tuple)) and any(map(contains_secret, data))
+
+
+def pack(value: Any) -> Any:
+    """Return JSON data for a value of a fact or a fix: scalars, tuples, lists, mappings and sets of them.
+
+    Raises:
+        TypeError: The value is anything else.
+
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        # A subclass, such as an enumeration, would come back as its base class.
+        if value is not None and type(value) not in (str, int, float, bool):
+            raise TypeError(type(value).__name__)
+        return value
+    if type(value) is dict:
+        return {"mapping": [[pack(key), pack(child)] for key, child in value.items()]}
+    if type(value) not in _COLLECTIONS.values():
+        raise TypeError(type(value).__name__)
+    return {type(value).__name__: list(map(pack, value))}
+
+
+def unpack(data: Any) -> Any:
+    """Return the value that `pack` turned into JSON data."""
+    if not isinstance(data, dict):
+        return data
+    ((name, items),) = data.items()
+    if name == "mapping":
+        return {unpack(key): unpack(child) for key, child in items}
+    return _COLLECTIONS[name](map(unpack, items))
 
 
 def _encode_use(used: OverlayUse) -> Encoded:
-    hits, misses = ([(marker, tuple(where)) for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
-    return tuple(used.patches), hits, misses, [tuple(where) for where in used.own_misses]
+    hits, misses = ([[marker, where] for marker, where in pairs] for pairs in (used.hits.items(), used.misses))
+    return [sorted(used.patches), hits, misses, used.own_misses]
 
 
-def _decode_use(patches: Encoded, hits: list[Encoded], misses: list[Encoded], own_misses: list[Encoded]) -> OverlayUse:
+def _decode_use(patches: Encoded, hits: Encoded, misses: Encoded, own_misses: Encoded) -> OverlayUse:
     from jobgen.pipeline.environment import OverlayUse
     from jobgen.pipeline.trace import JobRef
 
     return OverlayUse(
-        set(patches),
-        {marker: JobRef(*where) for marker, where in hits},
-        [(marker, JobRef(*where)) for marker, where in misses],
+        {(overlay, place) for overlay, place in patches},
+        {(number, key): JobRef(*where) for (number, key), where in hits},
+        [((number, key), JobRef(*where)) for (number, key), where in misses],
         [JobRef(*where) for where in own_misses],
         [],
     )
@@ -182,32 +220,39 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         [decode_finding(each) for each in findings],
         set(names),
         _decode_use(*used),
-        [(rule, Fact(fact, path_, JobRef(*job))) for rule, fact, path_, job in rows],
-        [Suppression(Location(*location), *rest) for location, *rest in comments],
+        [(rule, Fact(unpack(fact), tuple(steps), JobRef(*job))) for rule, fact, steps, job in rows],
+        [
+            Suppression(Location(*location), tuple(rules), line, reason, until)
+            for location, rules, line, reason, until in comments
+        ],
         list(unchecked),
         list(skipped),
     )
 
 
 def encode_finding(found: Finding) -> Encoded:
-    """Encode a finding."""
+    """Encode a finding.
+
+    Raises:
+        TypeError: A value of its fix cannot be encoded.
+
+    """
     fix: Encoded | None = None
     if found.fix:
-        edits: list[Encoded] = [(edit.op, tuple(edit.location), *edit[2:]) for edit in found.fix.edits]
-        fix = (tuple(edits), found.fix.safe)
-    return (
+        fix = [[[edit.op, edit.location, *map(pack, edit[2:])] for edit in found.fix.edits], found.fix.safe]
+    return [
         found.rule,
         found.category,
         found.severity.value,
         found.message,
-        tuple(found.location),
-        found.object and tuple(found.object),
+        found.location,
+        found.object,
         found.env,
         found.pointer,
-        tuple((tuple(related.location), related.message) for related in found.related),
+        [[related.location, related.message] for related in found.related],
         found.evidence,
         fix,
-    )
+    ]
 
 
 def decode_finding(plain: Encoded) -> Finding:
@@ -223,8 +268,10 @@ def decode_finding(plain: Encoded) -> Finding:
         env,
         pointer,
         tuple(Related(Location(*place), text) for place, text in related),
-        evidence,
-        Fix(tuple(TextEdit(op, Location(*place), *rest) for op, place, *rest in fix[0]), fix[1]) if fix else None,
+        None if evidence is None else tuple(evidence),
+        Fix(tuple(TextEdit(op, Location(*place), *map(unpack, rest)) for op, place, *rest in fix[0]), fix[1])
+        if fix
+        else None,
     )
 
 
