@@ -152,6 +152,168 @@ def test_revisions_need_a_git_repository(tmp_path):
     assert "not a Git repository" in result.err
 
 
+POD = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: a, namespace: ml}}
+spec:
+  pytorchReplicaSpecs:
+    Master: {{replicas: 1, template: {{spec: {{containers: [{master}]}}}}}}
+    Worker: {{replicas: 2, template: {{spec: {{containers: [{worker}]}}}}}}
+"""
+GOOD, BAD = "{name: pytorch, image: 'r.example.com/a:1'}", "{name: pytorch, image: 'r.example.com/a:latest'}"
+LIST = """\
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: PyTorchTrainingJob
+metadata: {{name: a, namespace: ml}}
+spec:
+  replicaSpecs:
+    - {{type: master, replicas: 1, template: {{spec: {{containers: [{master}]}}}}}}
+    - {{type: worker, replicas: 2, template: {{spec: {{containers: [{worker}]}}}}}}
+"""
+
+
+IGNORED = CHANGE_RULES | {"mixed-image-versions"}
+
+
+def new_rules(folder, *paths, **options):
+    """The rule and the file of each finding since HEAD, besides those about the change itself."""
+    out = json.loads(lint_paths(folder, paths, (), format_="json", since="HEAD", **options).out)["findings"]
+    return [(entry["rule"], entry["file"]) for entry in without_infos(out) if entry["rule"] not in IGNORED]
+
+
+@pytest.mark.parametrize("path", ["jobs/m.yaml", "manifests/m.yaml"])
+@pytest.mark.parametrize("template", [POD, LIST])
+def test_fault_that_moves_to_another_role_is_new(template, path, repository):
+    write(repository, path, template.format(master=BAD, worker=GOOD))
+    commit(repository)
+    write(repository, path, template.format(master=GOOD, worker=BAD))
+
+    assert new_rules(repository, path) == [("mutable-image-tag", path)]
+
+
+def test_fault_that_moves_to_another_role_of_a_spec_is_new(repository):
+    spec = SPEC.format(name="s", image="s:1")
+    write(repository, "jobs/s.yaml", f"{spec}  roles: {{master: {{imag: x}}, worker: {{}}}}\n")
+    commit(repository)
+    assert new_rules(repository) == []
+    write(repository, "jobs/s.yaml", f"{spec}  roles: {{master: {{}}, worker: {{imag: x}}}}\n")
+
+    assert new_rules(repository) == [("unknown-field", "jobs/s.yaml")]
+
+
+def test_fault_that_moves_to_another_container_is_new(repository):
+    containers = "{{name: pytorch, image: 'r.example.com/a:{}'}}, {{name: side, image: 'r.example.com/a:{}'}}"
+    write(repository, "jobs/m.yaml", POD.format(master=containers.format("latest", "1"), worker=GOOD))
+    commit(repository)
+    write(repository, "jobs/m.yaml", POD.format(master=containers.format("1", "latest"), worker=GOOD))
+
+    assert new_rules(repository) == [("mutable-image-tag", "jobs/m.yaml")]
+
+
+@pytest.mark.parametrize("path", ["jobs/m.yaml", "manifests/m.yaml"])
+def test_items_before_a_fault_do_not_make_it_new(path, repository):
+    write(repository, path, POD.format(master=BAD, worker=GOOD))
+    commit(repository)
+    more = "{name: first, image: 'r.example.com/b:1'}, {name: second, image: 'r.example.com/c:1'}, "
+    write(repository, path, POD.format(master=more + BAD, worker=GOOD))
+
+    assert new_rules(repository, path) == []
+
+
+def test_items_before_an_invalid_field_do_not_make_it_new(repository):
+    fields = "  podTemplate: {{spec: {{containers: [{}{{name: pytorch, imag: x}}]}}}}\n  imag: y\n"
+    write(repository, "jobs/s.yaml", SPEC.format(name="s", image="s:1") + fields.format(""))
+    commit(repository)
+    write(
+        repository,
+        "jobs/s.yaml",
+        SPEC.format(name="first", image="s:1")
+        + "---\n"
+        + SPEC.format(name="s", image="s:1")
+        + "  env: {A: b}\n"
+        + fields.format("{name: side, image: 'x:1'}, "),
+    )
+
+    assert new_rules(repository) == []
+
+
+@pytest.mark.parametrize(
+    "text", [SPEC.format(name="m", image="m:latest"), SPEC.format(name="m", image="m:1") + "  a: b\n"]
+)
+def test_faults_of_a_moved_file_are_old(text, repository):
+    write(repository, "jobs/m.yaml", text)
+    write(repository, "manifests/m.yaml", POD.format(master=BAD, worker=GOOD) + "  unknown: 1\n")
+    commit(repository)
+    (repository / "jobs/team").mkdir()
+    run(repository, "mv", "jobs/m.yaml", "jobs/team/renamed.yaml")
+    run(repository, "mv", "manifests", "other")
+    write(repository, "jobs/team/renamed.yaml", f"# moved\n{text}")
+
+    assert new_rules(repository) == []
+    assert new_rules(repository, "jobs/team/renamed.yaml") == []
+    assert new_rules(repository, "other") == []
+    assert new_rules(repository, str(repository / "other/m.yaml")) == []
+
+
+def test_fault_of_an_unrelated_new_file_is_new(repository):
+    write(repository, "jobs/m.yaml", SPEC.format(name="m", image="m:1") + "  unknown: 1\n")
+    commit(repository)
+    (repository / "jobs/m.yaml").unlink()
+    write(repository, "jobs/n.yaml", "# other\n" * 20 + SPEC.format(name="n", image="n:1") + "  unknown: 1\n")
+
+    assert ("unknown-field", "jobs/n.yaml") in new_rules(repository)
+
+
+def test_fault_of_a_job_that_moves_to_another_file_is_old(repository):
+    write(repository, "jobs/b.yaml", SPEC.format(name="b", image="b:1"))
+    commit(repository)
+    write(
+        repository,
+        "jobs/b.yaml",
+        SPEC.format(name="b", image="b:1") + "---\n" + (repository / "jobs/a.yaml").read_text(),
+    )
+    (repository / "jobs/a.yaml").write_text(SPEC.format(name="c", image="c:1"))
+
+    assert new_rules(repository) == []
+
+
+def test_fault_of_a_manifest_with_the_same_name_in_another_file_is_new(repository):
+    for folder, container in (("dev", BAD), ("prod", GOOD)):
+        write(repository, f"{folder}/m.yaml", POD.format(master=container, worker=GOOD))
+    commit(repository)
+    for folder, container in (("dev", GOOD), ("prod", BAD)):
+        write(repository, f"{folder}/m.yaml", POD.format(master=container, worker=GOOD))
+
+    assert new_rules(repository, "dev", "prod") == [("mutable-image-tag", "prod/m.yaml")]
+
+
+def test_fault_of_a_job_with_a_hashed_name_stays_old(repository):
+    spec = SPEC.format(name="h", image="h:latest") + "  run: {identity: hash}\n"
+    write(repository, "jobs/h.yaml", spec)
+    commit(repository)
+    write(repository, "jobs/h.yaml", spec + "  env: {A: b}\n")
+
+    assert new_rules(repository) == []
+
+
+def test_fault_of_a_sweep_stays_old_if_members_are_added(repository):
+    spec = SPEC.format(name="s", image="s:latest")
+    for values in ("'1', '2'", "'0', '1', '2'"):
+        commit(repository)
+        write(repository, "jobs/s.yaml", f"{spec}  matrix: {{lr: [{values}]}}\n  args: ['${{{{ matrix.lr }}}}']\n")
+
+    assert new_rules(repository) == []
+
+
+def test_other_fault_at_the_same_place_is_new(repository):
+    write(repository, "jobs/m.yaml", POD.format(master="{name: pytorch}", worker=GOOD))
+    commit(repository)
+    write(repository, "jobs/m.yaml", POD.format(master="{image: 'r.example.com/a:1'}", worker=GOOD))
+
+    assert ("missing-field", "jobs/m.yaml") in new_rules(repository)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_since_is_the_difference_of_two_lints_on_random_histories(seed, tmp_path):
     chance = random.Random(seed)

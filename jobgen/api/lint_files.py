@@ -80,7 +80,7 @@ class LintRun(NamedTuple):
 def resolve_files(request: LintRequest) -> LintFiles:
     """Find the files to lint."""
     root = layout.find_root(request.folder.resolve())
-    repository, standalone = _split_paths(request.folder, root, request.paths)
+    repository, standalone = split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
     skipped: Counter[str] = Counter()
     jobs: list[layout.FileEntry] = []
@@ -125,12 +125,17 @@ def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[layout.Fi
 def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
     """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job."""
     root = layout.find_root(request.folder.resolve())
-    repository, standalone = _split_paths(request.folder, root, request.paths)
+    repository, standalone = split_paths(request.folder, root, request.paths)
     if not repository:
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
     wanted = named | ({STDIN} if request.stdin is not None else set())
     return [finding for finding in findings if _is_selected(finding.location.file, wanted)]
+
+
+def is_repository_file(file: str) -> bool:
+    """Whether a file, relative to the root of a jobs repository, is in one of its folders."""
+    return file.partition("/")[0] in REPOSITORY_FOLDERS
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
@@ -139,7 +144,7 @@ def _is_selected(file: str, wanted: set[str]) -> bool:
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 
 
-def _split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return paths in the folders of the repository, relative to its root, and all others, unchanged."""
     repository: list[str] = []
     standalone: list[str] = []

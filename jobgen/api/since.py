@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from pathlib import Path
 
 from jobgen.api.errors import JobgenError, UsageError
-from jobgen.api.lint_files import LintRequest, LintRun, select_findings
+from jobgen.api.lint_files import LintRequest, LintRun, select_findings, split_paths
 from jobgen.api.lint_run import run_lint
+from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
-from jobgen.repo import git
-from jobgen.repo.commit import open_commit
+from jobgen.repo import git, layout
+from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.report.suppress import apply_suppressions
 
 
@@ -34,22 +35,43 @@ def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun
 
 def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     commit = git.resolve_commit(request.directory, revision)
-    paths = [os.path.relpath(request.directory / path, request.directory) for path in request.paths]
     today = request.today or git.read_commit_date(request.directory)
     with open_commit(request.directory, commit) as old:
-        envs = [env for env in request.envs if (old / "overlays" / env).is_dir()]
-        then = request._replace(committed=old, paths=paths, envs=envs, today=today)
+        root = layout.find_root(old.resolve()) or old
+        envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
+        then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
         known = _lint_old(then) if envs or not request.envs else []
-        known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in paths]
+        known = [each for each in known if each.rule not in UNREAD_RULES or each.location.file not in then.paths]
         days = request.today or git.read_commit_date(request.directory, commit), today
         changes = select_findings(check_change(old, request.directory, request.envs, days), request)
+        before = Side(known, (root, old))
+        new = find_new(Side(now.findings, (now.root, request.directory)), before)
     kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
-    findings = [*_subtract(now.findings, known), *kept]
+    findings = [*new, *kept]
     return now._replace(
         findings=sorted(findings, key=lambda found: (found.location, found.rule, found.message, found.env)),
         suppressed=[*now.suppressed, *suppressed],
     )
+
+
+def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
+    """Return the paths to lint at a commit: also those from which files may have been moved to the given paths."""
+    if not request.paths:
+        return []
+    root = layout.find_root(request.directory.resolve())
+    repository, standalone = split_paths(request.directory, root, request.paths)
+    paths = [os.path.relpath(request.directory / path, request.directory) for path in standalone]
+    paths += _list_removed_manifests(request.directory, old) if standalone else ()
+    return [*paths, os.path.relpath(root, request.directory.resolve())] if root and repository else paths
+
+
+def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
+    """Yield the manifests of a commit, outside of a jobs repository, that no longer exist."""
+    for below, entry in CommitPath(old.commit).walk():
+        path = os.path.relpath(below, old.path or ".")
+        if entry.is_file and layout.is_manifest_name(below) and not os.path.lexists(directory / path):
+            yield path
 
 
 def _lint_old(request: LintRequest) -> list[Finding]:
@@ -57,20 +79,3 @@ def _lint_old(request: LintRequest) -> list[Finding]:
         return run_lint(request).findings
     except JobgenError:
         return []
-
-
-def _subtract(findings: Sequence[Finding], known: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without as many equal ones as are known; lines are ignored."""
-    left = Counter(map(_key, known))
-    new: list[Finding] = []
-    for finding in findings:
-        key = _key(finding)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            new.append(finding)
-    return new
-
-
-def _key(finding: Finding) -> tuple[object, ...]:
-    return (finding.rule, finding.severity, finding.message, finding.location.file, finding.object, finding.env)

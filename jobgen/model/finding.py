@@ -108,6 +108,8 @@ class Finding(NamedTuple):
 
     A message that changes keeps its fingerprint by stating the values of the first release here.
     """
+    place: str = ""
+    """The job and the path in its object, with names instead of numbers for list items, to compare revisions."""
     fix: Fix | None = None
 
     def __eq__(self, other: builtins.object) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
+from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 
@@ -18,6 +20,9 @@ class NamedItem(NamedTuple):
     def __str__(self) -> str:
         return f"[{self.field}={self.value}]"
 
+
+_NAMING_FIELDS = ("name", "type", "mountPath", "key", "containerPort", "manager")
+"""Fields by which the items of a list are known, the best first."""
 
 Step = str | int | NamedItem
 
@@ -107,6 +112,39 @@ def format_dotted(steps: Iterable[Step]) -> str:
 def format_pointer(steps: Iterable[Step]) -> str:
     """Format steps as an RFC 6901 pointer."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+def list_item_names(items: Iterable[Any]) -> list[Step]:
+    """Return a step for each item of a list that stays the same if items are added before.
+
+    An item is known by its name, its type or a similar field, and numbered only if others before it have the same one;
+    any other item is `*`.
+    """
+    seen: Counter[NamedItem | None] = Counter()
+    steps: list[Step] = []
+    for item in items:
+        found, repeated = _name_item(item), seen[_name_item(item)]
+        seen[found] += 1
+        steps.append(found._replace(value=f"{found.value}#{repeated}") if found and repeated else found or "*")
+    return steps
+
+
+def name_items(steps: Iterable[Step], tree: Any) -> Iterator[Step]:
+    """Yield the steps of a path with names instead of numbers."""
+    for step in steps:
+        if isinstance(step, int) and isinstance(tree, list) and step < len(tree):
+            yield list_item_names(tree)[step]
+            tree = tree[step]
+        else:
+            yield step
+            tree = tree.get(step) if isinstance(tree, dict) else None
+
+
+def _name_item(item: Any) -> NamedItem | None:
+    for field in _NAMING_FIELDS if isinstance(item, dict) else ():
+        if isinstance(name := value_of(item.get(field)), (str, int)):
+            return NamedItem(field, str(name))
+    return None
 
 
 def _quote(text: str) -> str:

@@ -11,7 +11,7 @@ from jobgen.model.path import format_pointer
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer
+from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer, format_place
 from jobgen.render.build import identity_of
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
@@ -62,6 +62,7 @@ class _Locator:
             object=identity_of(traced.object) if traced.object else None,
             env=fault.node.job.env,
             pointer=format_pointer(fault.node.path),
+            place=format_place(job, fault.node.path, traced.object),
             related=tuple(related),
         )
 

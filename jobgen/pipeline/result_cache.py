@@ -251,13 +251,14 @@ def encode_finding(found: Finding) -> Encoded:
         found.pointer,
         [[related.location, related.message] for related in found.related],
         found.evidence,
+        found.place,
         fix,
     ]
 
 
 def decode_finding(plain: Encoded) -> Finding:
     """Decode a finding."""
-    rule, category, severity, message, location, who, env, pointer, related, evidence, fix = plain
+    rule, category, severity, message, location, who, env, pointer, related, evidence, place, fix = plain
     return Finding(
         rule,
         category,
@@ -269,7 +270,8 @@ def decode_finding(plain: Encoded) -> Finding:
         pointer,
         tuple(Related(Location(*place), text) for place, text in related),
         None if evidence is None else tuple(evidence),
-        Fix(tuple(TextEdit(op, Location(*place), *map(unpack, rest)) for op, place, *rest in fix[0]), fix[1])
+        place,
+        Fix(tuple(TextEdit(op, Location(*start), *map(unpack, rest)) for op, start, *rest in fix[0]), fix[1])
         if fix
         else None,
     )

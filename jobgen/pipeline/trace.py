@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem
-from jobgen.model.path import Step, format_pointer
+from jobgen.model.path import Step, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
@@ -103,6 +103,11 @@ def _is_in_kind(finding: Finding) -> bool:
     return finding.location.file.startswith("schemas/")
 
 
+def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:
+    """The place of a finding that stays the same if list items or members of a sweep are added before it."""
+    return f"{job.document.sweep or job.document.name}{format_pointer(name_items(path, tree))}"
+
+
 class Tracer:
     """Processes jobs with locations. Configuration and environments are loaded on first use."""
 
@@ -156,14 +161,16 @@ class Tracer:
         identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
         begins = job.start() if problems else job.location
         found = (locate(problem, job.file.path, begins) for problem in problems)
+        paths = (_find_path(problem.node, traced.object) for problem in problems)
         return [
             finding._replace(
                 location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,
                 object=identity,
                 env=env,
-                pointer=format_pointer(_find_path(problem.node, traced.object)),
+                pointer=format_pointer(path),
+                place=format_place(job, path, traced.object),
             )
-            for finding, problem in zip(found, problems, strict=True)
+            for finding, path in zip(found, paths, strict=True)
         ]
 
     def find_dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:

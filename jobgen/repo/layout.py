@@ -128,6 +128,11 @@ def find_shipped(name: str) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
+def is_manifest_name(path: str) -> bool:
+    """Whether a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
+    return path.endswith(_SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
+
+
 def find_jobs(root: Folder) -> Iterator[FileEntry]:
     """Find all files under jobs/, ordered by path."""
     return _walk(root, "jobs", _SUFFIXES)
@@ -404,11 +409,20 @@ def read_file(entry: FileEntry) -> File:
 
 def read_lines(folders: Iterable[Path], path: str) -> list[str]:
     """Read the lines of a file that has a finding; none if it cannot be read."""
+    found = read_first(folders, path)
+    return found.content.decode("utf-8", "replace").split("\n") if found else []
+
+
+def read_first(folders: Iterable[Folder], path: str) -> File | None:
+    """Read the file at a path in the first folder where it can be read."""
     for folder in folders:
-        found = read_path(os.path.join(folder, path), path, folder)
+        if isinstance(folder, CommitPath):
+            found = read_file(_read_committed(folder / path, path, folder.resolve()))
+        else:
+            found = read_path(os.path.join(folder, path), path, folder)
         if not found.finding:
-            return found.content.decode("utf-8", "replace").split("\n")
-    return []
+            return found
+    return None
 
 
 def _walk(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
