@@ -814,3 +814,41 @@ def test_misspelled_variable_gets_the_closest_name(tmp_path):
     repository(tmp_path, **{"jobs/a.yaml": text})
 
     assert all("learning_rate" in finding["message"] for finding in lint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule", "fix"),
+    [
+        ('command: ["torchrun train.py"]', "command-in-one-string", "write `[torchrun, train.py]`"),
+        ('command: ["python train.py --a=1 && ls"]', "command-in-one-string", "start a shell: `[sh, -c, …]`"),
+        ("command: [cd, /app, '&&', python, train.py]", "shell-syntax-without-shell", "use `workingDir`"),
+        ("command: [python, a.py, '>', /data/log]", "shell-syntax-without-shell", "after `sh -c`"),
+        ("command: [export, A=1]", "shell-syntax-without-shell", "set variables in `env`"),
+        ("command: [bash, -lc, python, a.py, '|', tee, log]", "shell-syntax-without-shell", "as one item"),
+        ("resources: {cpu: 500, memory: 4Gi}", "cpu-too-large", "write `500m`"),
+        ('resources: {cpu: "2000", memory: 4Gi}', "cpu-too-large", "write `2000m`"),
+        ("volumes: {data: {pvc: datasets}}", "unmounted-volume", "add `mountPath`"),
+        ("command: [python, train.py, --out, $OUT_DIR]", "unexpanded-variable", "write `$(OUT_DIR)`"),
+    ],
+)
+def test_command_line_or_amount_that_cannot_work_is_a_warning(tmp_path, fields, rule, fix):
+    repository(tmp_path, **{"jobs/a.yaml": JOB.replace("  resources: {cpu: 4, memory: 16Gi}\n", "") + f"  {fields}\n"})
+
+    [finding] = [finding for finding in lint(tmp_path) if finding["rule"] == rule]
+
+    assert finding["severity"] == "warning"
+    assert fix in finding["message"]
+
+
+@pytest.mark.parametrize("platform", ["kubeflow", "mpi-operator"])
+@pytest.mark.parametrize("command", ["[mpirun, python, train.py]", "[sh, -c, mpirun -np 2 a]", "[python, -m, launch]"])
+def test_command_of_an_mpi_job_for_all_roles_is_a_warning(tmp_path, platform, command):
+    job = JOB.replace("pytorch", "mpi")
+    prod = overlay(f"cluster: {{platform: {platform}}}\n")
+    shared = job + f"  command: {command}\n  roles: {{worker: {{replicas: 2}}}}\n"
+    repository(tmp_path, **{"jobs/a.yaml": shared, "overlays/prod/overlay.yaml": prod})
+    assert ("launcher-command-on-workers", "jobs/a.yaml", 8) in rules(tmp_path)
+
+    own = job + f"  roles: {{launcher: {{command: {command}}}, worker: {{replicas: 2}}}}\n"
+    repository(tmp_path, **{"jobs/a.yaml": own, "overlays/prod/overlay.yaml": prod})
+    assert "launcher-command-on-workers" not in [rule for rule, _, _ in rules(tmp_path)]

@@ -1,5 +1,6 @@
 """Shell variables without a shell."""
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
@@ -9,36 +10,40 @@ from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
 _VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
+# Without braces, names in capitals that end with the word; `$1` and `$HOMEdir` may be anything else.
+_BARE_VARIABLE = lazy_pattern(r"(?<![\w$\\])\$(?:\{([A-Z_][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]+)(?![\w(]))")
 _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
 
 @rule("container", WARNING, fields=("command", "args", "env"))
 def unexpanded_variable(container: Container) -> Iterator[Violation]:
-    """A `${NAME}` in a command without a shell, or in the value of an environment variable.
+    """A `$NAME` or `${NAME}` in a command without a shell, or a `${NAME}` in the value of an environment variable.
 
     Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
     directory of that name.
 
     Write `$(NAME)`, or start a shell: `sh -c`.
     """
-    if "${" not in container.search_text or "${" in as_text(container.data.get("image")):
+    if "$" not in container.search_text or "${" in as_text(container.data.get("image")):
         # A `${` in the image shows that another tool expands the manifest.
         return
     if container.pod.manifest.cluster.gitops != "flux":
         for _, entry in container.env:
-            yield from _check(entry.get("value"), "in a value")
+            yield from _check(entry.get("value"), "in a value", _VARIABLE)
     if not as_list(container.data.get("command")):
         # The entry point of the image may be a shell.
         return
     for word in container.command_line:
         if _SHELL.search(as_text(word)):
             return
-        yield from _check(word, "without a shell")
+        yield from _check(word, "without a shell", _BARE_VARIABLE)
 
 
-def _check(leaf: Node, where: str) -> Iterator[Violation]:
-    if "${" in as_text(leaf) and (found := _VARIABLE.search(as_text(leaf))):
-        name = found[1]
-        message = f"Kubernetes does not expand `${{{name}}}` {where}; write `$({name})`"
-        meant = _VARIABLE.sub(r"$(\1)", as_text(leaf))
+def _check(leaf: Node, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:
+    text = as_text(leaf)
+    found = pattern.search(text) if "$" in text else None
+    if found:
+        name = next(filter(None, found.groups()))
+        message = f"Kubernetes does not expand `{found[0]}` {where}; write `$({name})`"
+        meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", text)
         yield Violation(leaf, message, fix_steps=(FixStep("set", leaf, meant),), safe=False)

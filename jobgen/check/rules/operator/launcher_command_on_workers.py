@@ -1,0 +1,36 @@
+"""Workers that run the command of the launcher."""
+
+from collections.abc import Iterator, Sequence
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.command_line import find_mpi_launches, parse_command
+from jobgen.k8s.objects import Manifest, as_list, as_text
+from jobgen.model.data import Node, untraced
+
+
+@rule("job", WARNING, kinds=("MPIJob",))
+def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
+    """An MPIJob whose workers have the command of the launcher, or call `mpirun` themselves.
+
+    A worker has to wait for the launcher: without a command, the operator makes it run `sshd` (MPIJob v1: `sleep`).
+    With a command of its own it does not listen, so the launcher cannot start processes there.
+
+    Set `command` and `args` for the role `launcher` only.
+    """
+    launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
+    main = worker.pod.main_container if worker else None
+    command = as_list(main.data.get("command")) if main else []
+    if not main or not launcher or not worker or not command:
+        return
+    first = launcher.pod.main_container
+    shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
+    if (shared and not _waits(main.command_line)) or any(find_mpi_launches(parse_command(main.command_line))):
+        name = as_text(command[0]).partition(" ")[0]
+        message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
+        yield Violation(command, message)
+
+
+def _waits(words: Sequence[Node]) -> bool:
+    """Whether a command line waits for the launcher."""
+    text = " ".join(map(as_text, words))
+    return any(word in text for word in ("sshd", "sleep", "tail -f"))

@@ -1,0 +1,43 @@
+"""Commands in one string."""
+
+import shlex
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.objects import Container, as_list, as_text
+from jobgen.model.lazy_re import lazy_pattern
+
+# A program without a path, or with one, and more words after it.
+_COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
+_MAX_LENGTH = 60
+
+
+@rule("container", WARNING, fields=("command",))
+def command_in_one_string(container: Container) -> Iterator[Violation]:
+    """A `command` whose first item is a whole command line, such as `torchrun train.py`.
+
+    Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
+    starts: `executable file not found`.
+
+    Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`.
+    """
+    command = as_list(container.data.get("command"))
+    text = as_text(command[0]) if command else ""
+    if _COMMAND.match(text) is None:
+        return
+    yield Violation(command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]}…"
+
+
+def _explain(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    if not words or len(text) > _MAX_LENGTH or any(sign in text for sign in "|&;<>$\n"):
+        return "start a shell: `[sh, -c, …]`"
+    return f"write `[{', '.join(words)}]`"
