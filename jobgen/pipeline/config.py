@@ -22,7 +22,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
 from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
-from jobgen.spec.kinds import Kind, find_kind_errors, parse_kind
+from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
 from jobgen.yamlio.read import Source, read
 
@@ -218,11 +218,10 @@ def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[
 
 @lru_cache(maxsize=16)
 def _parse_kinds(files: tuple[layout.File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
-    known: dict[tuple[str, str], Kind] = {}
     findings: list[Finding] = []
-    for data in _read_kinds(files, findings, traced=traced):
-        kind = parse_kind(data)
-        known[str(value_of(kind.api_version)), kind.name] = kind
+    kinds = [parse_kind(data) for data in _read_kinds(files, findings, traced=traced)]
+    # A description that replaces a shipped one may leave out the types of its fields.
+    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in add_field_types(kinds)}
     # The repository's own kinds were read last and take precedence.
     return tuple(reversed(known.values())), tuple(findings)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -235,6 +235,28 @@ def parse_kind(described: Any) -> Kind:
         plural=raw.get("plural", ""),
         requirements=parse_requirements(raw.get("demands", {})),
     )
+
+
+def add_field_types(kinds: Sequence[Kind]) -> list[Kind]:
+    """Give fields without a type the type and description that another kind declares for the same field of a job."""
+    declared: dict[str, FieldMapping] = {}
+    for kind in kinds:
+        for path, field in kind.fields.items():
+            if field.types:
+                declared.setdefault(path, field)
+    return [
+        kind._replace(
+            fields={
+                path: field
+                if field.types or path not in declared
+                else field._replace(
+                    types=declared[path].types, description=field.description or declared[path].description
+                )
+                for path, field in kind.fields.items()
+            }
+        )
+        for kind in kinds
+    ]
 
 
 def _parse_framework(raw: dict[str, Any], traced: Any, name: str) -> Framework:
