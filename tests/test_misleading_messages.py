@@ -14,6 +14,7 @@ import pytest
 from examples import EXAMPLES, cases
 from transcripts import write_files
 
+from jobgen import render
 from jobgen.check.checker import Checker
 from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
 from jobgen.check.rules import all_rules
@@ -417,3 +418,19 @@ def test_a_value_that_a_hint_names_is_not_refused():
                     assert after[problem.rule] < before[problem.rule], (problem.message, value)
                     applied[problem.rule] += 1
     assert {"unsupported-value", "restart-policy-sanity", "unknown-enum-value", "never-completes"} <= applied.keys()
+
+
+def test_kind_of_the_documentation_leaves_other_frameworks_alone(tmp_path):
+    page = (Path(__file__).parent.parent / "docs/kinds.md").read_text()
+    example = re.search(r"```yaml\n# (schemas/\S+)\n(.*?)```", page, re.DOTALL)
+    assert example is not None
+    framework = re.search(r"^frameworks:\n  (\w+):", example[2], re.MULTILINE)
+    assert framework is not None
+    job = SPEC.replace("framework: pytorch", f"framework: {framework[1]}").replace("bert,", "own,")
+    write_files(tmp_path, {example[1]: example[2].encode(), "jobs/own.yaml": job.encode()})
+
+    findings = lint_spec(tmp_path)
+
+    assert [(found["rule"], found["file"]) for found in findings] == [("missing-schema", "jobs/own.yaml")]
+    assert "`jobgen schema import`" in findings[0]["message"]
+    assert {made.identity.kind for made in render(tmp_path).objects} == {"PyTorchJob", "TrainingRun"}

@@ -137,8 +137,15 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
-        message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
-        return Problem("missing-schema", message, obj.get("kind"), category="meta", severity=Severity.WARNING)
+        missing = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
+        return Problem(
+            "missing-schema",
+            f"{missing}; add its CRD with `jobgen schema import`",
+            obj.get("kind"),
+            category="meta",
+            severity=Severity.WARNING,
+            evidence=(name, api_version),
+        )
 
 
 def _compile_schema(schema: layout.SchemaFile) -> _SchemaCheck:
