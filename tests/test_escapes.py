@@ -9,8 +9,9 @@ import resource
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 import pytest
@@ -1008,3 +1009,128 @@ def test_results_that_contain_a_secret_are_not_cached(tmp_path):
 
     assert entries_of(tmp_path / "home")
     assert not [path for path in entries_of(tmp_path / "home") if token.encode() in path.read_bytes()]
+
+
+BINDING = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: everybody}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: Group, name: 'system:authenticated'}]
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with a rendered tree of two environments."""
+    files = {"jobgen.yaml": "", "jobs/bert.yaml": spec(image="bert:1.2.3"), "jobs/c.yaml": spec("c", "bert:1.2.3")}
+    files |= {f"overlays/{env}/o.yaml": OVERLAY.format(spec="namespace: ml") for env in ("dev", "prod")}
+    root = write_files(tmp_path, files)
+    assert render(root, (), (), root / "rendered", format_="yaml").code == 0
+    assert check_tree(root).code == 0
+    assert tree_findings(root) == []
+    return root
+
+
+def check_tree(root, *envs):
+    return render(root, (), envs, root / "rendered", format_="yaml", check=True)
+
+
+def tree_findings(root, *paths, **options):
+    result = lint_paths(root, paths, (), format_="json", **options)
+    found = json.loads(result.out)["findings"] if result.out else []
+    return [(each["rule"], each["file"]) for each in found if "rendered-file" in each["rule"]]
+
+
+ADDED = [
+    "rendered/prod/ml/clusterrolebinding-everybody.yaml",
+    "rendered/prod/ml/a.yml",
+    "rendered/prod/ml/a.json",
+    "rendered/prod/ml/Chart.yaml",
+    "rendered/prod/ml/.hidden.yaml",
+    "rendered/prod/ml/deep/er/a.yaml",
+    "rendered/prod/ml/kustomization.yaml",
+    "rendered/prod/new/a.yaml",
+    "rendered/prod/a.yaml",
+    "rendered/prod/ml/jobgen.lock.json",
+]
+
+
+@pytest.mark.parametrize("path", ADDED)
+def test_file_that_was_added_to_the_rendered_tree_is_reported(path, tree):
+    write_files(tree, {path: BINDING})
+    checked = check_tree(tree)
+
+    assert checked.code == 1
+    assert f"{tree / path}: was not written by jobgen" in checked.err
+    assert tree_findings(tree) == [("unlisted-rendered-file", path)]
+    assert tree_findings(tree, ".") == tree_findings(tree, "rendered") == tree_findings(tree)
+    assert tree_findings(tree, "rendered/dev") == tree_findings(tree, "jobs") == []
+    assert lint_paths(tree, (), (), format_="text").code == 1
+
+
+def test_environment_that_was_added_to_the_rendered_tree_is_reported(tree):
+    write_files(tree, {"rendered/other/ml/a.yaml": BINDING})
+
+    assert tree_findings(tree) == [("unlisted-rendered-file", "rendered/other/ml/a.yaml")]
+
+
+def test_file_that_was_edited_in_the_rendered_tree_is_reported(tree):
+    path = tree / "rendered/prod/ml/pytorchjob-bert.yaml"
+    path.write_text(path.read_text() + "---\n" + BINDING)
+
+    assert tree_findings(tree) == [("edited-rendered-file", "rendered/prod/ml/pytorchjob-bert.yaml")]
+    assert f"{path}: edited by hand" in check_tree(tree).err
+
+
+def test_file_that_was_replaced_by_a_link_is_reported(tree):
+    path = tree / "rendered/prod/ml/pytorchjob-bert.yaml"
+    path.rename(tree / "bert.yaml")
+    path.symlink_to(tree / "bert.yaml")
+
+    assert tree_findings(tree) == [("edited-rendered-file", "rendered/prod/ml/pytorchjob-bert.yaml")]
+    assert check_tree(tree).code == 1
+
+
+def test_file_that_was_added_with_its_entry_in_the_lock_is_reported(tree):
+    lock = tree / "rendered/prod/jobgen.lock.json"
+    document = json.loads(lock.read_text())
+    document["files"]["ml/a.yaml"] = sha256(BINDING.encode()).hexdigest()
+    write_files(tree, {"rendered/prod/jobgen.lock.json": json.dumps(document), "rendered/prod/ml/a.yaml": BINDING})
+
+    checked = check_tree(tree)
+    assert checked.code == 1
+    assert f"{tree / 'rendered/prod/ml/a.yaml'}: stale" in checked.err
+
+
+def test_rendered_tree_is_compared_since_a_revision(tree):
+    write_files(tree, {"rendered/prod/ml/old.yaml": BINDING})
+    run_git(tree, "init", "-q")
+    commit_all(tree)
+    write_files(tree, {"rendered/prod/ml/new.yaml": BINDING})
+
+    assert tree_findings(tree, since="HEAD") == [("unlisted-rendered-file", "rendered/prod/ml/new.yaml")]
+
+
+def test_change_of_the_rendered_tree_invalidates_the_cache(tree, tmp_path):
+    home = tmp_path.with_name(f"{tmp_path.name}-home")
+    for path in tree.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    time.sleep(2.1)
+    assert [cached_run(tree, home, "lint").code for _ in range(2)] == [0, 0]
+    write_files(tree, {"rendered/prod/ml/a.yaml": BINDING})
+
+    assert "unlisted-rendered-file" in cached_run(tree, home, "lint").out
+
+
+def test_unnamed_environment_and_other_folders(tmp_path):
+    files = {"jobgen.yaml": "", "jobs/bert.yaml": spec(), "docs/a.yaml": "a: 1\n"}
+    for folder in ("rendered", "."):
+        root = write_files(tmp_path / f"to-{folder}", files)
+        assert render(root, (), (), root / folder, format_="yaml").code == 0
+        assert render(root, (), (), root / folder, format_="yaml", check=True).code == 0
+        write_files(root / folder, {"ml/a.yaml": BINDING})
+        assert render(root, (), (), root / folder, format_="yaml", check=True).code == 1
+    write_files(tmp_path / "to-rendered/rendered", {"new/a.yaml": BINDING})
+
+    assert len(tree_findings(tmp_path / "to-rendered")) == 2

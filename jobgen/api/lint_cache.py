@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from hashlib import blake2b
 from pathlib import Path
@@ -10,14 +11,18 @@ from typing import NamedTuple
 from jobgen import cache
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files
 from jobgen.pipeline.result_cache import (
+    FileStat,
     contains_secret,
     decode_finding,
     digest_files,
     encode_finding,
     is_racy,
     stat_file,
+    to_file_stat,
 )
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+from jobgen.repo.lock import TREE
 from jobgen.report.coverage import Coverage
 
 
@@ -49,12 +54,25 @@ def read_inputs(request: LintRequest) -> LintInputs | None:
     for entry, stamp in zip(entries, known, strict=True):
         described = f"{entry.path}\0{entry.full}\0{entry.optional}\0{stamp}\0"
         digest.update(described.encode("utf-8", "surrogatepass"))
+    tree = _stat_tree(files.root)
+    known += tree.values()
+    digest.update(repr(list(tree.items())).encode("utf-8", "surrogatepass"))
     digest.update(repr(sorted(files.skipped.items())).encode("utf-8", "surrogatepass"))
     where = (str(request.directory.resolve()), str(files.root or ""), str(request.directory))
     key = cache.make_key("lint", *where, str(len(request.paths)), *request.paths, *request.envs, request.today)
     return LintInputs(
         key, digest.hexdigest(), moment, not any(is_racy(stamp, moment) for stamp in known), files, layers
     )
+
+
+def _stat_tree(root: Folder | None) -> dict[str, FileStat]:
+    """The stat of every file of the rendered tree, by path; a link counts as itself."""
+    if not isinstance(root, Path) or not os.path.isdir(root / TREE):
+        return {}
+    from jobgen.repo.rendered_tree import list_files
+
+    found = {path: os.lstat(root / TREE / path) for path in list_files(root / TREE)}
+    return {path: to_file_stat(status) for path, status in found.items()}
 
 
 def get(inputs: LintInputs | None) -> LintRun | None:

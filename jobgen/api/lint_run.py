@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,17 @@ from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_names
 from jobgen.check.rules import all_rules
-from jobgen.model.finding import Finding
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.lock import TREE
+from jobgen.repo.rendered_tree import find_unlisted_files
 from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
@@ -52,8 +58,9 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     coverages = [_find_coverage(run, request) for run in runs]
     findings, suppressed = _apply_comments(runs, by_run, coverages, today)
     selected = set(select_findings((each.finding for each in suppressed), request))
+    shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
     return LintRun(
-        select_findings(findings, request),
+        sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
         sum(run.files for run in runs),
         objects,
@@ -80,6 +87,27 @@ def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[R
         project = config.load(files.root or request.folder, today=request.today)
         runs.append(Run(project, [""], finish=keep, checked=True, layers=layers, entries=files.standalone))
     return runs
+
+
+def _check_rendered_tree(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
+    """Report files of the rendered tree that jobgen did not write: those below the given paths, or all."""
+    if files.root is None or (request.stdin is not None and not request.paths):
+        return
+    named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
+    for fault in find_unlisted_files(files.root / TREE):
+        path = f"{TREE}/{fault.path}"
+        rule = "edited-rendered-file" if fault.is_listed else "unlisted-rendered-file"
+        finding = project.severities.apply(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
+        is_named = any(folder in ("", ".") or f"{path}/".startswith(f"{folder}/") for folder in named)
+        if finding and (is_named or not named):
+            yield finding
+
+
+def _path_from_root(directory: Folder, path: str, root: Folder) -> str:
+    full = (directory / path).resolve()
+    if isinstance(full, CommitPath) or isinstance(root, CommitPath):
+        return os.path.relpath(str(full), str(root))
+    return Path(os.path.relpath(full, root.resolve())).as_posix()
 
 
 def _keep_object(made: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import value_of
 from jobgen.model.path import Step
+from jobgen.repo.lock import TREE
 from jobgen.spec.kinds import Kind
 
 QUEUE_MANAGER = "kueue.x-k8s.io/manager"
@@ -109,7 +110,7 @@ class GitSource(NamedTuple):
     @property
     def tree(self) -> tuple[str, ...]:
         """The folder of all environments, relative to the root."""
-        return (*self.prefix, "rendered")
+        return (*self.prefix, TREE)
 
     def environment_path(self, env: str) -> str:
         """The folder of an environment; for the unnamed environment, the tree itself."""

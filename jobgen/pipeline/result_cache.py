@@ -283,6 +283,11 @@ def stat_file(path: str) -> FileStat | None:
         status = os.stat(path)
     except OSError:
         return None
+    return to_file_stat(status)
+
+
+def to_file_stat(status: os.stat_result) -> FileStat:
+    """The parts of a stat that change with the content of a file."""
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 

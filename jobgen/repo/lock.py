@@ -14,6 +14,9 @@ from jobgen.model.lazy_re import lazy_pattern
 LOCK = "jobgen.lock.json"
 """Lists the files of an environment that jobgen wrote; it never touches any other file in the folder."""
 
+TREE = "rendered"
+"""The folder of the tree that `jobgen gitops` configures, and that `jobgen lint` checks."""
+
 KUSTOMIZATION = "kustomization.yaml"
 ATTRIBUTES = ".gitattributes"
 

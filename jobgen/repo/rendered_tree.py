@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.repo.atomic import sync_files, sync_folders
-from jobgen.repo.commit import Folder
-from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
+_INPUTS = ("jobgen.yaml", "jobs", "overlays")
+_NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
+_REMEDY = f"run `jobgen render -o {TREE}`"
 
 _Sync = Callable[[Iterable[str]], None]
 
@@ -48,6 +51,8 @@ class Drift:
     """The number of objects that are wanted."""
     tool: str = ""
     """The version of jobgen that wrote the tree, if that is the only difference."""
+    unlisted: tuple[str, ...] = field(default=(), compare=False)
+    """Files in the folder that jobgen did not write; a GitOps engine would apply them."""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.changed or self.stale or self.foreign or self.tool)
@@ -115,7 +120,84 @@ def compare_tree(
     existing = sum(1 for path in lock.files if is_object_path(path) and _is_file_inside(folder, path))
     wanted_objects = sum(map(is_object_path, plan.lock.files))
     missing, changed = tuple(found["missing"]), tuple(found["changed"])
-    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, existing, wanted_objects, tool)
+    named = {*lock.files, *plan.lock.files, *dict(foreign), LOCK}
+    unlisted = tuple(path for path in _list_own_files(folder, lock) if path not in named)
+    return Drift(missing, changed, tuple(stale), tuple(foreign), edited, existing, wanted_objects, tool, unlisted)
+
+
+def _list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
+    """Return the files of an environment; in a folder that is a jobs repository itself, those beside known files."""
+    if not any((folder / name).exists() for name in _INPUTS):
+        return list_files(folder)
+    namespaces = {path.partition("/")[0] for path in lock.files if is_object_path(path)}
+    return (f"{name}/{path}" for name in sorted(namespaces) for path in list_files(folder / name))
+
+
+def list_files(folder: Folder) -> Iterator[str]:
+    """Return the paths of all files and links below a folder, hidden ones too, sorted by folder."""
+    pending = [("", folder)]
+    while pending:
+        path, current = pending.pop()
+        if not current.is_symlink() and current.is_dir():
+            below = [(f"{path}/{entry.name}" if path else entry.name, entry) for entry in current.iterdir()]
+            pending += sorted(below, key=lambda pair: pair[0], reverse=True)
+        elif path:
+            yield path
+
+
+class TreeFault(NamedTuple):
+    """A file of a rendered tree that jobgen did not write, or that was changed since."""
+
+    path: str
+    """The path below the folder of the tree."""
+    is_listed: bool
+    message: str
+
+
+def find_unlisted_files(tree: Folder) -> Iterator[TreeFault]:
+    """Compare the files of a tree with its lock files; nothing is rendered. A folder without any lock is no tree."""
+    if tree.is_symlink() or not tree.is_dir():
+        return
+    environments = find_environments(tree)
+    for env in environments:
+        others = () if env else tuple(f"{name}/" for name in environments if name)
+        yield from _find_faults(tree, env, others)
+    if environments and "" not in environments:
+        without_lock = (entry.name for entry in tree.iterdir() if entry.name not in environments)
+        for name in sorted(without_lock):
+            for path in list_files(tree / name):
+                yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
+
+
+def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
+    folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
+    text = _read_content(folder / LOCK)
+    lock = parse_lock((text or b"").decode("utf-8", "replace"))
+    if lock is None:
+        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
+        return
+    for path in _list_own_files(folder, lock):
+        if path == LOCK or path.startswith(others):
+            continue
+        if path not in lock.files:
+            yield TreeFault(f"{prefix}{path}", False, f"{LOCK} does not list the file, so {_NOT_OURS}")
+            continue
+        content = _read_content(folder / path)
+        if content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files[path]:
+            yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
+
+
+def _read_content(path: Folder) -> bytes | None:
+    """Read a regular file; None if it is anything else."""
+    if path.is_symlink() or not path.is_file():
+        return None
+    if isinstance(path, CommitPath):
+        entry = path.find_entry()
+        return path.commit.read_file(entry, path.path) if entry else None
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 class _Plan(NamedTuple):

@@ -122,11 +122,14 @@ def _check(tree: Tree) -> Result:
     try:
         drifts = compare_tree(tree)
         lines = [*_format_foreign(tree.folder, drifts), *_format_differences(tree, drifts)]
+        unlisted = list(_format_unlisted(tree.folder, drifts))
     except OSError as error:
-        return error_result(ExitCode.ERRORS, f"{error.filename or tree.folder}: {error.strerror}")
-    if lines:
+        return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename or tree.folder}: {error.strerror}")
+    if lines or unlisted:
         message = f"the tree is not up to date; run `jobgen render -o {tree.folder}`"
-        return error_result(ExitCode.ERRORS, message, "".join(lines))
+        if not lines:
+            message = f"jobgen did not write {pluralize(len(unlisted), 'file')} of the tree; remove them"
+        return error_result(ExitCode.ERRORS, message, "".join((*lines, *unlisted)))
     versions = ", ".join(sorted({drift.tool for drift in drifts.values() if drift.tool}))
     note = f"the tree was written by jobgen {versions}; {__version__} renders the same\n" if versions else ""
     return Result(ExitCode.OK, err=f"{note}{pluralize(tree.objects, 'object')}, all up to date\n")
@@ -147,6 +150,12 @@ def _format_foreign(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
     for env, drift in drifts.items():
         for path, reason in drift.foreign:
             yield visible(f"{folder / env / path}: {reason}") + "\n"
+
+
+def _format_unlisted(folder: Path, drifts: Mapping[str, Drift]) -> Iterator[str]:
+    for env, drift in drifts.items():
+        for path in drift.unlisted:
+            yield visible(f"{folder / env / path}: was not written by jobgen; remove it, or move it") + "\n"
 
 
 def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str]:
