@@ -334,6 +334,83 @@ def test_a_file_that_is_not_read_cannot_be_suppressed(jobs_repository: Path, rul
     assert found_in(report) == [(path, "mandatory-suppressed"), (path, rule)]
 
 
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-latest}
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [pytorchjobs]}
+  validations: [{expression: "object.metadata.name != 'good'", message: the name is taken}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-latest}
+spec: {policyName: no-latest, validationActions: [Deny]}
+"""
+
+
+def as_list(documents: str) -> str:
+    """The documents as items of a List."""
+    items = "".join(f"  - {textwrap.indent(each, '    ').strip()}\n" for each in documents.split("---\n"))
+    return f"apiVersion: v1\nkind: List\nitems:\n{items}"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("policies/team/deep/a.yaml", POLICY),
+        ("policies/A.YML", POLICY),
+        ("policies/a.yaml", as_list(POLICY)),
+        ("policies/a.yaml", POLICY.replace("apiGroups: [kubeflow.org]", 'apiGroups: ["*"]')),
+    ],
+)
+def test_policies_are_evaluated_wherever_they_are(jobs_repository: Path, path: str, text: str) -> None:
+    write_all(jobs_repository, {path: text})
+    code, report, _ = lint_report(jobs_repository)
+
+    assert code == 1
+    assert found_in(report) == [("jobs/good.yaml", "no-latest")]
+
+
+ADMISSION, KIND = "apiVersion: admissionregistration.k8s.io/v1", "kind: ValidatingAdmissionPolicy\n"
+TFJOBS = "resourceRules: [{apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [tfjobs]}]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "hint"),
+    [
+        (ADMISSION, "apiVersion: admission.k8s.io/v1", "not-a-policy", f"write `{ADMISSION}`"),
+        (KIND, "kind: ValidatingAdmisionPolicy\n", "not-a-policy", "did you mean `ValidatingAdmissionPolicy`"),
+        (f"{ADMISSION}\n{KIND}", "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\n", "not-a-policy", "rewrite it"),
+        (KIND, "kind: MutatingAdmissionPolicy\n", "not-a-policy", "rewrite it as a ValidatingAdmissionPolicy"),
+        ("[kubeflow.org]", "[kubeflow.com]", "policy-matches-nothing", "did you mean `kubeflow.org`"),
+        ("[pytorchjobs]", "[pytorchjob]", "policy-matches-nothing", "did you mean `pytorchjobs`"),
+        ("apiVersions: [v1]", "apiVersions: [v9]", "", ""),
+        ("{policyName", f"{{matchResources: {{{TFJOBS}}}, policyName", "policy-matches-nothing", "binding `no-latest`"),
+    ],
+)
+def test_policies_that_are_not_evaluated_are_reported(
+    jobs_repository: Path, old: str, new: str, rule: str, hint: str
+) -> None:
+    write_all(jobs_repository, {"policies/a.yaml": POLICY.replace(old, new, 1)})
+    findings = [each for each in lint_report(jobs_repository)[1]["findings"] if each["file"] == "policies/a.yaml"]
+
+    assert [each["rule"] for each in findings if each["rule"] in ("not-a-policy", "policy-matches-nothing")] == (
+        [rule] if rule else []
+    )
+    assert any(hint in each["message"] for each in findings) or not rule
+
+
+def test_a_policy_for_a_kind_without_description_matches_its_objects(jobs_repository: Path) -> None:
+    ray = "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a, namespace: ml}\nspec: {}\n"
+    policy = POLICY.replace("[kubeflow.org]", "[ray.io]").replace("pytorchjobs", "rayjobs")
+    write_all(jobs_repository, {"policies/a.yaml": policy, "jobs/ray.yaml": ray})
+
+    assert "policy-matches-nothing" not in [rule for _, rule in found_in(lint_report(jobs_repository)[1])]
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

@@ -92,6 +92,7 @@ _ERRORS = {
     "policy": {
         "binding-without-policy": "A binding of a policy that does not exist.",
         "invalid-policy": "A policy or binding that the API server rejects.",
+        "not-a-policy": "A document in `policies/` that is not evaluated, because it is of another kind.",
     },
 }
 _WARNINGS = {
@@ -117,6 +118,7 @@ _WARNINGS = {
         "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
     },
     "policy": {
+        "policy-matches-nothing": "A policy or binding that matches no kind that the repository can have.",
         "policy-not-evaluated": "A policy that was not evaluated, because it depends on the state of the cluster.",
         "policy-without-binding": "A policy without a binding, which has no effect.",
     },

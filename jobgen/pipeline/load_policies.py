@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
+from jobgen.check.policy.match import MatchResources, pluralize_kind
 from jobgen.check.policy.parse import POLICY, is_policy
+from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
 from jobgen.model.data import ValidFields, value_of
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
+from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 
@@ -22,6 +25,20 @@ class PolicyFiles(NamedTuple):
     policies: Policies
     findings: tuple[Finding, ...]
     files: Mapping[str, str]
+    unused: tuple[Finding, ...] = ()
+    """Documents that are not evaluated."""
+    unmatched: tuple[tuple[Finding, tuple[MatchResources, ...]], ...] = ()
+    """Policies and bindings that match no known kind, unless an object of another kind matches."""
+
+    def find_unmatched(self, identities: Iterable[Identity]) -> Iterator[Finding]:
+        """Report policies and bindings that match neither a known kind nor one of these objects."""
+        resources = {
+            (*_split_version(identity.api_version), pluralize_kind(identity.kind))
+            for identity in (identities if self.unmatched else ())
+        }
+        for finding, matches in self.unmatched:
+            if not any(all(match.matches_resource(*resource) for match in matches) for resource in resources):
+                yield finding
 
 
 def load_policies(root: Folder) -> PolicyFiles:
@@ -30,8 +47,13 @@ def load_policies(root: Folder) -> PolicyFiles:
 
 
 @lru_cache(maxsize=16)
-def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
-    """Compile the policies of files: those shipped with jobgen, and those of a repository."""
+def compile_policy_files(
+    shipped: tuple[layout.File, ...], own: tuple[layout.File, ...], resources: tuple[Resource, ...] = ()
+) -> PolicyFiles:
+    """Compile the policies of files: those shipped with jobgen, and those of a repository.
+
+    With the resources of the known kinds, report policies that match none of them.
+    """
     findings: list[Finding] = []
     shipped_documents, documents = _read_files(shipped, findings), _read_files(own, findings)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
@@ -44,14 +66,36 @@ def compile_policy_files(shipped: tuple[layout.File, ...], own: tuple[layout.Fil
         for path, data in (*shipped_documents, *documents)
         if is_policy(data) and value_of(data["kind"]) == POLICY and isinstance(data.get("metadata"), dict)
     }
-    return PolicyFiles(policies, tuple(findings), named)
+    unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
+    return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
+
+
+def _find_unused(
+    own: tuple[layout.File, ...], documents: list[ValidFields], policies: Policies, resources: tuple[Resource, ...]
+) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, tuple[MatchResources, ...]], ...]]:
+    """Return what is not evaluated and what matches no kind; with locations only if there is something."""
+    if not (any(find_unevaluated(documents)) or any(find_unmatched(documents, policies, resources))):
+        return (), ()
+    traced = [data for _, data in _read_files(own, [], traced=True)]
+    unmatched = find_unmatched(traced, policies, resources)
+    return (
+        tuple(locate(problem, "policies") for problem in find_unevaluated(traced)),
+        tuple((locate(each.problem, "policies"), each.matches) for each in unmatched),
+    )
+
+
+def _split_version(api_version: str) -> tuple[str, str]:
+    group, _, version = api_version.rpartition("/")
+    return group, version
 
 
 def _read_files(
     files: Iterable[layout.File], findings: list[Finding], *, traced: bool = False
 ) -> list[tuple[str, ValidFields]]:
     return [
-        (file.path, document.data)
+        (file.path, data)
         for file in files
         for document in config.read_documents(file, findings, traced=traced).documents
+        for data in split_list(document.data)
+        if isinstance(data, dict)
     ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
+from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
@@ -83,6 +84,8 @@ class Run:
         self.names: set[str] = set()
         self.comments: list[Suppression] = []
         self.policies: tuple[str, ...] = ()
+        self.policy_files: PolicyFiles | None = None
+        """The policies, unless the cache says that nothing is wrong with them."""
         self.files = 0
         """How many files were read."""
         self.skipped: Counter[str] = Counter()
@@ -152,6 +155,8 @@ def _find_across_jobs(
     filled = {made.env for part in parts for made in part.made}
     yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
     yield from find_unknown_default_roles(run.project, runners, tracer)
+    if run.policy_files:
+        yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
     if run.checked:
         from jobgen.pipeline.cross_job import cross_job_findings
 
@@ -181,25 +186,31 @@ def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
 def _load_policies(run: Run) -> PolicySource:
     """The policies of the repository; their errors are added to the findings."""
     files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
-    key = cache.make_key("policies", *map(digest_files, files))
+    resources = tuple(
+        (*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in run.project.kinds if kind.plural
+    )
+    key = cache.make_key("policies", *map(digest_files, files), repr(resources))
     known = cache.get(key)
     if known is not None:
         # They are valid, so they are compiled only if an object has to be checked.
         run.policies = tuple(known.decode().split("\n"))
         return lambda: _compile_policies(*files).policies
-    found = _compile_policies(*files)
-    run.findings += found.findings
+    found = _compile_policies(*files, resources)
+    run.findings += (*found.findings, *found.unused)
     run.policies = tuple(found.files)
-    if not found.findings:
+    run.policy_files = found
+    if not (found.findings or found.unused or found.unmatched):
         cache.put(key, "\n".join(run.policies).encode())
     return lambda: found.policies
 
 
-def _compile_policies(shipped: tuple[layout.File, ...], own: tuple[layout.File, ...]) -> PolicyFiles:
+def _compile_policies(
+    shipped: tuple[layout.File, ...], own: tuple[layout.File, ...], resources: tuple[Any, ...] = ()
+) -> PolicyFiles:
     # Imported late: a render, and a lint of cached results, do not need CEL.
     from jobgen.pipeline.load_policies import compile_policy_files
 
-    return compile_policy_files(shipped, own)
+    return compile_policy_files(shipped, own, resources)
 
 
 def _can_cache(run: Run, runners: list[EnvironmentRunner]) -> bool:

@@ -20,6 +20,7 @@ from jobgen.model.finding import Problem, Severity
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+_VERSIONS = ("v1", "v1beta1", "v1alpha1")
 _MAX_CONDITIONS, _MAX_ANNOTATIONS = 64, 20
 
 
@@ -73,7 +74,7 @@ class Binding(NamedTuple):
 def is_policy(document: Mapping[str, Node]) -> bool:
     """Whether a document is a policy or a binding of any version."""
     group, _, version = str(value_of(document.get("apiVersion"))).rpartition("/")
-    return group == GROUP and version.startswith("v1") and value_of(document.get("kind")) in (POLICY, BINDING)
+    return group == GROUP and version in _VERSIONS and value_of(document.get("kind")) in (POLICY, BINDING)
 
 
 def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:

@@ -1,0 +1,140 @@
+"""Documents among the policies that are not evaluated, and policies and bindings that match no kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.check.policy.evaluator import Policies
+from jobgen.check.policy.match import MatchResources
+from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_policy
+from jobgen.model.data import value_of
+from jobgen.model.finding import Problem, Severity
+from jobgen.model.suggest import did_you_mean, find_closest
+
+_Document = Mapping[str, Any]
+Resource = tuple[str, str, str]
+"""A group, a version and a resource, such as `kubeflow.org`, `v1`, `pytorchjobs`."""
+
+_VERSION = f"{GROUP}/v1"
+# Kinds that cluster administrators call policies, by group or by kind.
+_ENGINES = ("kyverno.io", "gatekeeper.sh", "policies.kyverno.io", "policies.kubewarden.io", "templates.gatekeeper.sh")
+_SIMILAR_KINDS = (
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+)
+_BUILTIN_GROUPS = ("apps", "autoscaling", "batch", "policy")
+_TYPO_CUTOFF = 0.85
+_PARAM_KINDS = (("v1", "ConfigMap"), ("v1", "Namespace"))
+
+
+class UnmatchedPolicy(NamedTuple):
+    """A policy or binding that matches no known kind; an object of another kind must match all of `matches`."""
+
+    problem: Problem
+    matches: tuple[MatchResources, ...]
+
+
+def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
+    """Report documents that are neither policies nor bindings nor anything that a policy reads."""
+    every = list(documents)
+    params = {
+        (_text(spec.get("paramKind"), "apiVersion"), _text(spec.get("paramKind"), "kind")) for spec in _specs(every)
+    }
+    for document in every:
+        api_version, kind = _text(document, "apiVersion"), _text(document, "kind")
+        if is_policy(document) or (api_version, kind) in params or (api_version, kind) in _PARAM_KINDS:
+            continue
+        node = document.get("kind", document)
+        if kind in (POLICY, BINDING):
+            message = f"`{api_version}` has no {kind}, so it is not evaluated; write `apiVersion: {_VERSION}`"
+            yield _report(message, document.get("apiVersion", document), Severity.ERROR)
+        elif api_version.partition("/")[0].endswith(_ENGINES) or kind in _SIMILAR_KINDS:
+            message = f"`{kind}` of `{api_version}` is not evaluated; rewrite it as a {POLICY}, or move it elsewhere"
+            yield _report(message, node, Severity.ERROR)
+        elif closest := find_closest(kind, [POLICY, BINDING], _TYPO_CUTOFF):
+            yield _report(f"`{kind}` is not a kind of policies; did you mean `{closest}`?", node, Severity.ERROR)
+        else:
+            found = f"`{kind}`" if kind else "a document without `kind`"
+            message = f"{found} is neither a policy nor a binding, and no policy has it as its `paramKind`"
+            yield _report(message, node, Severity.WARNING)
+
+
+def find_unmatched(
+    documents: Iterable[_Document], policies: Policies, resources: Sequence[Resource]
+) -> Iterator[UnmatchedPolicy]:
+    """Report policies and bindings that match none of the known resources."""
+    by_name = {policy.name: (policy, bindings) for policy, bindings in policies.policies} if resources else {}
+    for document in documents:
+        metadata = document.get("metadata")
+        name = _text(metadata, "name")
+        if not is_policy(document) or not isinstance(document.get("spec"), dict):
+            continue
+        spec = document["spec"]
+        if value_of(document["kind"]) == POLICY and name in by_name:
+            match = by_name[name][0].match
+            if not _matches_any((match,), resources):
+                yield UnmatchedPolicy(_explain(f"policy `{name}`", spec.get("matchConstraints"), resources), (match,))
+        elif value_of(document["kind"]) == BINDING and _text(spec, "policyName") in by_name:
+            policy, bindings = by_name[_text(spec, "policyName")]
+            both = tuple((policy.match, each.match) for each in bindings if each.name == name)
+            if both and _matches_any((policy.match,), resources) and not _matches_any(both[0], resources):
+                yield UnmatchedPolicy(_explain(f"binding `{name}`", spec.get("matchResources"), resources), both[0])
+
+
+def _matches_any(matches: Sequence[MatchResources], resources: Iterable[Resource]) -> bool:
+    # Kinds of Kubernetes itself are not described, so their group is enough.
+    if all(match.rules and any(_is_builtin(rule.groups) for rule in match.rules) for match in matches):
+        return True
+    return any(all(_matches_kind(match, *resource) for match in matches) for resource in resources)
+
+
+def _is_builtin(groups: Iterable[str]) -> bool:
+    return any(group == "" or group in _BUILTIN_GROUPS or group.endswith(".k8s.io") for group in groups)
+
+
+def _matches_kind(match: MatchResources, group: str, version: str, resource: str) -> bool:
+    """Whether a match selects a resource in any operation: what is not evaluated on creation is documented."""
+    rules = tuple(rule._replace(operations=frozenset("*")) for rule in match.rules)
+    return match._replace(rules=rules).matches_resource(group, version, resource)
+
+
+def _explain(subject: str, block: Any, resources: Sequence[Resource]) -> Problem:
+    """Point at the first group or resource that no kind has."""
+    known_groups = sorted({group for group, _, _ in resources})
+    rules = block.get("resourceRules", ()) if isinstance(block, dict) else ()
+    for rule in rules:
+        for node in rule["apiGroups"]:
+            group = str(value_of(node))
+            if group != "*" and group not in known_groups:
+                hint = did_you_mean(group, known_groups)
+                return _unmatched(f"{subject} matches no kind: no kind has the group `{group}`{hint}", node)
+    plurals = sorted({plural for _, _, plural in resources})
+    for rule in rules:
+        for node in rule["resources"]:
+            resource = str(value_of(node))
+            if resource not in plurals and "*" not in resource:
+                hint = did_you_mean(resource, plurals)
+                return _unmatched(f"{subject} matches no kind: no kind has the resource `{resource}`{hint}", node)
+    return _unmatched(f"{subject} matches no kind; check its groups, versions and resources", block)
+
+
+def _unmatched(message: str, node: Any) -> Problem:
+    return Problem("policy-matches-nothing", message, node, category="policy", severity=Severity.WARNING)
+
+
+def _report(message: str, node: Any, severity: Severity) -> Problem:
+    return Problem("not-a-policy", message, node, category="policy", severity=severity)
+
+
+def _specs(documents: Iterable[_Document]) -> Iterator[Mapping[str, Any]]:
+    for document in documents:
+        spec = document.get("spec")
+        if is_policy(document) and isinstance(spec, dict):
+            yield spec
+
+
+def _text(holder: Any, key: str) -> str:
+    return str(value_of(holder.get(key, ""))) if isinstance(holder, dict) else ""
