@@ -44,6 +44,7 @@ UNSHOWN = {
     "shared-file-name": "only a tree has files: tests/hostile/file-names-that-differ-in-case.txt",
     "stale-baseline": "a baseline is JSON: tests/test_baseline.py",
     "too-many-errors": "a hundred faults are no example: tests/test_hostile.py",
+    "too-many-files": "50,000 files are no example: tests/test_silently_green.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
     "unknown-current-date": "examples have their day: tests/test_runs.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
