@@ -19,6 +19,7 @@ from jobgen.check.checker import Checker
 from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
 from jobgen.check.rules import all_rules
 from jobgen.cli.run_lint import lint_paths
+from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import TracedScalar, untraced, value_of
 from jobgen.pipeline import config
 from jobgen.pipeline.load_policies import load_policies
@@ -434,3 +435,49 @@ def test_kind_of_the_documentation_leaves_other_frameworks_alone(tmp_path):
     assert [(found["rule"], found["file"]) for found in findings] == [("missing-schema", "jobs/own.yaml")]
     assert "`jobgen schema import`" in findings[0]["message"]
     assert {made.identity.kind for made in render(tmp_path).objects} == {"PyTorchJob", "TrainingRun"}
+
+
+GPU_JOB = (
+    SPEC.replace("memory: 16Gi}", "memory: 16Gi, gpu: 2}")
+    + "  replicas: 3\n  roles: {master: {}, worker: {replicas: 2}}\n"
+)
+MORE_REPLICAS = "  patches:\n    - match: {names: [bert]}\n      merge:\n        roles: {worker: {replicas: 8}}\n"
+
+
+def test_replica_total_names_the_line_of_the_overlay(tmp_path):
+    [finding] = lint_spec(tmp_path, GPU_JOB, MORE_REPLICAS)
+
+    assert (finding["rule"], finding["file"], finding["line"]) == ("replica-totals", "jobs/a.yaml", 8)
+    [related] = finding["related"]
+    assert (related["file"], related["line"]) == ("overlays/prod/overlay.yaml", 7)
+    assert related["message"] == "worker has 8, set by patch of prod"
+
+
+def test_budget_names_its_jobs_and_the_replicas_that_an_overlay_sets(tmp_path):
+    job = GPU_JOB.replace("  replicas: 3\n", "")
+    write_files(tmp_path, {"jobs/b.yaml": job.replace("bert", "gpt").encode()})
+    budget = "  cluster: {budgets: {namespaces: {ml: {gpus: 8}}}}\n"
+
+    [finding] = [
+        each for each in lint_spec(tmp_path, job, budget + MORE_REPLICAS) if each["rule"] == "gpu-budget-exceeded"
+    ]
+
+    assert "request 24 GPUs (`bert` 18, `gpt` 6), above its budget of 8" in finding["message"]
+    places = [(related["file"], related["line"], related["message"]) for related in finding["related"]]
+    assert ("jobs/b.yaml", 3, "`gpt` requests 6 GPUs") in places
+    assert ("overlays/prod/overlay.yaml", 8, "8 replicas of `bert`") in places
+
+
+@pytest.mark.parametrize(
+    ("kibibytes", "text"),
+    [
+        (6919565200, "6.4Ti"),
+        (64 << 20, "64Gi"),
+        (1536 << 10, "1536Mi"),
+        (-6919565200, "-6.4Ti"),
+        (0, "0"),
+        (1 << 50, "1Ei"),
+    ],
+)
+def test_memory_totals_are_short(kibibytes, text):
+    assert summarize_memory(kibibytes * 1024 * 1000) == text

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from jobgen.diff.changes import ChangeSet, GroupTotal
 from jobgen.diff.impact import Action
-from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
+from jobgen.k8s.resources import ResourceTotals, format_cpu, summarize_memory
 
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
 _Formatter = Callable[[int], str]
 _MEASURES: tuple[tuple[str, _Formatter], ...] = (
     ("GPUs", str),
     ("CPU", format_cpu),
-    ("memory", format_memory),
+    ("memory", summarize_memory),
 )
 
 

@@ -51,3 +51,19 @@ def format_memory(thousandths: int) -> str:
     """Format thousandths of bytes, with a suffix such as `Gi` if the number is a multiple of 1024."""
     size = -(-thousandths // 1000)
     return canonicalize_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""
+
+
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_LONGEST_EXACT = len("9999Mi")
+
+
+def summarize_memory(thousandths: int) -> str:
+    """Format thousandths of bytes for people: exact if that is short, else in the largest unit with one decimal."""
+    exact = format_memory(thousandths)
+    if len(exact) <= _LONGEST_EXACT:
+        return exact
+    size, unit = abs(thousandths) / 1000, 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    sign = "-" if thousandths < 0 else ""
+    return f"{sign}{size:.1f}{_UNITS[unit]}".replace(".0", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Node, TracedScalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import did_you_mean
@@ -154,7 +154,17 @@ def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Proble
     if sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
         message = f"`replicas` is {value_of(declared)}, but the roles add up to {sum(counts.values())} ({listed})"
-        problems.append(Problem("replica-totals", message, declared, category="policy"))
+        nodes = ((name, role.replica.get("replicas")) for name, role in job.roles.items())
+        related = tuple(
+            (node, f"{name} has {value_of(node)}, set by {_layer_of(node)}") for name, node in nodes if _layer_of(node)
+        )
+        problems.append(Problem("replica-totals", message, declared, related, category="policy"))
+
+
+def _layer_of(node: Node) -> str:
+    """The overlay's layer that set a scalar; empty if the job or its kind did."""
+    layer = node.layer if isinstance(node, TracedScalar) else ""
+    return "" if layer == "job" or layer.startswith("kind ") else layer
 
 
 def _render_replica(job: JobSpec, name: str, template: Node) -> dict[str, Any]:

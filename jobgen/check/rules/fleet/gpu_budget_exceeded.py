@@ -9,6 +9,7 @@ from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
 
 _MAX_RELATED = 5
+_MAX_NAMED = 2
 
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
@@ -19,7 +20,17 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     owners = {"namespaces": manifest.namespace, "teams": as_text(manifest.labels.get("team"))}
     for group, name in owners.items():
         if name in budgets.get(group, ()) and manifest.gpus:
-            yield Fact(((group, name), manifest.gpus, manifest.name), ("metadata", "name"))
+            yield Fact(
+                ((group, name), manifest.gpus, manifest.name, tuple(_list_counts(manifest))), ("metadata", "name")
+            )
+
+
+def _list_counts(manifest: Manifest) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    """The paths of the numbers of replicas of roles with GPUs. An overlay may have set them."""
+    if manifest.kind and manifest.kind.shape == "map":
+        for role in manifest.roles:
+            if role.gpus and "replicas" in role.replica_spec:
+                yield (*map(str, manifest.kind.replicas_at), role.replica_type, "replicas"), role.count
 
 
 @rule("fleet", WARNING, collect=collect)
@@ -40,8 +51,19 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
         if budget is not None and total > budget:
             # Reported once, on the largest job.
             largest, *others = sorted(jobs, key=lambda fact: (-fact.value[1], fact.value[2]))
-            related = tuple((fact, f"requests {pluralize(fact.value[1], 'GPU')}") for fact in others[:_MAX_RELATED])
-            share = f" ({largest.value[1]} of them for this job)" if others else ""
+            related = tuple(
+                (fact, f"`{fact.value[2]}` requests {pluralize(fact.value[1], 'GPU')}")
+                for fact in others[:_MAX_RELATED]
+            )
+            related += tuple(
+                (largest._replace(path=path), f"{count} replicas of `{largest.value[2]}`")
+                for path, count in largest.value[3]
+            )
+            jobs_of = ", ".join(f"`{fact.value[2]}` {fact.value[1]}" for fact in (largest, *others[:_MAX_NAMED]))
+            more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
             owner = f"{group.removesuffix('s')} `{name}`"
-            message = f"the jobs of {owner} request {pluralize(total, 'GPU')}{share}, above its budget of {budget}"
-            yield FactViolation(largest, f"{message}; suspend or shrink some of them", related)
+            message = (
+                f"the jobs of {owner} request {pluralize(total, 'GPU')} ({jobs_of}{more}), above its budget of {budget}"
+            )
+            # The evidence is that of the first release, whose message did not name the jobs.
+            yield FactViolation(largest, f"{message}; suspend or shrink some of them", related, evidence=(name,))
