@@ -516,6 +516,43 @@ def test_change_of_one_line_in_many_jobs_is_reported_once(thousand, tmp_path):
     assert len(check_change(tmp_path / "old", tmp_path / "new")) == 1
 
 
+@pytest.fixture
+def two_environments(tmp_path):
+    """A sweep in dev only, a job in prod only, and a job in both, each with an image of its own."""
+    run(tmp_path, "init", "-q", "-b", "main")
+    for env, name in (("dev", "lr"), ("prod", "zz")):
+        selected = f"jobs: {{paths: [jobs/{name}.yaml, jobs/both.yaml]}}"
+        write(tmp_path, f"overlays/{env}/o.yaml", OVERLAY.replace("namespace: ml", f"namespace: ml, {selected}"))
+    sweep = spec("lr", team="lab") + "  matrix: {lr: ['1', '2', '3']}\n  args: ['${{ matrix.lr }}']\n"
+    write(tmp_path, "jobs/lr.yaml", sweep)
+    write(tmp_path, "jobs/zz.yaml", spec("zz", team="nlp"))
+    write(tmp_path, "jobs/both.yaml", spec("both", team="both"))
+    commit(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+def test_removal_in_an_environment_is_not_folded_under_another(format_, two_environments):
+    for path in ("jobs/lr.yaml", "jobs/zz.yaml"):
+        (two_environments / path).unlink()
+    lines = [re.sub("</?b>", "", line) for line in since(two_environments, "HEAD", format_=format_).out.splitlines()]
+
+    assert any("removed PyTorchJob ml/zz in prod" in line for line in lines), lines
+    assert not [line for line in lines if "dev" in line and "prod" in line]
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown"])
+def test_change_of_an_environment_is_not_folded_under_another(format_, two_environments):
+    for path in sorted((two_environments / "jobs").iterdir()):
+        path.write_text(path.read_text().replace("x:1", "x:2"))
+    lines = [re.sub("</?b>", "", line) for line in since(two_environments, "HEAD", format_=format_).out.splitlines()]
+    headlines = [line for line in lines if "changed PyTorchJob" in line]
+
+    found = [re.search(r" in ([a-z, ]+?)(?=:| and)", line) for line in headlines]
+    assert sorted(each[1] for each in found) == ["dev", "dev, prod", "prod"]
+    assert not [line for line in lines if "also affected" in line and "prod" in line]
+
+
 def test_hostile_values_do_not_break_diff_formats(repository):
     hostile = "a|b`<!--\\n### x </details>\\u001b[31m \\u2028 &#124; [x](y) @all"
     write(repository, "jobs/bert.yaml", spec() + f'  description: "{hostile}"\n')

@@ -66,14 +66,24 @@ def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
 
 
 def _group_members(changes: ChangeSet) -> list[tuple[Impact, ...]]:
-    groups: dict[Hashable, list[Impact]] = {}
+    """Group identical changes in the same environments, so that each environment with a change is in a headline.
+
+    A removal is grouped with others of its environment only.
+    """
+    same: dict[Hashable, dict[str, list[Impact]]] = {}
     for one in changes.impacts:
         fields = tuple(
             (field.change.path, _format_value(field.change.old), _format_value(field.change.new))
             for field in one.fields
         )
-        groups.setdefault((one.action, one.outcome, fields), []).append(one)
-    return [tuple(group) for group in groups.values()]
+        alone = one.current.env if one.action == "removed" else ""
+        same.setdefault((one.action, one.outcome, fields, alone), {}).setdefault(_format_title(one), []).append(one)
+    groups: dict[Hashable, list[Impact]] = {}
+    for key, titles in same.items():
+        for ones in titles.values():
+            groups.setdefault((key, *(one.current.env for one in ones)), []).extend(ones)
+    order = {id(one): position for position, one in enumerate(changes.impacts)}
+    return sorted(map(tuple, groups.values()), key=lambda group: order[id(group[0])])
 
 
 def _group_roles(fields: tuple[FieldImpact, ...]) -> list[tuple[FieldImpact, ...]]:
