@@ -9,6 +9,7 @@ from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
+from jobgen.model.limits import MAX_FINDINGS
 
 
 class _PartRules(NamedTuple):
@@ -44,6 +45,9 @@ class RuleRunner:
         problems: list[Problem] = []
         _run_rules(table.manifest, manifest, manifest, problems)
         for role in manifest.roles:
+            if len(problems) > MAX_FINDINGS:
+                # The checker reports no more than these; the others would only take time and memory.
+                break
             _run_rules(table.role, role, manifest, problems)
         for pod in manifest.pods:
             _check_part(pod, pod.spec, table.pod, manifest, problems)

@@ -14,11 +14,35 @@ MAX_WALKED_FILES = 50_000
 MAX_WALKED_BYTES = 1024**3
 """The size of these manifests together."""
 
-MAX_DEPTH = 200
-"""Deeper nesting is rejected: pods have fewer than twenty levels."""
+MAX_DEPTH = 100
+"""Deeper nesting is rejected: pods have fewer than twenty levels, and CRDs fewer than sixty."""
 
-MAX_NODES = 1_000_000
+MAX_NODES = 200_000
 """The limit of nodes in a document after its aliases are expanded."""
+
+MAX_COPIED_NODES = 100_000
+"""The limit of nodes that the `copy` operations of JSON patches add to one object; each one may double it."""
+
+MAX_SWEEP_BYTES = 32 * 1024 * 1024
+"""The limit of text in all members of a sweep together."""
+
+MAX_MATRIX_VALUES = 20_000
+"""The limit of values in a matrix; a sweep has at most 10,000 members."""
+
+MAX_MATRIX_BLOCKS = 1_000
+"""The limit of `include` and `exclude` entries in a matrix."""
+
+MAX_PATH_LENGTH = 4096
+"""The limit of characters in a path or a JSON pointer."""
+
+MAX_SUPPRESSIONS = 500
+"""The limit of suppression comments in a file; further ones have no effect."""
+
+MAX_COMPARED = 256
+"""Longer names get no suggestion: comparing them takes time that grows with the square of their length."""
+
+MAX_SUGGESTIONS = 2_000
+"""The number of known names that a misspelled name is compared with."""
 
 MAX_FINDINGS = 100
 """After this many findings about one file, the rest of it is not checked."""

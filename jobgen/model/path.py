@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_PATH_LENGTH
+
+_SHOWN_LENGTH = 40
 
 
 class NamedItem(NamedTuple):
@@ -28,14 +31,15 @@ Step = str | int | NamedItem
 
 # In brackets: a quoted key, an index or a named item. Otherwise names, separated by dots.
 _DOTTED = lazy_pattern(
-    r"""\.?\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([0-9]+)|([^=\[\]\s"']+)=(?:"((?:[^"\\]|\\.)*)"|([^\]"]*)))\]
+    r"""\.?\[(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([0-9]{1,18})|([^=\[\]\s"']+)=(?:"((?:[^"\\]|\\.)*)"|([^\]"]*)))\]
     |(?:\A|\.)([^.\[\]]+)""",
     re.DOTALL | re.VERBOSE,
 )
 _POINTER = lazy_pattern(r"/(?:\[([^=\[\]/]+)=(.*?)\](?=/|\Z)|([^/]*))", re.DOTALL)
 _BARE_VALUE = lazy_pattern(r'[^\]"]*')
 _SIMPLE = lazy_pattern(r"[^.\[\]\"'/]+")
-_INDEX = lazy_pattern("[0-9]+")
+# Python limits the digits that it converts; no list has as many items.
+_INDEX = lazy_pattern("[0-9]{1,18}")
 _ESCAPE = lazy_pattern(r"\\(.)", re.DOTALL)
 
 
@@ -50,6 +54,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
 
 def parse_dotted(text: str) -> tuple[Step, ...]:
     """Parse a dotted path such as `spec.roles[0].env.[name=X]`."""
+    _check_length(text)
     steps: list[Step] = []
     at = 0
     while at < len(text):
@@ -59,6 +64,12 @@ def parse_dotted(text: str) -> tuple[Step, ...]:
         steps.append(_to_step(match))
         at = match.end()
     return tuple(steps)
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_PATH_LENGTH:
+        start = text[:_SHOWN_LENGTH]
+        raise InvalidPathError(f"`{start}…` is not a path: it has more than {MAX_PATH_LENGTH} characters")
 
 
 def _to_step(match: re.Match[str]) -> Step:
@@ -76,6 +87,7 @@ def _to_step(match: re.Match[str]) -> Step:
 
 def parse_pointer(text: str) -> tuple[Step, ...]:
     """Parse an RFC 6901 pointer, which may have `[name=x]` for named items; a slash in brackets separates nothing."""
+    _check_length(text)
     if text and not text.startswith("/"):
         raise InvalidPathError(f"`{text}` is not a JSON pointer: it must start with `/`")
     wrong = re.search("~(?![01])", text)

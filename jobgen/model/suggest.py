@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_COMPARED, MAX_SUGGESTIONS
 from jobgen.model.quantity import canonicalize_quantity
 
 SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
@@ -30,9 +32,15 @@ def find_key(mapping: Mapping[str, Node], name: str) -> str | None:
 
 def find_closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
     """The known word that is closest to this one; an empty string if none is close."""
+    # A misspelled name is about as long as the right one; comparing long texts takes long.
+    return _find_closest(word, tuple(known), cutoff) if len(word) <= MAX_COMPARED else ""
+
+
+@lru_cache(maxsize=1024)
+def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     from difflib import get_close_matches
 
-    folded = {other.lower(): other for other in known}
+    folded = {other.lower(): other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED}
     close = get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
     return folded[close[0]] if close else ""
 

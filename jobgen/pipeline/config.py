@@ -24,7 +24,7 @@ from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
 from jobgen.spec.overlay import Environment, Overlay, compose_environment, find_overlay_errors
-from jobgen.yamlio.read import Source, read
+from jobgen.yamlio.read import Source, YamlDocument, read
 
 
 class ProjectConfig(NamedTuple):
@@ -191,7 +191,7 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
 
 def locate_errors(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
     """The errors of one document, with locations."""
-    document = read(file.content, file.path, traced=True).documents[index]
+    document = read_traced(file)[index]
     problems = find_errors(document.data, format_name, frameworks)
     return [locate(problem, file.path, document.location) for problem in problems]
 
@@ -203,10 +203,13 @@ def find_ambiguous(file: layout.File, index: int, format_name: str, frameworks: 
     return [found for found in locate_errors(file, index, format_name, frameworks) if found.rule == ambiguous.RULE]
 
 
-def read_traced_document(file: layout.File, index: int) -> ValidFields:
-    """Read one document again, with locations."""
-    data: ValidFields = read(file.content, file.path, traced=True).documents[index].data
-    return data
+@lru_cache(maxsize=1)
+def read_traced(file: layout.File) -> tuple[YamlDocument, ...]:
+    """Read the documents of a file again, with locations.
+
+    The last file is kept: its documents are asked for one after the other, and reading it for each is quadratic.
+    """
+    return read(file.content, file.path, traced=True).documents
 
 
 def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[Kind]:

@@ -18,7 +18,7 @@ from jobgen.repo import layout
 from jobgen.repo.lock import LOCK
 from jobgen.report.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
-from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys
+from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys, find_oversize
 from jobgen.spec.sweeps import expand_sweep, find_stray_variables, find_sweep_warnings, is_sweep, keep_matrix
 from jobgen.yamlio.read import YamlDocument
 
@@ -132,6 +132,9 @@ def _expand_sweep(
 def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
+    oversize = list(find_oversize(matrix))
+    if oversize:
+        return oversize
     errors = config.find_errors(keep_matrix(data), "trainingjob", frameworks)
     # The matrix can be expanded in spite of these.
     unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
@@ -152,7 +155,7 @@ def _locate_errors(
     file: layout.File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
 ) -> Iterator[Finding]:
     """The errors of one document with locations, each once, however many members have it."""
-    data = config.read_traced_document(file, position)
+    data = config.read_traced(file)[position].data
     return iter(dict.fromkeys(locate(problem, file.path, location) for problem in faults(data)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
@@ -17,7 +16,6 @@ from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.sweeps import expand_member
-from jobgen.yamlio.read import YamlDocument, read
 
 
 class Job(NamedTuple):
@@ -31,14 +29,14 @@ class Job(NamedTuple):
 
     def traced_document(self) -> JobDocument:
         """The same document with locations."""
-        data = _marked(self.file)[self.position].data
+        data = config.read_traced(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
 
     def start(self) -> Location:
         """The location of its first line. For an item of a List the file is read again with locations."""
         if self.item < 0:
             return self.location
-        data = _marked(self.file)[self.position].data
+        data = config.read_traced(self.file)[self.position].data
         return self.location if split_list(data)[self.item] is data else data["items"].item_locations[self.item]
 
     def framework(self) -> Location | None:
@@ -61,12 +59,6 @@ def select_item(data: ValidFields, item: int) -> ValidFields:
     if item == WHOLE:
         return data
     return split_list(data)[item] if item > WHOLE else expand_member(data, WHOLE - 1 - item)
-
-
-@lru_cache(maxsize=1)
-def _marked(file: layout.File) -> tuple[YamlDocument, ...]:
-    """The documents of a file with locations. The last file is kept, because its jobs come one after the other."""
-    return read(file.content, file.path, traced=True).documents
 
 
 class JobRef(NamedTuple):

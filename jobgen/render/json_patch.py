@@ -10,9 +10,12 @@ from typing import Any
 from jobgen.model.data import Node, TracedList, ValidFields, override, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, Budget, BudgetExceededError
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
+
+_CHARACTERS_PER_NODE = 20
 
 
 class _FailedError(Exception):
@@ -24,9 +27,14 @@ def apply_json_patch(
 ) -> Mapping[str, Node]:
     """Apply all operations to a copy. If one fails, report it and return the object unchanged."""
     changed: dict[str, Any] = copy_containers(target)
+    budget = Budget(MAX_COPIED_NODES)
     for operation in operations:
         try:
-            _OPERATIONS[value_of(operation["op"])](changed, operation)
+            _OPERATIONS[value_of(operation["op"])](changed, operation, budget)
+        except BudgetExceededError:
+            message = f"the operations copy more than `{MAX_COPIED_NODES}` values; write what is needed as `value`"
+            problems.append(Problem("json-patch-failed", message, operation["path"]))
+            return target
         except (_FailedError, InvalidPathError) as failed:
             problems.append(Problem("json-patch-failed", str(failed), operation["path"]))
             return target
@@ -44,32 +52,41 @@ def copy_containers(tree: Any) -> Any:
     return tree
 
 
-def _add(target: Any, operation: ValidFields) -> None:
+def _add(target: Any, operation: ValidFields, _: Budget) -> None:
     _insert_value(target, _parse_path(operation), copy_containers(_require_value(operation)))
 
 
-def _remove(target: Any, operation: ValidFields) -> None:
+def _remove(target: Any, operation: ValidFields, _: Budget) -> None:
     _remove_value(target, _parse_path(operation))
 
 
-def _replace(target: Any, operation: ValidFields) -> None:
+def _replace(target: Any, operation: ValidFields, _: Budget) -> None:
     parent, key = _find_parent(target, _parse_path(operation))
     parent[key] = override(copy_containers(_require_value(operation)), parent[key])
 
 
-def _move(target: Any, operation: ValidFields) -> None:
+def _move(target: Any, operation: ValidFields, _: Budget) -> None:
     source, path = _parse_path(operation, "from"), _parse_path(operation)
     if path[: len(source)] == source and path != source:
         raise _FailedError(f"`{_pointer_text(operation)}` is inside the value that it moves")
     _insert_value(target, path, _remove_value(target, source))
 
 
-def _copy(target: Any, operation: ValidFields) -> None:
+def _copy(target: Any, operation: ValidFields, budget: Budget) -> None:
     parent, key = _find_parent(target, _parse_path(operation, "from"))
+    _count_copied(parent[key], budget)
     _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
 
 
-def _test(target: Any, operation: ValidFields) -> None:
+def _count_copied(tree: Any, budget: Budget) -> None:
+    """Count the nodes of a value that is copied; its text counts too, because each copy is written out."""
+    found = value_of(tree)
+    budget.spend(1 + len(found) // _CHARACTERS_PER_NODE if isinstance(found, str) else 1)
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        _count_copied(child, budget)
+
+
+def _test(target: Any, operation: ValidFields, _: Budget) -> None:
     parent, key = _find_parent(target, _parse_path(operation))
     found, wanted = untraced(parent[key]), untraced(_require_value(operation))
     if not _is_equal(found, wanted):
@@ -85,7 +102,7 @@ def _is_equal(one: Node, other: Node) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
-_OPERATIONS: dict[str, Callable[[Any, ValidFields], None]] = {
+_OPERATIONS: dict[str, Callable[[Any, ValidFields, Budget], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,
@@ -105,6 +122,8 @@ def _parse_path(operation: ValidFields, field: str = "path") -> tuple[Step, ...]
     path = parse_pointer(_pointer_text(operation, field))
     if not path:
         raise _FailedError("the whole object cannot be patched; name a field")
+    if len(path) > MAX_DEPTH:
+        raise _FailedError(f"`{_pointer_text(operation, field)}` is more than {MAX_DEPTH} levels deep")
     return path
 
 
@@ -128,17 +147,20 @@ def _walk(target: Any, path: tuple[Step, ...]) -> Any:
 
 
 def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
-    shown = "/" + "/".join(str(part) for part in path)
     if isinstance(node, dict):
         if str(step) in node:
             return str(step)
-        raise _FailedError(f"`{shown}` does not exist")
+        raise _FailedError(f"`{_shown(path)}` does not exist")
     if not isinstance(node, list):
-        raise _FailedError(f"`{shown}` does not exist: its parent is a scalar")
+        raise _FailedError(f"`{_shown(path)}` does not exist: its parent is a scalar")
     index = _find_index(node, step)
     if index is None or index >= len(node):
-        raise _FailedError(f"`{shown}` does not exist")
+        raise _FailedError(f"`{_shown(path)}` does not exist")
     return index
+
+
+def _shown(path: tuple[Step, ...]) -> str:
+    return "/" + "/".join(str(part) for part in path)
 
 
 def _find_index(items: list[Node], step: Step) -> int | None:
@@ -167,7 +189,7 @@ def _insert_value(target: Any, path: tuple[Step, ...], value: Node) -> None:
     elif isinstance(node, list):
         _insert_item(node, step, value, path)
     else:
-        raise _FailedError(f"`/{'/'.join(map(str, path))}` cannot be added: its parent is a scalar")
+        raise _FailedError(f"`{_shown(path)}` cannot be added: its parent is a scalar")
 
 
 def _insert_item(items: list[Node], step: Step, value: Node, path: tuple[Step, ...]) -> None:
@@ -177,7 +199,7 @@ def _insert_item(items: list[Node], step: Step, value: Node, path: tuple[Step, .
     elif at is not None and at <= len(items):
         items.insert(at, value)
     else:
-        raise _FailedError(f"`/{'/'.join(map(str, path))}` does not exist")
+        raise _FailedError(f"`{_shown(path)}` does not exist")
 
 
 def _remove_value(target: Any, path: tuple[Step, ...]) -> Any:

@@ -7,6 +7,7 @@ last day on which the comment applies.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, orig
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_SUPPRESSIONS
 from jobgen.model.suggest import did_you_mean
 from jobgen.report.coverage import Coverage
 from jobgen.yamlio.read import read
@@ -63,30 +65,40 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
     found: list[Suppression] = []
     errors: list[Finding] = []
     scalars: list[Location] | None = None
+    content_lines = (number for number, line in enumerate(lines) if not _is_comment(line) and line.strip() != "---")
+    top = next(content_lines, len(lines))
+    targets = _next_content_lines(lines)
     for number, line in enumerate(lines, 1):
         match = _COMMENT.search(line)
         if match is None:
             continue
         if scalars is None:
-            scalars = [
+            scalars = sorted(
                 location
                 for document in read(content, file, traced=True).documents
                 for location in _find_scalars(document.data)
-            ]
+            )
         location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
-        if any(_covers(scalar, location) for scalar in scalars):
+        if _is_inside(location, scalars):
             continue
+        if len(found) + len(errors) >= MAX_SUPPRESSIONS:
+            message = (
+                f"the file has more than `{MAX_SUPPRESSIONS}` comments that suppress findings, and the others are "
+                "ignored; turn the rules off in jobgen.yaml"
+            )
+            errors.append(_finding("malformed-suppression", message, location))
+            break
         alone = not line[: match.start()].strip()
         directive, arguments = (match[1] or "").lower(), _ARGUMENTS.match(match[3].strip())
         whole_file = directive == "ignore-file"
         error = _find_directive_error(match[1], match[2])
         if not error:
-            at_top = alone and whole_file and _only_comments(lines[: number - 1])
+            at_top = alone and whole_file and number - 1 <= top
             error = _find_error(arguments, whole_file=whole_file, at_top=at_top)
         if error:
             errors.append(_finding("malformed-suppression", error, location))
         elif arguments:
-            target = 0 if whole_file else _next_content_line(lines, number) if alone else number
+            target = 0 if whole_file else targets[number - 1] if alone else number
             names = tuple(name.strip() for name in arguments[1].split(","))
             found.append(Suppression(location, names, target, arguments[3] or "", arguments[2] or ""))
     return found, errors
@@ -115,14 +127,21 @@ def _find_error(arguments: re.Match[str] | None, *, whole_file: bool, at_top: bo
     return ""
 
 
-def _only_comments(lines: Sequence[str]) -> bool:
-    return all(not line.strip() or line.lstrip().startswith("#") or line.strip() == "---" for line in lines)
+def _is_comment(line: str) -> bool:
+    """Whether a line is empty or a comment."""
+    text = line.lstrip()
+    return not text or text.startswith("#")
 
 
-def _next_content_line(lines: Sequence[str], number: int) -> int:
-    """Return the number of the next line that is neither empty nor a comment."""
-    rest = enumerate(lines[number:], number + 1)
-    return next((index for index, line in rest if line.strip() and not line.lstrip().startswith("#")), number)
+def _next_content_lines(lines: Sequence[str]) -> list[int]:
+    """For each line, the number of the next one that is neither empty nor a comment; its own if there is none."""
+    found: list[int] = []
+    content = 0
+    for number in range(len(lines), 0, -1):
+        found.append(content or number)
+        if not _is_comment(lines[number - 1]):
+            content = number
+    return found[::-1]
 
 
 def _find_scalars(tree: Node) -> Iterator[Location]:
@@ -138,21 +157,32 @@ def _find_scalars(tree: Node) -> Iterator[Location]:
         yield tree.location
 
 
-def _covers(scalar: Location, comment: Location) -> bool:
-    return (scalar.line, scalar.column) <= (comment.line, comment.column) < (scalar.end_line, scalar.end_column)
+def _is_inside(comment: Location, scalars: Sequence[Location]) -> bool:
+    """Whether a scalar contains the comment; scalars are sorted and do not overlap, except for aliases."""
+    at = bisect_right(scalars, (comment.line, comment.column), key=lambda scalar: (scalar.line, scalar.column))
+    if not at:
+        return False
+    last = scalars[at - 1]
+    return (comment.line, comment.column) < (last.end_line, last.end_column)
 
 
 def apply_suppressions(
     findings: Iterable[Finding], suppressions: Sequence[Suppression], mandatory: frozenset[str], today: str
 ) -> tuple[list[Finding], list[SuppressedFinding], list[Finding]]:
     """Return the remaining findings, the suppressed ones, and findings about the comments themselves."""
-    active = [comment for comment in suppressions if not _is_expired(comment, today)]
+    active: dict[tuple[str, int], list[Suppression]] = {}
+    for comment in suppressions:
+        if not _is_expired(comment, today):
+            active.setdefault((comment.location.file, comment.line), []).append(comment)
     kept: list[Finding] = []
     suppressed: list[SuppressedFinding] = []
     errors: list[Finding] = []
     for finding in findings:
-        comment = next((comment for comment in active if comment.matches(finding)), None)
-        if comment is None:
+        location = finding.location
+        # Comments for the line, and those for the whole file.
+        here = (*active.get((location.file, location.line), ()), *active.get((location.file, 0), ()))
+        suppressing = next((each for each in here if each.matches(finding)), None)
+        if suppressing is None:
             kept.append(finding)
         elif finding.rule in mandatory or _is_unreadable(finding):
             kept.append(finding)
@@ -161,10 +191,10 @@ def apply_suppressions(
                 message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
             evidence = (original_rule_name(finding.rule),)
             errors.append(
-                _finding("mandatory-suppressed", message, comment.location, Severity.ERROR, evidence=evidence)
+                _finding("mandatory-suppressed", message, suppressing.location, Severity.ERROR, evidence=evidence)
             )
         else:
-            suppressed.append(SuppressedFinding(finding, comment))
+            suppressed.append(SuppressedFinding(finding, suppressing))
     for comment in suppressions if not today else ():
         if comment.until:
             message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"

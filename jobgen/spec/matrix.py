@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES
+from jobgen.model.suggest import did_you_mean, find_closest, find_key
 
 MAX_MEMBERS = 256
 """The number of members that a sweep may have unless it sets `limit.members`."""
@@ -51,6 +52,22 @@ def find_misspelled_keys(matrix: Node) -> Iterator[Problem]:
             yield Problem("unknown-field", f"`{key}` is not a list of values; did you mean `{close}`?", key)
 
 
+def find_oversize(matrix: Node) -> Iterator[Problem]:
+    """Report a matrix with more values or entries than are expanded."""
+    if not isinstance(matrix, dict):
+        return
+    paired = matrix.get("zip")
+    columns = [*_axes(matrix).values(), *(paired.values() if isinstance(paired, dict) else ())]
+    values = sum(len(values) for values in columns if isinstance(values, list))
+    if values > MAX_MATRIX_VALUES:
+        yield Problem("too-many-members", f"the matrix has {values} values; the limit is {MAX_MATRIX_VALUES}", matrix)
+    for name in ("include", "exclude"):
+        blocks = matrix.get(name)
+        if isinstance(blocks, list) and len(blocks) > MAX_MATRIX_BLOCKS:
+            message = f"`{name}` has {len(blocks)} entries; the limit is {MAX_MATRIX_BLOCKS}"
+            yield Problem("too-many-members", message, find_key(matrix, name))
+
+
 def find_matrix_errors(matrix: dict[str, Any]) -> Iterator[Problem]:
     """Report the errors of a matrix that its schema cannot express."""
     errors = list(_check_variables(_axes(matrix), matrix.get("zip") or {}))
@@ -82,11 +99,12 @@ def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[st
         yield Problem("too-many-members", _describe_excess(count, most), matrix)
         return
     known = [*axes, *paired]
+    rows = _Rows(_combine(matrix))
     for block in matrix.get("exclude", ()):
         for key in block:
             if key not in known:
                 yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
-        if block.keys() <= set(known) and not any(_matches(row, block) for row in _combine(matrix)):
+        if block.keys() <= set(known) and not rows.find(block, tuple(block)):
             yield Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
     found = len(expand_matrix(matrix))
     if found > most:
@@ -105,18 +123,20 @@ def _describe_excess(count: int, most: int) -> str:
 
 def expand_matrix(matrix: dict[str, Any]) -> list[Member]:
     """Expand a matrix to its members, in the order of the values."""
-    rows = [row for row in _combine(matrix) if not any(_matches(row, block) for block in matrix.get("exclude", ()))]
-    own = tuple(rows[0]) if rows else ()
-    found = [Member(row, own) for row in rows]
+    rows = _Rows(_combine(matrix))
+    excluded = {number for block in matrix.get("exclude", ()) for number in rows.find(block, tuple(block))}
+    kept = {number: row for number, row in enumerate(rows.rows) if number not in excluded}
+    own = tuple(next(iter(kept.values()), ()))
+    found = {number: Member(row, own) for number, row in kept.items()}
     extra: list[Member] = []
     for block in matrix.get("include", ()):
-        shared = [key for key in block if key in own]
-        matching = [one for one in found if all(_is_equal(one.values[key], block[key]) for key in shared)]
+        shared = tuple(key for key in block if key in own)
+        matching = [found[number] for number in rows.find(block, shared) if number in found]
         for member in matching:
             member.values.update((key, value) for key, value in block.items() if key not in own)
         if not matching:
             extra.append(Member(dict(block), tuple(block)))
-    return found + extra
+    return [*found.values(), *extra]
 
 
 def _axes(matrix: dict[str, Any]) -> dict[str, Any]:
@@ -133,9 +153,19 @@ def _combine(matrix: dict[str, Any]) -> list[dict[str, Any]]:
     return [{key: value for part in parts for key, value in part.items()} for parts in product(*columns)]
 
 
-def _matches(row: dict[str, Any], block: dict[str, Any]) -> bool:
-    return all(key in row and _is_equal(row[key], value) for key, value in block.items())
+class _Rows:
+    """The combinations of a matrix, and for the names of each block an index of their values."""
 
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+        self._indexes: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
 
-def _is_equal(one: Node, other: Node) -> bool:
-    return canonical_text(one) == canonical_text(other)
+    def find(self, block: dict[str, Any], names: tuple[str, ...]) -> list[int]:
+        """The numbers of the rows that have the block's values of these names."""
+        if names not in self._indexes:
+            index: dict[tuple[str, ...], list[int]] = {}
+            for number, row in enumerate(self.rows):
+                if all(name in row for name in names):
+                    index.setdefault(tuple(canonical_text(row[name]) for name in names), []).append(number)
+            self._indexes[names] = index
+        return self._indexes[names].get(tuple(canonical_text(block[name]) for name in names), [])

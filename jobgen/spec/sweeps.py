@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jobgen.model.data import TracedList, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_SWEEP_BYTES, Budget, BudgetExceededError
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.spec.matrix import RESERVED, Member, canonical_text, expand_matrix, to_text
 
@@ -23,7 +24,7 @@ GPUS = "jobgen.dev/sweep-gpus"
 MATRIX = "matrix"
 """The layer of substituted values."""
 
-_EXPRESSION = lazy_pattern(r"\$\{\{\s*(.*?)\s*\}\}")
+_START, _END = "${{", "}}"
 # Forms of other tools, or with a typo, that are not substituted: `{{ matrix.lr }}`, `${matrix.lr}`, `${{ matrix.lr }`.
 _MISSPELLED = lazy_pattern(
     r"(?:\$?(?:\{{1,2}|\({1,2})\s{0,9}|\$)matrix\s{0,9}\.\s{0,9}([A-Za-z_][A-Za-z0-9_-]*)(?:\s{0,9}[})]{1,2})?"
@@ -44,6 +45,8 @@ class Substitution(NamedTuple):
     name: str
     known: list[str]
     problems: list[Problem]
+    budget: Budget
+    """The characters that the members may have together."""
 
 
 def is_sweep(data: Any) -> bool:
@@ -62,8 +65,18 @@ def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
     known: dict[str, Any] = {}
     found = expand_matrix(data["spec"]["matrix"])
     variables = list(dict.fromkeys(key for member in found for key in member.values))
+    budget, size = Budget(MAX_SWEEP_BYTES), _count_characters(data)
     for member in found:
-        made = _expand(data, member, variables, problems)
+        try:
+            budget.spend(size)
+            made = _expand(data, member, variables, problems, budget)
+        except BudgetExceededError:
+            message = (
+                f"the {len(found)} members have more than {MAX_SWEEP_BYTES // 2**20} MiB of text together; "
+                "move long values to a volume"
+            )
+            problems.append(Problem("too-many-members", message, data["spec"]["matrix"]))
+            return []
         name = value_of(made["metadata"]["name"])
         if name in known:
             node = next((member.values[key] for key in member.distinguishing if location_of(member.values[key])), None)
@@ -75,13 +88,13 @@ def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
 
 def expand_member(data: Any, index: int) -> Any:
     """Expand one job of a sweep."""
-    return _expand(data, expand_matrix(data["spec"]["matrix"])[index], [], [])
+    return _expand(data, expand_matrix(data["spec"]["matrix"])[index], [], [], Budget(MAX_SWEEP_BYTES))
 
 
 def find_stray_variables(data: Any) -> Iterator[Problem]:
     """Report variables of a matrix in a document without one."""
     problems: list[Problem] = []
-    _substitute(data, Substitution(Member({}, ()), "", [], problems))
+    _substitute(data, Substitution(Member({}, ()), "", [], problems, Budget(MAX_SWEEP_BYTES)))
     for problem in problems:
         yield problem._replace(message=f"{problem.message.partition(';')[0]}; the job has no `matrix`")
 
@@ -104,10 +117,10 @@ def _format_for_name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text).strip("-")
 
 
-def _expand(data: Any, member: Member, known: list[str], problems: list[Problem]) -> Any:
+def _expand(data: Any, member: Member, known: list[str], problems: list[Problem], budget: Budget) -> Any:
     metadata, spec = data["metadata"], data["spec"]
     name = name_member(str(value_of(metadata["name"])), member)
-    substitution = Substitution(member, name, known, problems)
+    substitution = Substitution(member, name, known, problems, budget)
     described = {key: _substitute(value, substitution, text=True) for key, value in metadata.items() if key != "name"}
     most = (spec["matrix"].get("limit") or {}).get("gpus")
     if most is not None:
@@ -121,6 +134,15 @@ def _expand(data: Any, member: Member, known: list[str], problems: list[Problem]
             key: value if key == "matrix" else _substitute(value, substitution, key=key) for key, value in spec.items()
         },
     }
+
+
+def _count_characters(tree: Any) -> int:
+    if isinstance(tree, dict):
+        return sum(len(key) + _count_characters(value) for key, value in tree.items())
+    if isinstance(tree, list):
+        return sum(map(_count_characters, tree))
+    found = value_of(tree)
+    return len(found) if isinstance(found, str) else 1
 
 
 def _key(holder: dict[str, Any], name: str) -> str:
@@ -155,7 +177,10 @@ def _substitute_text(node: Any, found: str, substitution: Substitution, *, text:
         return _derive(node, value_of(alone), alone)
     result = found
     for whole, value in values.items():
-        result = result.replace(whole, to_text(value)) if value is not None else result
+        if value is not None:
+            text_of_value = to_text(value)
+            substitution.budget.spend(max(len(text_of_value) - len(whole), 0) * result.count(whole))
+            result = result.replace(whole, text_of_value)
     return _derive(node, result, next((value for value in values.values() if value is not None), None))
 
 
@@ -169,7 +194,26 @@ def _derive(node: Any, value: Any, source: Any) -> Any:
 
 def _find_expressions(found: str, known: list[str]) -> list[tuple[str, str]]:
     """The expressions of a string that refer to the matrix, or are meant to; others are ignored."""
-    return [(match[0], match[1]) for match in _EXPRESSION.finditer(found) if _refers_to_matrix(match[1], known)]
+    return [(whole, inner) for _, whole, inner in _scan_expressions(found) if _refers_to_matrix(inner, known)]
+
+
+def _scan_expressions(text: str) -> Iterator[tuple[int, str, str]]:
+    """Every `${{ … }}` on one line: where it starts, its text, and what is inside.
+
+    A regular expression would take quadratic time.
+    """
+    start = text.find(_START)
+    while start >= 0:
+        end = text.find(_END, start + len(_START))
+        if end < 0:
+            return
+        line_break = text.rfind("\n", start, end)
+        if line_break >= 0:
+            start = text.find(_START, line_break)
+            continue
+        whole = text[start : end + len(_END)]
+        yield start, whole, whole[len(_START) : -len(_END)].strip()
+        start = text.find(_START, end)
 
 
 def _refers_to_matrix(inner: str, known: list[str]) -> bool:
@@ -179,8 +223,13 @@ def _refers_to_matrix(inner: str, known: list[str]) -> bool:
 def _find_misspelled(node: Any, found: str, known: list[str]) -> Iterator[Problem]:
     """Report forms of a variable that are not substituted, outside of well-formed expressions."""
     # Blanked, so that positions stay the same.
-    rest = _EXPRESSION.sub(lambda match: "\0" * len(match[0]), found)
-    for match in _MISSPELLED.finditer(rest):
+    rest, done = "", 0
+    for start, whole, _ in _scan_expressions(found):
+        rest += found[done:start] + "\0" * len(whole)
+        done = start + len(whole)
+    rest += found[done:]
+    # The cheap test first: the pattern takes long for each character.
+    for match in _MISSPELLED.finditer(rest) if "matrix" in rest or "{{" in rest else ():
         if match[1] or match[2] in known:
             yield _report_misspelled(node, found, match[0], match[1] or match[2], known)
 
@@ -232,8 +281,8 @@ def _list_used(node: Any) -> Iterator[str]:
         for child in node.values() if isinstance(node, dict) else node:
             yield from _list_used(child)
     elif isinstance(found := value_of(node), str) and "${{" in found:
-        for match in _EXPRESSION.finditer(found):
-            variable = _VARIABLE.match(match[1])
+        for _, _, inner in _scan_expressions(found):
+            variable = _VARIABLE.match(inner)
             if variable:
                 yield variable[1]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, value_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
+from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key
 
@@ -97,6 +97,7 @@ class _Builder:
         self.anchors: dict[str, Any] = {}
         self.decoded = 1
         self.aliased = 0
+        self.expanded = 0
         self.has_unrepresentable = False
 
     def build(self) -> Any:
@@ -234,8 +235,10 @@ class _Builder:
         value, nodes = (anchored.value, 1) if isinstance(anchored, _AnchoredScalar) else anchored
         self.aliased += nodes
         self.count(nodes + 1, event)
-        if self.decoded > MAX_NODES:
-            message = f"{name} and other aliases expand the document to more than {MAX_NODES} nodes"
+        self.expanded += _count_characters(value)
+        if self.decoded > MAX_NODES or self.expanded > MAX_BYTES:
+            limit = f"{MAX_NODES} nodes" if self.decoded > MAX_NODES else f"{MAX_BYTES} characters"
+            message = f"{name} and other aliases expand the document to more than {limit}"
             raise self.reject("excessive-aliases", event, message)
         if isinstance(anchored, _AnchoredScalar):
             value = self.convert_scalar(value, event, anchored.event, stack)
@@ -338,6 +341,16 @@ def _find_text(value: Any, event: Any) -> str:
         return ""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return "" if shown == event.value else event.value
+
+
+def _count_characters(tree: Any) -> int:
+    """The text of a value; its nodes are limited before."""
+    if isinstance(tree, dict):
+        return sum(map(_count_characters, tree)) + sum(map(_count_characters, tree.values()))
+    if isinstance(tree, list):
+        return sum(map(_count_characters, tree))
+    found = value_of(tree)
+    return len(found) if isinstance(found, str) else 1
 
 
 def _find_unrepresentable(root: Any) -> _Unrepresentable | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_DEPTH
+from jobgen.model.limits import MAX_DEPTH, MAX_NODES
 from jobgen.yamlio.read.scalars import normalize_number, resolve
 
 # Matches only the shape of a line; the text after a key is parsed separately, and memoized.
@@ -63,6 +63,9 @@ _MAX_FLOW_TOKENS = 400
 _FLOW_DEPTH = 50
 _BLOCK_DEPTH = MAX_DEPTH - _FLOW_DEPTH
 
+# A line has a key and a value; the exact reader counts the nodes of longer documents.
+_MAX_LINES = MAX_NODES // 2
+
 
 class _UncertainError(Exception):
     """The text may be valid, but only the exact reader can tell."""
@@ -103,7 +106,7 @@ _BLOCK_HEADER = lazy_pattern(r"((?: *- )? *(?:[A-Za-z_][A-Za-z0-9_./!-]{0,200}: 
 
 def read_lines(text: str) -> tuple[bool, Any]:
     """Read a document if it is simple enough; return whether it is, and its data."""
-    if not text.replace("\n", " ").isprintable():
+    if not text.replace("\n", " ").isprintable() or text.count("\n") > _MAX_LINES:
         return False, None
     try:
         return True, _build(_parse_lines(text.split("\n")))

@@ -1,0 +1,231 @@
+"""Inputs that would take very long or very much memory end in a finding, in time and with little memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from limitedrun import run_limited
+
+from jobgen.cli.result import Result
+from jobgen.cli.run_lint import lint_paths
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: a, namespace: b}
+spec:
+  framework: pytorch
+  image: example.com/a:1
+"""
+JSON_JOB = '{"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "a"}, "spec": {"imag": 1}}'
+Files = dict[str, str]
+
+
+def lint(root: Path, files: Files) -> Result:
+    """The lint of a repository, with limits."""
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    result: Result = run_limited(lambda: lint_paths(root, (), (), format_="text"))
+    assert "internal" not in result.out + result.err
+    return result
+
+
+def job(more: str, name: str = "a") -> str:
+    return JOB.replace("name: a", f"name: {name}") + more
+
+
+def manifest(container: str) -> str:
+    return (
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a, namespace: b}\nspec: {pytorchReplicaSpecs: "
+        f"{{Worker: {{template: {{spec: {{containers: [{{name: pytorch, image: a, {container}}}]}}}}}}}}}}\n"
+    )
+
+
+def overlay(operations: list[Any]) -> str:
+    patch = json.dumps(operations)
+    return f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n  - jsonPatch: {patch}\n"
+
+
+def listed(count: int, form: str = "{}") -> str:
+    return "[" + ", ".join(form.format(number) for number in range(count)) + "]"
+
+
+# Each case: the files of a repository, and what a finding says.
+CASES: dict[str, tuple[Callable[[], Files], str]] = {
+    "spaces after the start of an expression": (
+        lambda: {"jobs/a.yaml": job("  args: ['${{" + " " * 20_000 + "']\n  imag: x\n")},
+        "`imag` is not a field",
+    ),
+    "many starts of expressions": (
+        lambda: {"jobs/a.yaml": job("  args: ['" + "${{ matrix" * 30_000 + "']\n  imag: x\n")},
+        "`imag` is not a field",
+    ),
+    "500 invalid specs in one file": (
+        lambda: {"jobs/a.yaml": "---\n".join(job("  imag: x\n", f"a{number}") for number in range(500))},
+        "jobs/a.yaml:3999:3: error: `imag` is not a field",
+    ),
+    "500 manifests with errors in one file": (
+        lambda: {
+            "jobs/a.yaml": "---\n".join(
+                manifest("imag: x").replace("name: a,", f"name: a{number},") for number in range(500)
+            )
+        },
+        "`imag` is not a field",
+    ),
+    "20,000 suppressions alone on a line": (
+        lambda: {"jobs/a.yaml": "# jobgen: ignore[moving-tag] -- x\n" * 20_000 + JOB},
+        "more than `500` comments that suppress findings",
+    ),
+    "20,000 suppressions beside values": (
+        lambda: {"jobs/a.yaml": job("  args:\n" + "  - a # jobgen: ignore[moving-tag] -- x\n" * 20_000)},
+        "more than `500` comments that suppress findings",
+    ),
+    "copies of copies": (
+        lambda: {
+            "jobs/a.yaml": JOB,
+            "overlays/p/o.yaml": overlay(
+                [{"op": "copy", "from": "/spec", "path": f"/spec/c{number}"} for number in range(24)]
+            ),
+        },
+        "copy more than `100000` values",
+    ),
+    "copies of long text": (
+        lambda: {
+            "jobs/a.yaml": job(f"  args: [{'x' * 1_000_000}]\n"),
+            "overlays/p/o.yaml": overlay(
+                [{"op": "copy", "from": "/spec", "path": f"/metadata/c{number}"} for number in range(500)]
+            ),
+        },
+        "copy more than `100000` values",
+    ),
+    "a pointer of 20,000 steps": (
+        lambda: {
+            "jobs/a.yaml": JOB,
+            "overlays/p/o.yaml": overlay([{"op": "add", "path": "/a" * 20_000, "value": 1}]),
+        },
+        "more than 4096 characters",
+    ),
+    "pointers that each go a step deeper": (
+        lambda: {
+            "jobs/a.yaml": JOB,
+            "overlays/p/o.yaml": overlay(
+                [{"op": "add", "path": f"/spec/x{'/a' * number}", "value": {}} for number in range(1000)]
+            ),
+        },
+        "more than 100 levels deep",
+    ),
+    "an index of 4,000 digits": (
+        lambda: {
+            "jobs/a.yaml": JOB,
+            "overlays/p/o.yaml": overlay([{"op": "add", "path": f"/spec/{'9' * 4000}/a", "value": 1}]),
+        },
+        "[json-patch-failed]",
+    ),
+    "a sweep of 2 MB": (
+        lambda: {
+            "jobs/a.yaml": job(f"  matrix: {{lr: {listed(200)}}}\n  args: ['{'x' * 2_000_000} ${{{{ matrix.lr }}}}']\n")
+        },
+        "the 200 members have more than 32 MiB of text together",
+    ),
+    "a sweep whose values are long": (
+        lambda: {"jobs/a.yaml": job(f"  matrix: {{a: [{'x' * 1_000_000}]}}\n  args: ['{'${{ matrix.a }}' * 1000}']\n")},
+        "the 1 members have more than 32 MiB of text together",
+    ),
+    "a sweep of many values": (
+        lambda: {"jobs/a.yaml": job(f"  matrix: {{lr: {listed(60_000)}}}\n")},
+        "the matrix has 60000 values; the limit is 20000",
+    ),
+    "a sweep of many inclusions": (
+        lambda: {
+            "jobs/a.yaml": job(f"  matrix: {{a: {listed(200)}, include: {listed(20_000, '{{a: {0}, b: 1}}')}}}\n")
+        },
+        "`include` has 20000 entries; the limit is 1000",
+    ),
+    "a sweep of the most exclusions": (
+        lambda: {
+            "jobs/a.yaml": job(
+                f"  matrix: {{a: {listed(64)}, b: {listed(64)}, exclude: {listed(1000, '{{a: {0}, b: 0}}')}}}\n"
+            )
+        },
+        "this leaves out nothing",
+    ),
+    "nesting of 195 levels": (
+        lambda: {"jobs/a.yaml": job(f"  podTemplate: {'{a: ' * 195}{'}' * 195}\n")},
+        "jobs/a.yaml:7:408: error: this is nested more than `100` levels deep",
+    ),
+    "nesting of 195 levels in JSON": (
+        lambda: {"jobs/a.json": '{"kind": ' + "[" * 195 + "]" * 195 + "}"},
+        "nested more than `100` levels deep",
+    ),
+    "JSON of 100,000 levels": (
+        lambda: {"jobs/a.json": '{"a":' * 100_000 + "1" + "}" * 100_000},
+        "nested more than `100` levels deep",
+    ),
+    "nesting of 98 levels": (
+        lambda: {
+            "jobs/a.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {'{a: ' * 97}{'}' * 97}\n",
+            "jobs/b.yaml": job(f"  podTemplate: {'{a: ' * 95}{'}' * 95}\n"),
+        },
+        "[missing-schema]",
+    ),
+    "aliases of lists": (
+        lambda: {
+            "jobs/a.yaml": "x0: &x0 [a, a]\n"
+            + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]\n" for n in range(1, 12))
+        },
+        "[excessive-aliases]",
+    ),
+    "aliases of long text": (
+        lambda: {"jobs/a.yaml": job(f"  args: [&x {'x' * 1_000_000}, {', '.join(['*x'] * 5000)}]\n")},
+        "expand the document to more than 8388608 characters",
+    ),
+    "a document of 300,000 nodes": (
+        lambda: {"jobs/a.yaml": job(f"  args: {listed(300_000)}\n")},
+        "more than `200000` nodes",
+    ),
+    "a document of 300,000 lines": (
+        lambda: {"jobs/a.yaml": job("  args:\n" + "  - a\n" * 300_000)},
+        "more than `200000` nodes",
+    ),
+    "a file of 20 MB": (lambda: {"jobs/a.yaml": job(f"  args: ['{'x' * 20_000_000}']\n")}, "[file-too-large]"),
+    "a line of 7 MB": (lambda: {"jobs/a.yaml": job(f"  args: ['{'x' * 7_000_000}']\n")}, "[object-too-large]"),
+    "2,000 documents": (
+        lambda: {"jobs/a.yaml": "---\n".join(job("", f"a{number}") for number in range(2000)) + "  imag: x\n"},
+        "`imag` is not a field",
+    ),
+    "a misspelled name of a megabyte": (
+        lambda: {"jobs/a.json": JSON_JOB.replace("imag", "x" * 1_000_000)},
+        "[unknown-field]",
+    ),
+    "quantities with huge exponents": (
+        lambda: {
+            "jobs/a.yaml": manifest("resources: {limits: {cpu: 1e1000000000, memory: 1e-1000000000}}"),
+            "jobs/b.yaml": job("  resources: {limits: {cpu: 1e1000000000, nvidia.com/gpu: 1e1000000000}}\n", "b"),
+        },
+        "",
+    ),
+    "integers of 100,000 digits": (
+        lambda: {
+            "jobs/a.yaml": job(f"  replicas: {'9' * 100_000}\n"),
+            "jobs/b.yaml": manifest(f"tty: 0x{'f' * 100_000}"),
+        },
+        "[wrong-type]",
+    ),
+    "floats beyond all limits": (
+        lambda: {"jobs/a.yaml": job("  replicas: 1e999999999\n"), "jobs/b.json": '{"kind": 1e999999999}'},
+        "too large for a number",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_repository_is_linted_in_time(tmp_path: Path, case: str) -> None:
+    files, message = CASES[case]
+    result = lint(tmp_path, files())
+
+    assert message in result.out, result.out[:2000] + result.err[:2000]
