@@ -19,6 +19,7 @@ import pytest
 from jobgen import cache
 from jobgen.cli.commands.diff import diff_states
 from jobgen.cli.commands.render import render
+from jobgen.cli.main import run as run_command_line
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import git, layout
@@ -1134,3 +1135,61 @@ def test_unnamed_environment_and_other_folders(tmp_path):
     write_files(tmp_path / "to-rendered/rendered", {"new/a.yaml": BINDING})
 
     assert len(tree_findings(tmp_path / "to-rendered")) == 2
+
+
+ODD_PATH_COMMANDS = [
+    "lint",
+    "lint --since HEAD",
+    "lint --since HEAD jobs/b\udcff.yaml",
+    "lint --format json --since HEAD",
+    "lint --write-baseline",
+    "lint --write-baseline --baseline odd\udcff.json",
+    "diff",
+    "diff HEAD --format json",
+    "diff HEAD --format markdown",
+    "gitops argocd",
+    "gitops flux",
+    "render -o rendered",
+]
+
+
+@pytest.fixture
+def odd_clone(tmp_path: Path) -> Path:
+    """A repository in a folder and with files whose names are not UTF-8; one job is not committed."""
+    folder = tmp_path / "fold\udcffer" / "inn\udcffer"
+    (folder / "jobs").mkdir(parents=True)
+    (folder / "overlays/prod").mkdir(parents=True)
+    (folder / "jobgen.yaml").write_text("{}\n")
+    (folder / "overlays/prod/o.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml, cluster: {gitops: argocd}}\n"
+    )
+    (folder / "jobs/a\udcff.yaml").write_text(GIT_JOB % ("a", "latest"))
+    run_git(folder.parent, "init", "-q")
+    commit_all(folder)
+    (folder / "jobs/b\udcff.yaml").write_text(GIT_JOB % ("b", "latest"))
+    return folder
+
+
+@pytest.mark.parametrize("command", ODD_PATH_COMMANDS)
+def test_paths_that_are_not_utf8(
+    command: str, odd_clone: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.chdir(odd_clone)
+
+    assert run_command_line([*command.split(), "--no-cache"] if "gitops" not in command else command.split()) == 0
+    assert b"internal" not in capsysbinary.readouterr().err
+
+
+def test_baseline_of_paths_that_are_not_utf8_is_json(odd_clone: Path) -> None:
+    (odd_clone / "jobs/c\udcff.yaml").write_text("a: [\n")
+    assert lint_paths(odd_clone, (), (), format_="text", write_baseline=True).code == ExitCode.OK
+    (json_path,) = odd_clone.glob("*baseline.json")
+
+    assert json.loads(json_path.read_text("utf-8"))["findings"]
+    with_baseline = lint_paths(odd_clone, (), (), format_="text", baseline=json_path.name)
+    assert (with_baseline.code, with_baseline.out) == (ExitCode.OK, "")
+    (odd_clone / "jobs/c\udcff.yaml").unlink()
+    with_baseline = lint_paths(odd_clone, (), (), format_="json", baseline=json_path.name)
+    assert [(each["rule"], each["line"] > 1) for each in json.loads(with_baseline.out)["findings"]] == [
+        ("stale-baseline", True)
+    ]

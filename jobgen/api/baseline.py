@@ -99,7 +99,7 @@ def _write(path: Path, name: str, text: str, root: Path, *, fsync: bool = True) 
     if links_outside(path, root):
         raise UsageError(f"`{name}` leads out of the repository through a symbolic link; choose another file")
     try:
-        folder = replace_file(path, text.encode("utf-8", "surrogateescape"), root, fsync=fsync)
+        folder = replace_file(path, text.encode(), root, fsync=fsync)
     except OSError as error:
         raise OperationError(f"`{name}` cannot be written: {error.strerror}") from error
     if fsync:

@@ -47,10 +47,15 @@ def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:
 
 def _format_baseline(known: Counter[FindingKey], paths: Sequence[str]) -> str:
     """Write one line for each entry, sorted, so that changes are easy to review and merge."""
-    entries = [json.dumps(_entry(key, count), ensure_ascii=False) for key, count in sorted(known.items())]
+    entries = [_format_json(_entry(key, count)) for key, count in sorted(known.items())]
     listed = ",\n".join(f"    {entry}" for entry in entries)
-    limited = f'  "paths": {json.dumps(sorted(paths), ensure_ascii=False)},\n' if paths else ""
+    limited = f'  "paths": {_format_json(sorted(paths))},\n' if paths else ""
     return f'{{\n  "version": {VERSION},\n{limited}  "findings": [\n{listed}\n  ]\n}}\n'
+
+
+def _format_json(value: object) -> str:
+    """Return a value as JSON; the bytes of a path that are not UTF-8 are escaped."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _entry(key: FindingKey, count: int) -> dict[str, str | int]:
@@ -109,7 +114,7 @@ def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Find
     lines = {line.strip().rstrip(","): number for number, line in enumerate(text.splitlines(), 1)}
     known = parse(text)
     for key in sorted(left):
-        line = lines.get(json.dumps(_entry(key, known[key]), ensure_ascii=False), 1)
+        line = lines.get(_format_json(_entry(key, known[key])), 1)
         rule = canonical_rule_name(key.rule)
         message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
