@@ -411,6 +411,57 @@ def test_a_policy_for_a_kind_without_description_matches_its_objects(jobs_reposi
     assert "policy-matches-nothing" not in [rule for _, rule in found_in(lint_report(jobs_repository)[1])]
 
 
+LATEST = f"apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {{name: a, namespace: ml}}\nspec:\n  {SPEC}\n"
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("error", 0), ("warning", 1), ("info", 1)])
+def test_fail_on_decides_which_findings_fail(jobs_repository: Path, fail_on: str, code: int) -> None:
+    write_all(jobs_repository, {"jobs/good.yaml": LATEST})
+
+    assert lint_report(jobs_repository, fail_on=fail_on)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("settings", "severity"),
+    [
+        ("categories: {image: error}", "error"),
+        ("categories: {image: [{severity: error, paths: [other/*]}]}", "warning"),
+        ("categories: {image: off}", None),
+        ("categories: {image: error}\nrules: {mutable-image-tag: info}", "info"),
+        ("categories: {image: info}\nrules: {mutable-image-tag: {severity: error, paths: [other/*]}}", "info"),
+        ("categories: {security: error}", "warning"),
+    ],
+)
+def test_a_category_has_a_severity(jobs_repository: Path, settings: str, severity: str | None) -> None:
+    write_all(jobs_repository, {"jobs/good.yaml": LATEST, "jobgen.yaml": settings})
+    findings = lint_report(jobs_repository)[1]["findings"]
+
+    found = [each["severity"] for each in findings if each["rule"] == "mutable-image-tag"]
+    assert found == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    "settings", ["categories: {images: error}", "categories: {yaml: off}", "categories: {meta: off}"]
+)
+def test_an_unknown_category_is_an_error(jobs_repository: Path, settings: str) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": settings})
+    code, _, err = lint_report(jobs_repository)
+
+    assert code == 2
+    assert "[unknown-field]" in err
+
+
+def test_all_errors_in_the_settings_are_shown_at_once(jobs_repository: Path) -> None:
+    settings = "environments: [prd]\nrules: {mutable-tag: off, moving-tag: off, mutable-image-tag: error}\ntypo: 1\n"
+    write_all(jobs_repository, {"jobgen.yaml": settings})
+    code, _, err = lint_report(jobs_repository)
+
+    assert code == 2
+    for rule in ("unknown-overlay", "unknown-rule", "duplicate-rule", "unknown-field"):
+        assert f"[{rule}]" in err
+    assert "jobgen: 4 errors in jobgen.yaml; nothing else was done" in err
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

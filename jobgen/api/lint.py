@@ -48,7 +48,12 @@ class LintResult(NamedTuple):
     @property
     def failed(self) -> bool:
         """Whether there are errors."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
+        return self.has_findings(Severity.ERROR)
+
+    def has_findings(self, severity: Severity) -> bool:
+        """Whether there are findings of a severity, or worse ones."""
+        ranks = list(Severity)
+        return any(ranks.index(finding.severity) <= ranks.index(severity) for finding in self.findings)
 
     @property
     def incomplete(self) -> bool:

@@ -90,7 +90,7 @@ def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[st
     if any(finding.location.file == layout.SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
         errors = [finding for finding in traced if finding.location.file == layout.SETTINGS]
-        raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}", errors)
+        raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:
             known = ", ".join(sorted(project.overlays)) or "none"

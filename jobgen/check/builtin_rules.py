@@ -49,6 +49,7 @@ _ERRORS = {
         "duplicate-env": "A variable that is set twice in one `env`.",
         "duplicate-member": "Two members of a sweep whose values produce the same name.",
         "empty-environment": "An overlay whose `jobs` selects no job, so that its environment is empty.",
+        "duplicate-rule": "A rule that the settings name twice, by its current and by a former name.",
         "empty-patch": "A patch that selects jobs but changes nothing.",
         "file-name-too-long": "An object whose name is too long for a file name in the rendered tree.",
         "invalid-patch": "A patch directive that cannot be applied.",

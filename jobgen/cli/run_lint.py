@@ -13,6 +13,7 @@ from jobgen.api.lint import LintResult, check_request, lint
 from jobgen.api.lint_files import LintRequest
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.terminal import terminal_width
+from jobgen.model.finding import Severity
 from jobgen.report import Report, formats
 from jobgen.report.escape import visible
 from jobgen.report.summary import count_rules, pluralize, summarize
@@ -62,6 +63,7 @@ def lint_paths(
     write_baseline: bool = False,
     fix: str = "",
     diff: bool = False,
+    fail_on: str = "error",
     statistics: bool = False,
     show_suppressed: bool = False,
     today: str = "",
@@ -93,7 +95,8 @@ def lint_paths(
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=terminal.width, color=terminal.color)
-    code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if result.failed else ExitCode.OK
+    failed = result.has_findings(Severity(fail_on))
+    code = ExitCode.INTERNAL_ERROR if result.incomplete else ExitCode.ERRORS if failed else ExitCode.OK
     code = max(code, fixed.code)
     counts = count_rules(report) if statistics else ""
     errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -104,16 +104,7 @@ def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfi
     findings: list[Finding] = []
     kinds = _load_kinds(root, findings, traced=traced)
     overlays = _load_overlays(root, collect_frameworks(kinds), findings, traced=traced)
-    settings = _load_settings(root, findings, traced=traced)
-    for name in settings.get("environments", ()):
-        if value_of(name) not in overlays:
-            hint = did_you_mean(value_of(name), list(overlays))
-            findings.append(
-                locate(
-                    Problem("unknown-overlay", f"there is no overlay `{value_of(name)}`{hint}", name), layout.SETTINGS
-                )
-            )
-    findings += _check_rule_names(root, (*settings.get("rules", ()), *settings.get("mandatory", ())))
+    settings = _load_settings(root, overlays, findings, traced=traced)
     return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
 
 
@@ -264,9 +255,16 @@ def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Findi
         yield locate(Problem("overlay-name-mismatch", message, named, fix_steps=fix_steps), path)
 
 
-def _load_settings(root: Folder, findings: list[Finding], *, traced: bool) -> ValidFields:
+def _load_settings(
+    root: Folder, overlays: Mapping[str, Overlay], findings: list[Finding], *, traced: bool
+) -> ValidFields:
+    """The settings; none if they have errors. All errors are shown at once, also those in other parts of the file."""
     file = layout.read_settings(root)
     documents = read_valid_documents(file, "settings", findings, traced=traced) if file else []
+    if file and not file.finding:
+        written = read(file.content, file.path, traced=traced).documents[:1]
+        for problem in _find_unknown_names(written[0].data, root, overlays) if written else ():
+            findings.append(locate(problem, layout.SETTINGS))
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
         evidence = original_message("ignored-document")
@@ -275,7 +273,35 @@ def _load_settings(root: Folder, findings: list[Finding], *, traced: bool) -> Va
     return dict(documents[0]) if documents else {}
 
 
-def _check_rule_names(root: Folder, named: tuple[Any, ...]) -> Iterable[Finding]:
+def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
+    """Report environments and rules in the settings that do not exist, and rules that are set by two names.
+
+    The settings may have errors, so entries of other types are left to the schema.
+    """
+    listed = {key: settings.get(key) for key in ("environments", "mandatory", "rules")}
+    environments, mandatory, rules = (
+        [node for node in value if isinstance(value_of(node), str)] if isinstance(value, (list, dict)) else []
+        for value in listed.values()
+    )
+    for node in environments:
+        if value_of(node) not in overlays:
+            hint = did_you_mean(str(value_of(node)), list(overlays))
+            yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
+    yield from _find_unknown_rules(root, (*rules, *mandatory))
+    names = {canonical_rule_name(str(value_of(node))) for node in rules if _is_current(node)}
+    for node in rules:
+        current = canonical_rule_name(str(value_of(node)))
+        if not _is_current(node) and current in names:
+            message = f"`{value_of(node)}` is a former name of `{current}`, which is set too; remove one of them"
+            yield Problem("duplicate-rule", message, node)
+        names.add(current)
+
+
+def _is_current(node: Any) -> bool:
+    return canonical_rule_name(str(value_of(node))) == str(value_of(node))
+
+
+def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Problem]:
     """Report names of rules in the settings that do not exist."""
     if not named:
         return
@@ -289,4 +315,4 @@ def _check_rule_names(root: Folder, named: tuple[Any, ...]) -> Iterable[Finding]
             similar = find_similar_rule(name, known)
             message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
             evidence = (name, original_rule_name(similar)) if similar else (name,)
-            yield locate(Problem("unknown-rule", message, node, evidence=evidence), layout.SETTINGS)
+            yield Problem("unknown-rule", message, node, evidence=evidence)

@@ -1,9 +1,10 @@
-"""Severities from `rules` in jobgen.yaml, which change the severity of a rule or turn it off."""
+"""Severities from `rules` and `categories` in jobgen.yaml, which change severities or turn rules off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name
@@ -29,9 +30,10 @@ class SeveritySetting(NamedTuple):
 
 
 class Severities(NamedTuple):
-    """The settings of each rule; the first that matches applies."""
+    """The settings of each rule and category; the first that matches applies, and a rule's before its category's."""
 
     rules: Mapping[str, tuple[SeveritySetting, ...]]
+    categories: Mapping[str, tuple[SeveritySetting, ...]] = MappingProxyType({})
 
     @property
     def off(self) -> frozenset[str]:
@@ -47,18 +49,22 @@ class Severities(NamedTuple):
 
     def apply(self, finding: Finding) -> Finding | None:
         """Return the finding with its severity in this repository; None if its rule is turned off."""
-        for setting in self.rules.get(finding.rule, ()):
+        for setting in (*self.rules.get(finding.rule, ()), *self.categories.get(finding.category, ())):
             if setting.matches(finding):
                 return None if setting.severity == _OFF else finding._replace(severity=Severity(setting.severity))
         return finding
 
 
 def parse_severities(settings: Mapping[str, Node]) -> Severities:
-    """Parse `rules` of settings that the schema has accepted."""
+    """Parse `rules` and `categories` of settings that the schema has accepted."""
     rules: Any = untraced(settings.get("rules", {}))
+    categories: Any = untraced(settings.get("categories", {}))
     # A rule's current name outranks a former one.
     ordered = sorted(rules, key=lambda name: canonical_rule_name(name) == name)
-    return Severities({canonical_rule_name(name): _parse_rule(rules[name]) for name in ordered})
+    return Severities(
+        {canonical_rule_name(name): _parse_rule(rules[name]) for name in ordered},
+        {name: _parse_rule(value) for name, value in categories.items()},
+    )
 
 
 def _parse_rule(value: Any) -> tuple[SeveritySetting, ...]:

@@ -10,6 +10,7 @@ import click
 from jobgen.cli.options import env_option, fsync_option, no_cache_option, today_option
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import BASELINE, run_lint
+from jobgen.model.finding import Severity
 from jobgen.report.formats import AUTO, format_names
 
 
@@ -28,6 +29,13 @@ from jobgen.report.formats import AUTO, format_names
     help=f"Report only findings that this file does not list, such as {BASELINE}.",
 )
 @click.option("--write-baseline", is_flag=True, help=f"Write all findings to the baseline; default: {BASELINE}.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([severity.value for severity in Severity]),
+    default="error",
+    show_default=True,
+    help="Exit with 1 if there is a finding of this severity, or a worse one.",
+)
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
