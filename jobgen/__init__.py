@@ -3,9 +3,13 @@
 The names in `__all__` are the public Python API, described in docs/api.md. Everything else is private.
 """
 
-from __future__ import annotations
-
 import sys
+
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    # `python -m jobgen` looks for modules in the current folder first, which may be a repository of others. The first
+    # argument is `-m` only while Python looks for the module to run. Even __future__ must not be imported before.
+    del sys.path[0]
+
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

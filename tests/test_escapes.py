@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import resource
 import stat
 import subprocess
@@ -1193,3 +1194,53 @@ def test_baseline_of_paths_that_are_not_utf8_is_json(odd_clone: Path) -> None:
     assert [(each["rule"], each["line"] > 1) for each in json.loads(with_baseline.out)["findings"]] == [
         ("stale-baseline", True)
     ]
+
+
+def list_imports(root, *arguments):
+    """The top-level modules that a command imports, as files in the current folder would replace them."""
+    script = (
+        "import sys; before = set(sys.modules); from jobgen.cli.main import run; run(sys.argv[1:]); "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before}, sep=chr(10))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *arguments], cwd=root, capture_output=True, text=True, check=True
+    )
+    return {line for line in done.stdout.splitlines() if line.isidentifier() and line not in sys.builtin_module_names}
+
+
+def test_modules_of_the_repository_are_not_imported(tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/a.yaml": spec()})
+    names = {"yaml", "click", "typing", "json", "sitecustomize", *list_imports(root, "--no-cache", "lint", "--fix")}
+    # Python itself needs these before it runs any module.
+    started = subprocess.run(
+        [sys.executable, "-P", "-c", "import runpy, sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    early = {name.partition(".")[0] for name in started.stdout.split()}
+    assert {"yaml", "click", "typing"} <= names - early
+    mark = "import os\nopen(os.environ['MARK'], 'a').write(__name__)\n"
+    write_files(root, {f"{name}.py": mark for name in names - early - {"jobgen", "os"}})
+    settings = {**os.environ, "MARK": str(tmp_path.with_name("mark"))}
+
+    for options in ([], ["-P"]):
+        done = subprocess.run(
+            [sys.executable, *options, "-m", "jobgen", "--no-cache", "lint", "--fix"],
+            cwd=root,
+            env=settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "1 object of 1 file checked" in done.stderr, done.stderr
+        assert not Path(settings["MARK"]).exists(), Path(settings["MARK"]).read_text()
+
+
+def test_shipped_commands_do_not_import_from_the_current_folder():
+    root = Path(__file__).parent.parent
+    shipped = [root / "action.yml", root / ".pre-commit-hooks.yaml", *root.glob("ci/*"), *root.glob("deploy/*/*.yaml")]
+    shipped += [*root.glob("jobgen/data/starter/**/*"), *root.glob("docs/*.md"), root / "README.md"]
+    text = "\n".join(path.read_text("utf-8") for path in shipped if path.is_file())
+
+    assert re.findall(r"\bpython3? (?:-m|-c)\b.*", text.replace("`python -m", "")) == []
