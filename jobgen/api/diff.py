@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import Project, ProjectPath, check_date
 from jobgen.diff import formats
 from jobgen.diff.changes import ChangeSet, compare_snapshots
@@ -104,8 +104,8 @@ def diff(
         NotFoundError: There is no job in either state.
 
     """
-    if format not in formats.format_names():
-        raise UsageError(f"there is no format `{format}` (known: {', '.join(formats.format_names())})")
+    check_names("environments", environments)
+    check_format(format, formats.format_names())
     if folders and revisions:
         raise UsageError("`folders` replaces `revisions`; give one of them")
     check_date(today)

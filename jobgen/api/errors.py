@@ -16,8 +16,25 @@ class JobgenError(Exception):
         """Findings that explain the error, if any."""
 
 
-class UsageError(JobgenError):
-    """An argument or `jobgen.yaml` is wrong."""
+class UsageError(JobgenError, ValueError):
+    """An argument or `jobgen.yaml` is wrong. An argument of the wrong type is a TypeError instead."""
+
+
+def check_names(argument: str, names: object) -> None:
+    """Raise a TypeError if an argument is not a list of texts; a single text would be read as its letters."""
+    if isinstance(names, (str, bytes)):
+        raise TypeError(f"`{argument}` must be a list of strings, got one string; write [{names!r}]")
+    if not isinstance(names, Sequence):
+        raise TypeError(f"`{argument}` must be a list of strings, got {type(names).__name__}")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"`{argument}` must be a list of strings, got {name!r} in it")
+
+
+def check_format(name: object, known: Sequence[str]) -> None:
+    """Raise a UsageError if there is no such format."""
+    if name not in known:
+        raise UsageError(f"there is no format `{name}` (known: {', '.join(known)})")
 
 
 class NotFoundError(JobgenError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.project import Project, ProjectPath, check_date, load, select_environments
 from jobgen.check.rule_docs import all_docs, policy_example, rule_example
 from jobgen.check.rule_names import canonical_rule_name, former_rule_names
@@ -101,6 +101,7 @@ def explain(
         NotFoundError: There is no such job, rule or field.
 
     """
+    check_names("environments", environments)
     check_date(today)
     project = _find_project(path, field, today)
     root = project.root if project else None
@@ -153,12 +154,20 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     if not traces or any(traced.problems for _, traced in traces):
         return Explanation((), findings=tuple(run.findings))
     if all(traced.object is None for _, traced in traces):
-        raise NotFoundError(f"`{name}` is paused, done or expired, so it is not rendered", run.findings)
+        raise NotFoundError("; ".join(_explain_inactive(run, name)) or f"`{name}` is not rendered", run.findings)
     fields, missing = _explain_fields(traces, path)
     if missing and not fields:
         hint = did_you_mean(missing.step, missing.known)
         raise NotFoundError(f"the rendered object has no `{missing.step}` in `{field}`{hint}", run.findings)
     return Explanation(tuple(fields), None, tuple(run.findings), tuple(env for env, _ in traces))
+
+
+def _explain_inactive(run: Run, name: str) -> Iterator[str]:
+    """Explain why a job is not rendered: it is paused, done or expired."""
+    runners = [EnvironmentRunner(run.project, env) for env in run.environments]
+    jobs = read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, [])
+    found = [runner.explain_inactive(job) for job in jobs if job.document.name == name for runner in runners]
+    yield from dict.fromkeys(f"`{name}` {reason}" for reason in found if reason)
 
 
 def _find_layer_errors(project: ProjectConfig, environments: Sequence[str], tracer: Tracer) -> list[Finding]:

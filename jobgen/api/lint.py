@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api import lint_cache
-from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.model.finding import Finding, Severity
 from jobgen.repo import layout
@@ -84,8 +84,7 @@ class LintResult(NamedTuple):
             UsageError: There is no such format.
 
         """
-        if format not in formats.format_names():
-            raise UsageError(f"there is no format `{format}` (known: {', '.join(formats.format_names())})")
+        check_format(format, formats.format_names())
         return formats.render(format, self.to_report(format, show_suppressed=show_suppressed))
 
 
@@ -120,6 +119,8 @@ def lint(
         ToolError: kubeconform failed.
 
     """
+    check_names("paths", paths)
+    check_names("environments", environments)
     directory, today = _open(path, today)
     request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
     check_request(request)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, Literal, NamedTuple, get_args
 
-from jobgen.api.errors import NotFoundError
+from jobgen.api.errors import NotFoundError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Related, Severity
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.environment import Rendered
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered
+from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
+from jobgen.repo import layout
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml
 
+_MAX_REASONS = 3
 _MAX_FILE_NAME = 255
 """Bytes that common file systems allow in a file name."""
 
@@ -99,10 +102,14 @@ def render(
         progress: Called from time to time.
 
     Raises:
-        UsageError: `jobgen.yaml` has errors, or there is no such environment.
+        UsageError: `jobgen.yaml` has errors, or there is no such environment or format.
         NotFoundError: A pattern matches no job, or there is nothing to render.
+        TypeError: `jobs` or `environments` is not a list of strings.
 
     """
+    check_names("jobs", jobs)
+    check_names("environments", environments)
+    check_format(format, get_args(TextFormat))
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     run = Run(opened.config, selected, matcher(jobs), to_json if format == "json" else to_yaml, progress)
@@ -172,12 +179,32 @@ def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject
         raise NotFoundError("there is no job under jobs/", run.findings)
     if not objects:
         within = ", ".join(env for env in run.environments if env)
-        raise NotFoundError(f"there is no job to render{f' in {within}' if within else ''}", run.findings)
+        reasons = list(_find_inactive_jobs(run)) if jobs else []
+        message = f"there is no job to render{f' in {within}' if within else ''}"
+        if len(reasons) > _MAX_REASONS:
+            reasons[_MAX_REASONS:] = ["…"]
+        raise NotFoundError("; ".join(reasons) or message, run.findings)
 
 
-def join_objects(objects: Sequence[RenderedObject]) -> str:
-    """Return the objects as one text: a YAML stream, or a List in JSON."""
+def _find_inactive_jobs(run: Run) -> Iterator[str]:
+    """Explain for each selected job that is paused, done or expired, why it is not rendered."""
+    runners = [EnvironmentRunner(run.project, env) for env in run.environments]
+    for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []):
+        if run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep)):
+            found = {runner.name: reason for runner in runners if (reason := runner.explain_inactive(job))}
+            for reason in dict.fromkeys(found.values()):
+                within = ", ".join(env for env in found if env and found[env] == reason)
+                yield f"`{job.document.name}` {reason}{f' in {within}' if within else ''}"
+
+
+def join_objects(objects: Sequence[RenderedObject], *, labeled: bool = False) -> str:
+    """Return the objects as one text: a YAML stream, or a List in JSON.
+
+    In a `labeled` stream, a comment before the first object of each environment has its name.
+    """
     if all(one.format == "yaml" for one in objects):
-        return "---\n".join(one.text for one in objects)
+        groups = groupby(objects, key=lambda one: one.environment if labeled else "")
+        labels = ((f"# environment: {env}\n" if env else "", list(several)) for env, several in groups)
+        return "---\n".join(label + "---\n".join(one.text for one in several) for label, several in labels)
     items: list[Any] = [json.loads(one.text) for one in objects]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, ensure_ascii=False, indent=2) + "\n"

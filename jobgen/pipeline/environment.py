@@ -10,7 +10,7 @@ from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer
-from jobgen.render.build import build_object, identity_of, job_attributes
+from jobgen.render.build import build_object, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import JobAttributes, Overlay, Patch, list_ancestors
@@ -151,6 +151,18 @@ class EnvironmentRunner:
             return None
         identity = identity_of(made) if made is not None else _NO_IDENTITY
         return Rendered(self.name, made, identity, job.location, job.position, job.item)
+
+    def explain_inactive(self, job: Job) -> str:
+        """Why a job of this environment is not rendered although it is valid; empty if it is rendered."""
+        patches = self.patches_for(job)
+        if patches is None or not is_spec(job.document.data):
+            return ""
+        spec = self.expander.expand(job.document, patches, [], [])
+        if spec is None:
+            return ""
+        from jobgen.render.runs import explain_inactive
+
+        return explain_inactive(spec, self._day)
 
     def _record_deletions(self, job: Job, deletions: list[Deletion], used: OverlayUse) -> None:
         where = JobRef(self.name, job.file.path, job.position, job.item)

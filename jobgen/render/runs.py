@@ -49,6 +49,17 @@ def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -
     return False
 
 
+def explain_inactive(job: JobSpec, day: Callable[[], str]) -> str:
+    """Why a job does not run, after its name in a sentence; empty if it runs."""
+    run = _run(job)
+    state = value_of(run.get("state", "active"))
+    if state != "active":
+        return f"is {state}: its `run.state` is `{state}`"
+    if is_inactive(job, day, []):
+        return f"expired on `{value_of(run['expires'])}`; it is `{day()}`, the date of the commit or of `--today`"
+    return ""
+
+
 def _is_date(text: str) -> bool:
     if not _DATE.match(text):
         return False

@@ -89,7 +89,7 @@ def render(
     if rendered.failed:
         return error_result(ExitCode.ERRORS, f"{count_severities(rendered.findings)}; nothing was rendered", findings)
     if folder is None:
-        return Result(ExitCode.OK, join_objects(rendered.objects), findings)
+        return Result(ExitCode.OK, join_objects(rendered.objects, labeled=not envs), findings)
     tree = plan_tree(
         project,
         folder,
