@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, open_commit
+from jobgen.repo.scratch import open_scratch
 
 # --- Git ---
 
@@ -470,6 +472,35 @@ def test_shallow_clone_without_merge_base_is_a_usage_error(clone: Path, tmp_path
 
     assert result.code == ExitCode.USAGE
     assert result.err.startswith("jobgen: this shallow clone lacks the merge base")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_killed_run_leaves_no_copies(number: signal.Signals, clone: Path, scratch: Path, tmp_path: Path) -> None:
+    """After SIGKILL, the next run removes what the killed one left."""
+    binary = tmp_path / "bin/kubeconform"
+    binary.parent.mkdir()
+    binary.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 5\n")
+    binary.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "jobgen", "lint", "--kubeconform", "--no-cache"]
+    (scratch / "jobgen-scratch-of-another").symlink_to(clone)
+    with subprocess.Popen(command, cwd=clone, env=environment, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(list(scratch.iterdir())) == 2
+        with open_scratch() as mine:
+            assert len(list(scratch.iterdir())) == 3, "the folder of a running process stays"
+            assert stat.S_IMODE(mine.stat().st_mode) == 0o700
+        process.send_signal(number)
+        assert process.wait(10) == (143 if number == signal.SIGTERM else -number)
+
+    assert len(list(scratch.iterdir())) == (1 if number == signal.SIGTERM else 2)
+    with open_scratch():
+        pass
+    assert [path.name for path in scratch.iterdir()] == ["jobgen-scratch-of-another"]
+    assert (clone / "jobs/a.yaml").exists()
+    (scratch / "jobgen-scratch-of-another").unlink()
 
 
 # --- Files ---

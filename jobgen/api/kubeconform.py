@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shutil import which
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from jobgen.api.errors import ToolError, UsageError
@@ -15,6 +14,7 @@ from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.pipeline.environment import Rendered
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.scratch import open_scratch
 from jobgen.yamlio.write import to_json
 
 MISSING = (
@@ -76,7 +76,7 @@ def _message(verdict: dict[str, Any]) -> str:
 def _check_objects(root: Folder, objects: list[CheckedObject]) -> list[tuple[Rendered, dict[str, Any]]]:
     """Return the result of kubeconform for each object with a schema."""
     found: list[tuple[Rendered, dict[str, Any]]] = []
-    with TemporaryDirectory(prefix="jobgen-") as folder:
+    with open_scratch() as folder:
         schemas = root / "schemas" if isinstance(root, Path) else _write_schemas(root, Path(folder, "schemas"), objects)
         # The schema of a kind depends on the version of the operator: each version gets its own run.
         suffixes = sorted({_version_suffix(schema) for _, schema in objects})
