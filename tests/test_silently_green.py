@@ -462,6 +462,55 @@ def test_all_errors_in_the_settings_are_shown_at_once(jobs_repository: Path) -> 
     assert "jobgen: 4 errors in jobgen.yaml; nothing else was done" in err
 
 
+OLD_CLUSTER = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: prod
+  cluster: {operators: {training-operator: 1.5.0}}
+  patches: [{match: {names: [good]}, jsonPatch: [{op: remove, path: /spec/missing}]}]
+"""
+JAX = """\
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: good}
+spec:
+  jaxReplicaSpecs:
+    Worker:
+      template: {spec: {containers: [{name: jax, image: "a:1"}]}}
+"""
+
+
+def test_manifests_are_checked_for_the_named_environment(jobs_repository: Path) -> None:
+    """As they are: without the patches and the namespace of the overlay, which are applied to jobs."""
+    write_all(jobs_repository, {"overlays/prod/o.yaml": OLD_CLUSTER, "m/a.yaml": JAX, "jobgen.yaml": "{}\n"})
+    _, plain, _ = lint_report(jobs_repository, "m")
+    code, report, err = lint_report(jobs_repository, "m", envs=("prod",))
+
+    assert "kind-not-served" not in [rule for _, rule in found_in(plain)]
+    assert code == 1
+    assert ("m/a.yaml", "kind-not-served") in found_in(report)
+    assert {each["env"] for each in report["findings"]} == {"prod"}
+    assert not any(each["rule"] == "json-patch-failed" for each in report["findings"])
+    assert {each["object"]["namespace"] for each in report["findings"] if each["object"]} == {""}
+    assert "in 1 environment" in err
+
+
+def test_a_spec_outside_of_jobs_is_rendered_for_the_named_environment(jobs_repository: Path) -> None:
+    write_all(jobs_repository, {"overlays/prod/o.yaml": OLD_CLUSTER, "m/a.yaml": LATEST})
+    _, report, _ = lint_report(jobs_repository, "m", envs=("prod",))
+
+    assert [each["env"] for each in report["findings"] if each["rule"] == "mutable-image-tag"] == ["prod"]
+
+
+def test_an_environment_that_does_not_exist_is_an_error_for_manifests_too(jobs_repository: Path) -> None:
+    write_all(jobs_repository, {"m/a.yaml": JAX})
+    code, _, err = lint_report(jobs_repository, "m", envs=("prod",))
+
+    assert code == 2
+    assert "there is no environment `prod`" in err
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

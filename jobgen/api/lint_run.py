@@ -64,7 +64,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
         [each for each in suppressed if each.finding in selected],
         sum(run.files for run in runs),
         objects,
-        [name for run in runs for name in run.environments if name],
+        list(dict.fromkeys(name for run in runs for name in run.environments if name)),
         _applied_rules(runs),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
@@ -84,8 +84,9 @@ def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[R
         selected = select_environments(project, request.envs)
         runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, jobs=files.jobs))
     if files.standalone is not None:
-        project = config.load(files.root or request.folder, today=request.today)
-        runs.append(Run(project, [""], finish=keep, checked=True, layers=layers, entries=files.standalone))
+        project = config.load(files.root or request.folder, today=request.today)._replace(as_written=True)
+        selected = select_environments(project, request.envs) if request.envs else [""]
+        runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, entries=files.standalone))
     return runs
 
 

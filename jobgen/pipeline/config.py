@@ -37,6 +37,8 @@ class ProjectConfig(NamedTuple):
     findings: tuple[Finding, ...]
     today: str = ""
     """The date given by the user; empty for the date of the commit."""
+    as_written: bool = False
+    """Whether manifests are checked as they are, because they are not in jobs/."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -76,7 +78,8 @@ class ProjectConfig(NamedTuple):
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""
-        return compose_environment(name, self.overlays, problems) if name else Environment("")
+        environment = compose_environment(name, self.overlays, problems) if name else Environment("")
+        return environment._replace(as_written=self.as_written)
 
 
 _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")

@@ -148,9 +148,12 @@ def _find_across_jobs(
     tracer: Tracer,
 ) -> Iterator[Finding]:
     """Report what only all jobs together show. Standalone files are not one environment."""
-    yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
     if run.entries is not None:
+        # Overlays delete something in jobs of the repository, which are not among these files.
+        if not any(run.environments):
+            yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
         return
+    yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
     used = {patch for part in parts for patch in part.used.patches}
     filled = {made.env for part in parts for made in part.made}
     yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)

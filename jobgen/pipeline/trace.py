@@ -112,7 +112,8 @@ class Tracer:
     def traced_project(self) -> ProjectConfig:
         """The configuration, with locations."""
         if self._marked is None:
-            self._marked = config.load(self.project.root, traced=True, today=self.project.today)
+            marked = config.load(self.project.root, traced=True, today=self.project.today)
+            self._marked = marked._replace(as_written=self.project.as_written)
         return self._marked
 
     def expander(self, env: str) -> Expander:

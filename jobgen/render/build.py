@@ -102,7 +102,12 @@ def _place_in_namespace(job: JobDocument, expander: Expander) -> ValidFields:
     """A raw manifest, in the environment's namespace if it has none of its own."""
     data = with_layer(job.data, "manifest")
     namespace = expander.environment.namespace
-    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
+    if (
+        expander.environment.as_written
+        or value_of(namespace) is None
+        or "namespace" in data["metadata"]
+        or value_of(data["kind"]) in CLUSTER_SCOPED
+    ):
         return data
     return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
 

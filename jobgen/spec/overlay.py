@@ -94,6 +94,8 @@ class Environment(NamedTuple):
     defaults: tuple[Layer, ...] = ()
     patches: tuple[Patch, ...] = ()
     locks: tuple[FieldLock, ...] = ()
+    as_written: bool = False
+    """Whether manifests are for its cluster already, so that only job specs are selected and changed."""
 
     @property
     def is_dated(self) -> bool:
@@ -103,10 +105,12 @@ class Environment(NamedTuple):
 
     def matches(self, job: JobAttributes) -> bool:
         """Whether the job belongs to this environment."""
-        return all(match.matches(job) for match in self.jobs)
+        return self.as_written or all(match.matches(job) for match in self.jobs)
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that match this job, in order."""
+        if self.as_written and not job.is_spec:
+            return []
         return [patch for patch in self.patches if patch.matches(job)]
 
 
