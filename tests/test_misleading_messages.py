@@ -18,6 +18,8 @@ from jobgen import render
 from jobgen.check.checker import Checker
 from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
 from jobgen.check.rules import all_rules
+from jobgen.cli.commands.migrate import migrate_jobs
+from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import TracedScalar, untraced, value_of
@@ -481,3 +483,87 @@ def test_budget_names_its_jobs_and_the_replicas_that_an_overlay_sets(tmp_path):
 )
 def test_memory_totals_are_short(kibibytes, text):
     assert summarize_memory(kibibytes * 1024 * 1000) == text
+
+
+def migrate(folder: Path, target: str, job: str = SPEC, name: str = "bert", **overlays: str) -> Result:
+    """Migrate a job of a repository with these overlays; the first is the environment of today."""
+    head = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n"
+    files = {f"overlays/{env}/overlay.yaml": head + text for env, text in overlays.items()}
+    write_files(
+        folder, {path: text.encode() for path, text in {"jobs/a.yaml": job, "jobgen.yaml": "{}\n", **files}.items()}
+    )
+    return migrate_jobs(folder, [name], target, list(overlays)[:1], None)
+
+
+SIDECAR = "  podTemplate: {spec: {containers: [{name: log, image: registry.example.com/log:1}]}}\n"
+
+
+def test_migration_with_lost_fields_does_not_call_everything_the_same(tmp_path):
+    lost = migrate(tmp_path / "a", "trainer", SPEC + "  imagePullPolicy: Always\n", prod="  namespace: ml\n")
+    assert "lost: `imagePullPolicy`" in lost.err
+    assert "except for 1 lost field, images, commands" in lost.err
+
+    sidecar = migrate(tmp_path / "b", "trainer", SPEC + SIDECAR, prod="  namespace: ml\n")
+    assert "images differ: `registry.example.com/log:1` before, nothing after" in sidecar.err
+    assert "are the same" not in sidecar.err
+
+
+def test_migration_follows_the_version_of_the_overlay(tmp_path):
+    job = SPEC + "  labels: {team: nlp}\n"
+    new = "  cluster: {platform: trainer, operators: {trainer: 2.2.0}}\n"
+
+    recent = migrate(tmp_path / "new", "trainer", job, prod="  namespace: ml\n", next=new)
+    older = migrate(tmp_path / "old", "trainer", job, prod="  namespace: ml\n", next=new.replace("2.2.0", "2.0.0"))
+
+    assert "overlay `next` has trainer 2.2.0" in recent.err
+    assert "lost: `labels`" not in recent.err
+    assert "overlay `next` has trainer 2.0.0" in older.err
+    assert "lost: `labels`" in older.err
+    assert "not migrated" not in recent.err + older.err
+
+
+@pytest.mark.parametrize(
+    "overlay",
+    ["  defaults: {restartPolicy: Never}\n", "  patches: [{merge: {roles: {master: {restartPolicy: Never}}}}]\n"],
+)
+def test_migration_keeps_the_restart_policy_of_an_overlay(tmp_path, overlay):
+    done = migrate(tmp_path / "t9k", "tensorstack", prod=overlay)
+    assert "restartPolicy: Never" in done.out
+    assert "changed: `restartPolicy`: overlay `prod` sets `Never`; it is written out now" in done.err
+
+    trainer = migrate(tmp_path / "trainer", "trainer", prod=overlay)
+    assert "lost: `restartPolicy`: overlay `prod` sets `Never`" in trainer.err
+
+
+SWEEP = (
+    SPEC
+    + """\
+  imagePullPolicy: Always
+  matrix: {lr: [0.1, 0.01]} # two rates
+  args: ["--lr=${{ matrix.lr }}"]
+  roles: {master: {}, worker: {replicas: 2}}
+"""
+)
+TRAINER = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: trainer}, namespace: ml}\n"
+
+
+def test_sweep_is_migrated_as_a_whole(tmp_path):
+    done = migrate(tmp_path, "trainer", SWEEP, prod="  namespace: ml\n")
+
+    assert done.code == 0
+    assert "matrix: {lr: [0.1, 0.01]} # two rates" in done.out
+    assert "--lr=${{ matrix.lr }}" in done.out
+    assert "lost: `imagePullPolicy`" in done.err
+    assert done.err.count("PyTorchJob (kubeflow) to TrainJob (trainer)") == 1
+
+    write_files(tmp_path, {"jobs/a.yaml": done.out.encode(), "overlays/prod/overlay.yaml": TRAINER.encode()})
+    assert {made.identity.name for made in render(tmp_path).objects} == {"bert-0p1", "bert-0p01"}
+
+
+def test_member_and_counted_variable_of_a_sweep_are_not_migrated(tmp_path):
+    member = migrate(tmp_path, "trainer", SWEEP, "bert-0p1", prod="  namespace: ml\n")
+    assert "not migrated: `bert-0p1` is a member of a sweep; migrate `bert`, the whole sweep" in member.err
+
+    counted = SWEEP.replace("replicas: 2", 'replicas: "${{ matrix.size }}"').replace("0.01]", "0.01], size: [1, 2]")
+    done = migrate(tmp_path, "trainer", counted, prod="  namespace: ml\n")
+    assert "not migrated: `roles.worker.replicas` is a variable of the matrix" in done.err

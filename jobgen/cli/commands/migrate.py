@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,8 +16,11 @@ from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.invert import to_spec_name
+from jobgen.convert.migrate.draft import NO_SURROUNDINGS, Surroundings
 from jobgen.convert.migrate.migrate_job import MigratedJob, migrate_job, target_framework
+from jobgen.convert.migrate.migrate_sweep import migrate_sweep
 from jobgen.convert.migrate.rewrite import find_line, rewrite_job
+from jobgen.model.data import value_of
 from jobgen.model.finding import Finding
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
@@ -29,7 +33,8 @@ from jobgen.repo import layout
 from jobgen.report.escape import visible
 from jobgen.report.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import DEFAULT_PLATFORM
+from jobgen.spec.overlay import DEFAULT_PLATFORM, Environment, JobAttributes
+from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 
@@ -59,6 +64,7 @@ class MigrationSource(NamedTuple):
     kind: Kind
     framework: str
     is_spec: bool
+    surroundings: Surroundings = NO_SURROUNDINGS
 
 
 class MigrationOutput(NamedTuple):
@@ -94,7 +100,7 @@ def migrate_jobs(
         return error_result(
             ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
         )
-    outputs = [_migrate(job, project, target, envs) for job in jobs]
+    outputs = [_migrate(job, size, project, target, envs) for job, size in jobs]
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
     code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
@@ -106,16 +112,32 @@ def migrate_jobs(
     return Result(code, err=f"{report}{pluralize(len(done), 'job')} written\n")
 
 
-def _jobs(directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: list[Finding]) -> Iterator[Job]:
-    """Return the jobs of the given files, and jobs of the repository by name."""
+def _jobs(
+    directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: list[Finding]
+) -> Iterator[tuple[Job, int]]:
+    """Return the jobs of the given files, and jobs of the repository by name, each with the number of its members.
+
+    A sweep is returned once. A member that was named without its sweep has none.
+    """
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
-    for path in paths:
-        yield from read_jobs(layout.find_manifests(directory, path), project.frameworks, findings)
-    if patterns:
-        for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []):
-            if any(fnmatchcase(job.document.name, pattern) for pattern in patterns):
-                yield job
+    found = [
+        job for path in paths for job in read_jobs(layout.find_manifests(directory, path), project.frameworks, findings)
+    ]
+    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []) if patterns else ():
+        if _is_named(job.document.sweep or job.document.name, patterns):
+            found.append(job)
+        elif _is_named(job.document.name, patterns):
+            yield job, 0
+    sizes = Counter((job.file.path, job.position) for job in found)
+    for job in found:
+        size = sizes.pop((job.file.path, job.position), 0) if job.document.sweep else 1
+        if size:
+            yield job, size
+
+
+def _is_named(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _is_selected(kind: Kind, target: str) -> bool:
@@ -127,29 +149,51 @@ def _is_selected(kind: Kind, target: str) -> bool:
     return target == kind.platform or named
 
 
-def _migrate(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> MigrationOutput:
-    origin = _find_source(job, project, target, envs)
+def _migrate(job: Job, size: int, project: ProjectConfig, target: str, envs: Sequence[str]) -> MigrationOutput:
     where = f"{job.file.path}:{job.start().line}"
+
+    def refuse(reason: str) -> MigrationOutput:
+        return MigrationOutput(job.document.name, "", f"{where}: not migrated: {visible(reason)}\n")
+
+    if not size:
+        return refuse(f"`{job.document.name}` is a member of a sweep; migrate `{job.document.sweep}`, the whole sweep")
+    origin = _find_source(job, project, target, envs)
     if isinstance(origin, str):
-        return MigrationOutput(job.document.name, "", f"{where}: not migrated: {visible(origin)}\n")
+        return refuse(origin)
     kind = _select_target(origin, project, target)
     if isinstance(kind, str):
-        return MigrationOutput(job.document.name, "", f"{where}: not migrated: {visible(kind)}\n")
-    done = migrate_job(origin.document, origin.kind, kind, origin.framework, project.kinds)
-    report = _format_report(origin, done, kind)
+        return refuse(kind)
+    env, version = _find_version(project, kind)
+    origin = origin._replace(surroundings=origin.surroundings._replace(target_version=version))
+    done = _migrate_document(origin, kind, size, project)
+    if isinstance(done, str):
+        return refuse(done)
+    report = _format_report(origin, done, kind, env)
     if done.problems:
         why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
         return MigrationOutput(job.document.name, "", report + why)
     if not origin.is_spec:
         return MigrationOutput(job.document.name, to_yaml(done.rendered), report)
-    return MigrationOutput(job.document.name, rewrite_job(job.file, job.position, done.document), report)
+    name = job.document.sweep or job.document.name
+    return MigrationOutput(name, rewrite_job(job.file, job.position, done.document), report)
+
+
+def _migrate_document(origin: MigrationSource, kind: Kind, size: int, project: ProjectConfig) -> MigratedJob | str:
+    """Migrate a job, or a sweep of that size; a text says why that is impossible."""
+
+    def migrate(document: dict[str, Any]) -> MigratedJob:
+        return migrate_job(document, origin.kind, kind, origin.framework, project.kinds, origin.surroundings)
+
+    job = origin.job
+    if not job.document.sweep:
+        return migrate(origin.document)
+    document = read(job.file.content, job.file.path).documents[job.position].data
+    return migrate_sweep(document, size, migrate)
 
 
 def _find_source(job: Job, project: ProjectConfig, target: str, envs: Sequence[str]) -> MigrationSource | str:
     """Return the current kind of a job, or why it is unknown."""
     data = job.document.data
-    if job.document.sweep:
-        return f"`{job.document.sweep}` is a sweep, of which this is one member; migrate it without its `matrix`"
     if not is_spec(data):
         kind = next((kind for kind in project.kinds if kind.describes(data["apiVersion"], data["kind"])), None)
         if kind is None or not kind.frameworks:
@@ -183,7 +227,33 @@ def _find_kinds(job: Job, project: ProjectConfig, envs: Sequence[str]) -> Iterat
         platform = expander.environment.cluster.platform or DEFAULT_PLATFORM
         for kind in project.kinds:
             if kind.platform == platform and kind.name == facets.kind:
-                yield MigrationSource(job, job.document.data, kind, facets.framework, is_spec=True)
+                policies = Surroundings(_find_overlay_policies(job, expander, facets), env)
+                yield MigrationSource(
+                    job, job.document.data, kind, facets.framework, is_spec=True, surroundings=policies
+                )
+
+
+def _find_overlay_policies(job: Job, expander: Expander, attributes: JobAttributes) -> dict[str, str]:
+    """Return the restart policies, by role, that overlays and not the job set."""
+    environment = expander.environment
+    bare = Expander(Environment("", environment.cluster), expander.kinds)
+    patches = environment.patches_for(attributes)
+    with_overlays = expander.expand(job.document, patches, [], [])
+    without = bare.expand(job.document, [], [], [])
+    if with_overlays is None:
+        return {}
+    own = {name: value_of(role.replica.get("restartPolicy")) for name, role in without.roles.items()} if without else {}
+    policies = {name: value_of(role.replica.get("restartPolicy")) for name, role in with_overlays.roles.items()}
+    return {name: policy for name, policy in policies.items() if policy and policy != own.get(name)}
+
+
+def _find_version(project: ProjectConfig, kind: Kind) -> tuple[str, str]:
+    """Return the first environment that declares the version of a kind's operator on its platform, and the version."""
+    for env in project.environments():
+        cluster = project.environment(env, []).cluster
+        if cluster.platform == kind.platform and kind.operator in cluster.operators:
+            return env, str(cluster.operators[kind.operator])
+    return "", ""
 
 
 def _select_target(origin: MigrationSource, project: ProjectConfig, target: str) -> Kind | str:
@@ -201,21 +271,25 @@ def _select_target(origin: MigrationSource, project: ProjectConfig, target: str)
     return f"`{target}` does not support `{origin.framework}`{hint}"
 
 
-def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind) -> str:
+def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: str) -> str:
     """Return the report: one line for each field, with its location, and the comparison of the pods."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
     way = f"{origin.kind.name} ({origin.kind.platform}) to {kind.name} ({kind.platform})"
     if origin.is_spec and kind.platform != origin.kind.platform:
         way += f"; it needs an overlay with `cluster: {{platform: {kind.platform}}}`"
-    lines = [f"{where}: `{job.document.name}`: {way}"]
+    if env:
+        way += f"; overlay `{env}` has {kind.operator} {origin.surroundings.target_version}"
+    lines = [f"{where}: `{job.document.sweep or job.document.name}`: {way}"]
     lines += (
         f"{job.file.path}:{find_line(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
         for entry in done.notes
     )
     lines += (f"{where}: {each}" for each in done.differences)
     if not done.differences:
-        lines.append(f"{where}: images, commands, env, resources, nodes and processes are the same")
+        lost = sum(note.change == "lost" for note in done.notes)
+        except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
+        lines.append(f"{where}: {except_lost}images, commands, env, resources, nodes and processes are the same")
     return "".join(f"{visible(line)}\n" for line in lines)
 
 

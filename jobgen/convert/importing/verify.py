@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Plain
@@ -22,6 +23,8 @@ _QUANTITY_MAPS = frozenset(("limits", "requests"))
 _UNORDERED = {"volumes": "name", "volumeMounts": "mountPath"}
 _KEYED = {**_UNORDERED, "containers": "name", "initContainers": "name", "env": "name", "replicaSpecs": "type"}
 
+NO_VERSIONS: Mapping[str, str] = MappingProxyType({})
+
 Difference = tuple[tuple[Step, ...], Plain, Plain]
 """A path, the expected value and the actual value; None for a missing value."""
 
@@ -37,9 +40,9 @@ class SpecRenderer(NamedTuple):
         return self.expander.environment.cluster.gpu_resource
 
 
-def renderer_for(platform: str, kinds: Sequence[Kind]) -> SpecRenderer:
-    """A renderer for an environment of which only the platform is known."""
-    return SpecRenderer(Expander(Environment("", Cluster(platform=platform)), list(kinds)))
+def renderer_for(platform: str, kinds: Sequence[Kind], operators: Mapping[str, str] = NO_VERSIONS) -> SpecRenderer:
+    """A renderer for an environment of which only the platform is known, and maybe the versions of its operators."""
+    return SpecRenderer(Expander(Environment("", Cluster(platform=platform, operators=operators)), list(kinds)))
 
 
 def render_spec(

@@ -27,7 +27,7 @@ class Workload(NamedTuple):
 def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str) -> Workload:
     """Describe what an object runs."""
     replicas = list(_list_replicas(obj, kind))
-    containers = [container for _, _, container in replicas if isinstance(container, dict)]
+    containers = [container for _, _, each in replicas for container in each if isinstance(container, dict)]
     # Launchers start processes on the nodes, but are not nodes.
     count = sum(number for launches, number, _ in replicas if not launches and isinstance(number, int))
     return Workload(
@@ -51,11 +51,11 @@ def compare_workloads(before: Workload, after: Workload) -> Iterator[str]:
             yield f"{aspect} differ: {old} before, {new} after"
 
 
-def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool, int, Fields]]:
-    """The roles of an object: whether they are launchers, their number of pods, and their main container."""
+def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool, int, list[Fields]]]:
+    """The roles of an object: whether they are launchers, their number of pods, and all their containers."""
     if kind.template is not None:
         container = {field: value for field, path in kind.template.container.items() if (value := _get(obj, path))}
-        yield False, _get(obj, kind.replicas_at) or 1, container
+        yield False, _get(obj, kind.replicas_at) or 1, [container]
         return
     found = _get(obj, kind.replicas_at)
     for name, role in kind.roles.items():
@@ -67,7 +67,9 @@ def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool,
             replica = next((item for item in items if item.get("type") == spelling), None)
         containers = _get(replica, ("template", "spec", "containers"))
         if isinstance(replica, dict) and isinstance(containers, list) and containers:
-            yield role.launches, replica.get("replicas", kind.roles[name].omitted), containers[0]
+            init = _get(replica, ("template", "spec", "initContainers"))
+            every = [*containers, *(init if isinstance(init, list) else ())]
+            yield role.launches, replica.get("replicas", kind.roles[name].omitted), every
 
 
 def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str) -> Plain:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, shorten_resources
@@ -26,6 +27,17 @@ class MigrationNote(NamedTuple):
         return f"{self.change}: `{'.'.join(self.field)}`: {self.reason}"
 
 
+class Surroundings(NamedTuple):
+    """What overlays say about a job: its restart policies today, by role, and the operator that it is migrated to."""
+
+    policies: Mapping[str, str] = MappingProxyType({})
+    env: str = ""
+    target_version: str = ""
+
+
+NO_SURROUNDINGS = Surroundings()
+
+
 @dataclass(slots=True)
 class Draft:
     """The spec so far; each step changes it and notes what it did."""
@@ -36,6 +48,7 @@ class Draft:
     source: Kind
     target: Kind
     notes: list[MigrationNote] = field(default_factory=list)
+    surroundings: Surroundings = NO_SURROUNDINGS
 
     def note(self, path: KeyPath, change: Change, reason: str) -> None:
         """Add a note, unless it exists."""

@@ -11,7 +11,7 @@ from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.importing.invert import sort_fields
 from jobgen.convert.importing.verify import render_spec, renderer_for
 from jobgen.convert.migrate.compare import compare_workloads, describe_workload
-from jobgen.convert.migrate.draft import Draft, MigrationNote, get_at, iter_leaves
+from jobgen.convert.migrate.draft import NO_SURROUNDINGS, Draft, MigrationNote, Surroundings, get_at, iter_leaves
 from jobgen.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.model.data import Plain
 from jobgen.spec.kinds import Kind
@@ -37,13 +37,18 @@ def target_framework(framework: str, kind: Kind) -> str:
 
 
 def migrate_job(
-    document: dict[str, Plain], source: Kind, target: Kind, framework: str, kinds: Sequence[Kind]
+    document: dict[str, Plain],
+    source: Kind,
+    target: Kind,
+    framework: str,
+    kinds: Sequence[Kind],
+    surroundings: Surroundings = NO_SURROUNDINGS,
 ) -> MigratedJob:
     """Migrate a job spec from one kind to another."""
     old: Any = document
     before: dict[str, Plain] = {**document, "spec": {"framework": framework, **old["spec"]}}
     spec: Fields = {"framework": framework, **copy.deepcopy(old["spec"])}
-    draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target)
+    draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target, surroundings=surroundings)
     if framework not in target.frameworks:
         convert_mxnet_to_pytorch(draft)
     for step in STEPS:
@@ -55,7 +60,8 @@ def migrate_job(
             name: sort_fields(role) if isinstance(role, dict) else role for name, role in roles.items()
         }
     after: dict[str, Plain] = {**document, "spec": draft.spec}
-    new_object, problems = render_spec(after, renderer_for(target.platform, kinds), alone=False)
+    versions = {target.operator: surroundings.target_version} if surroundings.target_version else {}
+    new_object, problems = render_spec(after, renderer_for(target.platform, kinds, versions), alone=False)
     old_object, _ = render_spec(before, renderer_for(source.platform, kinds), alone=False)
     differences: tuple[str, ...] = ()
     if new_object is not None and old_object is not None:

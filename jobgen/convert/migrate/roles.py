@@ -130,7 +130,11 @@ def convert_restart_policies(draft: Draft) -> None:
         for path, holder in list(draft.holders()):
             if "restartPolicy" in holder:
                 draft.drop((*path, "restartPolicy"))
+        for overlaid in sorted(set(draft.surroundings.policies.values())):
+            reason = f"overlay `{draft.surroundings.env}` sets `{overlaid}`; set it in the template of the runtime"
+            draft.note(("restartPolicy",), "lost", reason)
         return
+    _write_overlay_policies(draft)
     supported = draft.target.restart_policies
     for path, holder in list(draft.holders()):
         policy = holder.get("restartPolicy")
@@ -142,6 +146,24 @@ def convert_restart_policies(draft: Draft) -> None:
         elif policy == "ExitCode" and draft.source.platform != draft.target.platform:
             draft.note(where, "check", EXIT_CODES)
     _write_default_restart_policies(draft)
+
+
+def _write_overlay_policies(draft: Draft) -> None:
+    """Write the policies that an overlay of today's environment sets, because it does not apply to the other one."""
+    env, policies = draft.surroundings.env, dict(draft.surroundings.policies)
+    names = ROLES.get((draft.source.platform, draft.target.platform, draft.framework), {})
+    roles = draft.spec.get("roles") or {}
+    for name, policy in policies.items():
+        role = names.get(name, name)
+        alone = len(set(policies.values())) == 1 and (
+            not roles or {names.get(each, each) for each in policies} >= roles.keys()
+        )
+        where = ("restartPolicy",) if alone or role not in roles else ("roles", role, "restartPolicy")
+        if alone:
+            for each in roles.values():
+                (each or {}).pop("restartPolicy", None)
+        put_at(draft.spec, where, policy)
+        draft.note(where, "changed", f"overlay `{env}` sets `{policy}`; it is written out now")
 
 
 def _write_default_restart_policies(draft: Draft) -> None:

@@ -144,7 +144,8 @@ def _drop_pod_fields(draft: Draft) -> None:
 def _is_supported(draft: Draft, part: str, name: str) -> bool:
     template = draft.target.template
     assert template is not None, "checked by _drop_pod_fields"
-    shape = template.shapes[-1]
+    version = draft.surroundings.target_version
+    shape = [each for each in template.shapes if each.versions.contains(version)][-1]
     if part == "metadata":
         return shape.metadata is not None
     return name in (shape.pod_fields if part == "pod" else {*template.container, *shape.container_fields})
@@ -176,6 +177,9 @@ def _drop_job_fields(draft: Draft) -> None:
             continue
         if mapping is None:
             draft.drop(path)
+        elif not mapping.versions.contains(draft.surroundings.target_version):
+            version = f"{draft.target.operator} {draft.surroundings.target_version}"
+            draft.drop(path, f"{version} does not support it: it {mapping.versions}")
         elif mapping.values is not None and value not in mapping.values:
             draft.drop(path, f"{draft.target.name} supports {', '.join(f'`{name}`' for name in mapping.values)}")
         elif not _has_type(value, mapping.as_type, path):
