@@ -567,3 +567,85 @@ def test_member_and_counted_variable_of_a_sweep_are_not_migrated(tmp_path):
     counted = SWEEP.replace("replicas: 2", 'replicas: "${{ matrix.size }}"').replace("0.01]", "0.01], size: [1, 2]")
     done = migrate(tmp_path, "trainer", counted, prod="  namespace: ml\n")
     assert "not migrated: `roles.worker.replicas` is a variable of the matrix" in done.err
+
+
+# Rules: one fault, one finding
+
+MPI = """\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: bert, namespace: ml}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      restartPolicy: Always
+      template: {spec: {containers: [{name: mpi, image: "registry.example.com/mpi:1.0"}]}}
+"""
+SAME_FAULTS = {
+    "gpu mismatch": (
+        PYTORCH
+        + "              resources: {limits: {nvidia.com/gpu: 1, memory: 1Gi}, requests: {nvidia.com/gpu: 2}}\n",
+        ("gpu-request-limit-mismatch", ["gpu-limits-match-requests"]),
+    ),
+    "gpu request alone": (
+        PYTORCH + "              resources: {limits: {memory: 1Gi}, requests: {nvidia.com/gpu: 1}}\n",
+        ("missing-resource-limit", ["gpu-limits-match-requests"]),
+    ),
+    "restart policy of the role": (
+        MPI,
+        ("unsupported-restart-policy", ["restart-policy-sanity", "restart-policy-risk"]),
+    ),
+    "restart policy that never completes": (
+        PYTORCH.replace("      replicas: 1\n", "      replicas: 1\n      restartPolicy: Always\n"),
+        ("never-completes", ["restart-policy-risk"]),
+    ),
+    "restart policy of the template": (
+        PYTORCH.replace("          containers:\n", "          restartPolicy: Never\n          containers:\n"),
+        ("overwritten-restart-policy", ["restart-policy-risk"]),
+    ),
+    "image": (
+        PYTORCH.replace(":1.4.2", ":latest") + "              imagePullPolicy: IfNotPresent\n",
+        ("stale-image", ["mutable-image-tag"]),
+    ),
+    "template": (
+        PYTORCH.replace("bert,", "<name>,").replace("replicas: 1", "replicas: ..."),
+        ("unfilled-placeholder", ["invalid-name", "wrong-type"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", SAME_FAULTS)
+def test_one_fault_is_one_finding(fault, tmp_path):
+    text, expected = SAME_FAULTS[fault]
+    found = lint_files(tmp_path, {"job.yaml": text})
+    assert [(each["rule"], each.get("alsoReportedBy", [])) for each in found] == [expected]
+
+
+def test_a_mandatory_policy_is_not_hidden_by_a_rule(tmp_path):
+    text, _ = SAME_FAULTS["gpu mismatch"]
+    settings = "mandatory: [gpu-limits-match-requests]\n"
+    (found,) = lint_files(tmp_path, {"jobs/job.yaml": text, "jobgen.yaml": settings})
+    assert (found["rule"], found["alsoReportedBy"]) == ("gpu-limits-match-requests", ["gpu-request-limit-mismatch"])
+
+
+def test_a_suppressed_finding_hides_no_other(tmp_path):
+    text, _ = SAME_FAULTS["gpu mismatch"]
+    text = "# jobgen: ignore-file[gpu-request-limit-mismatch] -- the policy reports it\n" + text
+    (found,) = lint_files(tmp_path, {"job.yaml": text})
+    assert (found["rule"], found.get("alsoReportedBy")) == ("gpu-limits-match-requests", None)
+
+
+def test_shared_outputs_of_one_line_are_one_finding(tmp_path):
+    job = """\
+    apiVersion: jobgen.dev/v1
+    kind: TrainingJob
+    metadata: {name: NAME, namespace: ml}
+    spec:
+      framework: pytorch
+      image: registry.example.com/bert:1.4.2
+      command: [python, train.py, --output_dir=s3://b/a/out, --logging_dir=s3://b/a/logs, --save_dir=s3://b/a/save]
+    """
+    files = {f"jobs/{name}.yaml": job.replace("NAME", name) for name in ("first", "second")}
+    found = lint_files(tmp_path, files | {"jobgen.yaml": ""})
+    assert [each["rule"] for each in found] == ["shared-output"]

@@ -539,6 +539,8 @@ FINDINGS = st.builds(
     WORDS,
     st.lists(st.builds(Related, MARKS, WORDS), max_size=2).map(tuple),
     st.none() | st.tuples(WORDS),
+    WORDS,
+    st.lists(WORDS, max_size=2).map(tuple),
     st.none() | st.builds(Fix, st.just(()), st.booleans()),
 )
 HOSTILE_REPORTS = st.builds(

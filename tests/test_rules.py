@@ -57,6 +57,8 @@ def found(folder):
     """The findings of a lint, with those about settings and policies, which are reported as text."""
     done = lint_paths(folder, (), (), format_="json", today=TODAY)
     findings = json.loads(done.out)["findings"] if done.out else []
+    # A finding that is merged into another one is listed there.
+    findings += [{**found, "rule": name} for found in findings for name in found.get("alsoReportedBy", ())]
     findings += [{"line": int(line), "severity": word, "rule": rule} for line, word, rule in _LINE.findall(done.err)]
     for finding in load_policies(folder).findings if (folder / "policies").is_dir() else ():
         entry = {"line": finding.location.line, "severity": finding.severity.value}

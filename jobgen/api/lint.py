@@ -136,6 +136,9 @@ def lint(
         from jobgen.api.baseline import apply_baseline
 
         findings, known = apply_baseline(request, baseline, linted, prune=prune_baseline, all_findings=not since)
+    from jobgen.report.duplicates import merge_duplicates
+
+    findings = merge_duplicates(findings, linted.mandatory)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     return LintResult(
         tuple(findings),

@@ -25,6 +25,7 @@ from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.lock import TREE
 from jobgen.repo.rendered_tree import find_unlisted_files
 from jobgen.report.coverage import Coverage, join_coverage
+from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
 # Rules beside those of scope `fleet` that compare objects of several files.
@@ -143,16 +144,33 @@ def _apply_comments(
     """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
     findings = [finding for run in runs for finding in run.findings]
     comments = [comment for several in by_run for comment in several]
-    if not comments:
-        return findings, []
-
     project = runs[0].project
+    if not comments:
+        return _report_templates(project, findings), []
+
     kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
+    # A comment can suppress the finding about a template too.
+    kept, more, _ = apply_suppressions(_report_templates(project, kept), comments, project.mandatory, today)
+    suppressed += more
     known = sorted(rule_names().union(*(run.policies for run in runs)))
     for several, coverage in zip(by_run, coverages, strict=True):
         errors += find_unused(several, suppressed, known, coverage, today)
     kept += filter(None, map(project.severities.apply, errors))
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
+
+
+def _report_templates(project: config.ProjectConfig, findings: list[Finding]) -> list[Finding]:
+    """The findings, with one about all placeholders of a file, unless that rule is off or another one is mandatory."""
+    free = [finding for finding in findings if finding.rule not in project.mandatory]
+    left, grouped = group_placeholders(free)
+    if not grouped:
+        return findings
+    kept = {id(finding) for finding in left}
+    found = [finding for finding in findings if finding.rule in project.mandatory or id(finding) in kept]
+    for template, several in grouped.items():
+        severe = project.severities.apply(template)
+        found += several if severe is None else [severe]
+    return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))
 
 
 def _find_coverage(run: Run, request: LintRequest) -> Coverage:

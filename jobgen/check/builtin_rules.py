@@ -23,6 +23,7 @@ _ERRORS = {
         "template-text": "Text of a Helm or Jinja template, which must be rendered before it is valid YAML.",
         "too-many-errors": "More than a hundred errors in one file; the rest of the file was not checked.",
         "too-many-nodes": "A document of more than a million nodes, which no object needs.",
+        "unfilled-placeholder": "A file that is a template: its placeholders, such as `<name>`, are not filled in.",
         "unknown-anchor": "An alias without an anchor.",
         "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
         "unreadable-file": "A file or folder that cannot be read.",

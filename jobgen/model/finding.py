@@ -110,6 +110,8 @@ class Finding(NamedTuple):
     """
     place: str = ""
     """The job and the path in its object, with names instead of numbers for list items, to compare revisions."""
+    also_reported_by: tuple[str, ...] = ()
+    """Other rules and policies that report the same fault."""
     fix: Fix | None = None
 
     def __eq__(self, other: builtins.object) -> bool:

@@ -252,13 +252,14 @@ def encode_finding(found: Finding) -> Encoded:
         [[related.location, related.message] for related in found.related],
         found.evidence,
         found.place,
+        found.also_reported_by,
         fix,
     ]
 
 
 def decode_finding(plain: Encoded) -> Finding:
     """Decode a finding."""
-    rule, category, severity, message, location, who, env, pointer, related, evidence, place, fix = plain
+    rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, fix = plain
     return Finding(
         rule,
         category,
@@ -271,6 +272,7 @@ def decode_finding(plain: Encoded) -> Finding:
         tuple(Related(Location(*place), text) for place, text in related),
         None if evidence is None else tuple(evidence),
         place,
+        tuple(also),
         Fix(tuple(TextEdit(op, Location(*start), *map(unpack, rest)) for op, start, *rest in fix[0]), fix[1])
         if fix
         else None,

@@ -36,6 +36,7 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import identity_of, is_spec
 from jobgen.repo import layout
+from jobgen.report.duplicates import merge_duplicates
 from jobgen.report.summary import count_severities, format_findings, pluralize
 from jobgen.report.suppress import Suppression, apply_suppressions
 from jobgen.yamlio.read import read
@@ -191,6 +192,7 @@ def _validate(work: FunctionInput) -> FunctionOutput:
     # A kustomization also contains kinds that jobgen does not check, such as Deployments.
     known = [finding for finding in applied if finding.rule != "missing-schema"]
     kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")
+    kept = merge_duplicates(kept, work.project.mandatory)
     return FunctionOutput(
         work.resources.items, sorted(set(kept), key=lambda found: (found.location, found.rule, found.message)), files
     )

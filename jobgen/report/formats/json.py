@@ -59,4 +59,5 @@ def _finding(finding: Finding) -> dict[str, object]:
             for other, message in finding.related
         ],
         "fixable": finding.fixable,
+        **({"alsoReportedBy": list(finding.also_reported_by)} if finding.also_reported_by else {}),
     }
