@@ -17,6 +17,7 @@ from jobgen import cache, render
 from jobgen.check.schema.ambiguous import may_be_ambiguous
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
+from jobgen.repo.exclude import is_excluded, parse_patterns
 from jobgen.yamlio.read import read
 
 TODAY = "2025-01-31"
@@ -509,6 +510,70 @@ def test_an_environment_that_does_not_exist_is_an_error_for_manifests_too(jobs_r
 
     assert code == 2
     assert "there is no environment `prod`" in err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("legacy", "jobs/legacy/a.yaml", True),
+        ("legacy/", "jobs/legacy/a.yaml", True),
+        ("legacy/", "jobs/legacy", False),
+        ("/legacy", "jobs/legacy/a.yaml", False),
+        ("*.yml", "m/a/b.yml", True),
+        ("m/*.yml", "m/a/b.yml", False),
+        ("m/**/*.yml", "m/a/b.yml", True),
+        ("m/**/*.yml", "m/b.yml", True),
+        ("m/**", "m/a/b.yml", True),
+        ("**/a/*", "m/x/a/b.yml", True),
+        ("m/a", "m/ab/c.yml", False),
+        ("m/[ab]?", "m/b1/c.yml", True),
+        ("./m/a", "m/a/c.yml", True),
+        ("*a" * 40 + "b", "a" * 200, False),
+        ("**/" * 60 + "b", "a/" * 100 + "a", False),
+    ],
+)
+def test_exclude_patterns_are_those_of_gitignore(pattern: str, path: str, matches: bool) -> None:
+    assert is_excluded(path, parse_patterns([pattern])) is matches
+
+
+def test_excluded_files_are_left_out_and_counted(jobs_repository: Path) -> None:
+    write_all(
+        jobs_repository,
+        {
+            "jobgen.yaml": "exclude: [jobs/legacy/, m/old, '*.tmp.yaml']\n",
+            "jobs/legacy/a.yaml": LATEST,
+            "jobs/broken.tmp.yaml": "a: [",
+            "m/old/a.yaml": MANIFEST,
+            "m/new.yaml": JAX,
+        },
+    )
+    _, report, err = lint_report(jobs_repository, "m", "jobs")
+
+    assert {file for file, _ in found_in(report)} <= {"m/new.yaml"}
+    assert report["summary"]["skipped"] == {"excluded": 3}
+    assert report["summary"]["files"] == 2
+    assert "3 skipped (3 excluded)" in err
+
+
+@pytest.mark.parametrize("path", ["m/old/a.yaml", "jobs/legacy/a.yaml"])
+def test_a_hook_may_name_excluded_files(jobs_repository: Path, path: str) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": "exclude: [old, legacy]\n", path: MANIFEST})
+    code, report, _ = lint_report(jobs_repository, path)
+
+    assert (code, found_in(report), report["summary"]["skipped"]) == (0, [], {"excluded": 1})
+
+
+def test_layers_are_never_excluded(jobs_repository: Path) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": "exclude: [overlays, jobgen.yaml]\n", "overlays/dev/o.yaml": "a: 1\n"})
+
+    assert lint_report(jobs_repository)[0] == 1
+
+
+def test_a_pattern_that_matches_nothing_is_reported(jobs_repository: Path) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": "exclude: ['m/typo/**', good.yaml, '.git/*']\n"})
+
+    assert found_in(lint_report(jobs_repository)[1]) == [("jobgen.yaml", "exclude-matches-nothing")] * 2
+    assert found_in(lint_report(jobs_repository, "jobs")[1]) == []
 
 
 # Pods: everything that holds a pod template gets the rules and the validation of pods.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
 from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ class LintFiles(NamedTuple):
     """Manifests that are checked by themselves; None if there can be none."""
     skipped: Mapping[str, int]
     """How many files and folders are not read, by reason."""
+    patterns: tuple[ExcludePattern, ...] = ()
+    """`exclude` of the settings."""
+
+    def is_excluded(self, file: str) -> bool:
+        """Whether findings in a file of jobs/ are left out. Layers affect many jobs, so they are never excluded."""
+        return file.startswith("jobs/") and is_excluded(file, self.patterns)
 
 
 class LintRun(NamedTuple):
@@ -90,15 +98,48 @@ def resolve_files(request: LintRequest) -> LintFiles:
         # Layers are read by those who need them; what is wrong with a job's file is found when it is read.
         jobs = [entry for entry in sources if _is_job(entry) or (entry.finding and entry.finding.rule == "unread-file")]
         jobs += _find_unread(root, repository, sources)
+    patterns = _read_patterns(root) if root is not None else ()
+    if patterns and whole:
+        skipped[layout.EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
     if not standalone and request.stdin is None and root is not None:
-        return LintFiles(root, whole, jobs, None, skipped)
+        return LintFiles(root, whole, jobs, None, +skipped, patterns)
     entries: list[layout.FileEntry] = []
-    for entry in _find_entries(request.folder, standalone or ([] if request.paths else ["."]), request.stdin):
+    prefix = _path_below(request.folder.resolve(), root) if root is not None else None
+    is_left_out = _match_below(prefix, patterns) if patterns and prefix is not None else lambda _: False
+    named = standalone or ([] if request.paths else ["."])
+    for entry in _find_entries(request.folder, named, request.stdin, is_left_out):
         if entry.skipped:
             skipped[entry.skipped] += 1
         else:
             entries.append(entry)
-    return LintFiles(root, whole, jobs, entries, skipped)
+    return LintFiles(root, whole, jobs, entries, +skipped, patterns)
+
+
+def _read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
+    """The patterns in `exclude` of the settings, which may have errors; these are found later."""
+    file = layout.read_settings(root)
+    if file is None or b"exclude" not in file.content:
+        return ()
+    from jobgen.yamlio.read import read
+
+    documents = read(file.content, file.path).documents
+    listed = documents[0].data.get("exclude") if documents else None
+    return parse_patterns(text for text in listed if isinstance(text, str)) if isinstance(listed, list) else ()
+
+
+def _path_below(folder: Folder, root: Folder) -> str | None:
+    """The path of a folder from the root; None if it is elsewhere."""
+    above = len(root.parts)
+    return "/".join(folder.parts[above:]) if folder.parts[:above] == root.parts else None
+
+
+def _match_below(prefix: str, patterns: Sequence[ExcludePattern]) -> Callable[[str], bool]:
+    """Whether a path is excluded, given relative to a folder at `prefix` from the root."""
+
+    def match(path: str) -> bool:
+        return is_excluded(posixpath.normpath(posixpath.join(prefix, path)), patterns)
+
+    return match
 
 
 def _is_job(entry: layout.FileEntry) -> bool:
@@ -163,11 +204,13 @@ def split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) ->
     return repository, standalone
 
 
-def _find_entries(directory: Folder, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
+def _find_entries(
+    directory: Folder, paths: Sequence[str], stdin: bytes | None, is_left_out: Callable[[str], bool]
+) -> Iterator[layout.FileEntry]:
     for path in paths:
-        entries = list(layout.find_files(directory, path))
+        entries = list(layout.find_files(directory, path, is_left_out))
         yield from entries
-        if len(paths) > 1 and not any(not entry.skipped for entry in entries):
+        if len(paths) > 1 and not any(entry.skipped in ("", layout.EXCLUDED) for entry in entries):
             yield layout.unread_path(path, _NOTHING_READ)
     if stdin is not None:
         yield layout.FileEntry(STDIN, content=stdin)

@@ -13,11 +13,12 @@ from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_names
 from jobgen.check.rules import all_rules
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.data import Location, value_of
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import collect_suppressions
 from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
@@ -60,10 +61,14 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     findings, suppressed = _apply_comments(runs, by_run, coverages, today)
     selected = set(select_findings((each.finding for each in suppressed), request))
     shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
+    if files.patterns:
+        shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
+        selected = {finding for finding in selected if not files.is_excluded(finding.location.file)}
+        shown += _find_unused_patterns(files, request, runs[0].project)
     return LintRun(
         sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
-        sum(run.files for run in runs),
+        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
         _applied_rules(runs),
@@ -72,7 +77,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
         runs[0].project.mandatory,
         today,
         join_coverage(coverages),
-        cacheable=not comments and all(run.lasting for run in runs),
+        cacheable=not comments and not files.patterns and all(run.lasting for run in runs),
         skipped=sum((run.skipped for run in runs), Counter(files.skipped)),
     )
 
@@ -89,6 +94,20 @@ def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[R
         selected = select_environments(project, request.envs) if request.envs else [""]
         runs.append(Run(project, selected, finish=keep, checked=True, layers=layers, entries=files.standalone))
     return runs
+
+
+def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
+    """Report patterns of `exclude` that match no file of the repository, if all of it is linted."""
+    if files.root is None or request.paths or request.committed:
+        return
+    unused = {pattern.text for pattern in layout.find_unmatched_patterns(files.root, files.patterns)}
+    written = config.load(files.root, traced=True).settings.get("exclude", ()) if unused else ()
+    for node in written:
+        if value_of(node) in unused:
+            message = f"`{value_of(node)}` matches no file; change the pattern or remove it"
+            problem = Problem("exclude-matches-nothing", message, node, severity=Severity.WARNING)
+            if finding := project.severities.apply(locate(problem, layout.SETTINGS)):
+                yield finding
 
 
 def _check_rendered_tree(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:

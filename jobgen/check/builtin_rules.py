@@ -115,6 +115,7 @@ _WARNINGS = {
         "unused-suppression": "A comment that suppresses a rule that finds nothing there.",
     },
     "spec": {
+        "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
         "identical-members": "Members of a sweep that differ only in their names, so that the same job runs twice.",
         "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
         "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",

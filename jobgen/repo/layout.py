@@ -6,8 +6,8 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import Commit, CommitPath, Entry, Folder
+from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 
 SETTINGS = "jobgen.yaml"
@@ -60,7 +61,7 @@ DEPENDENCIES = "dependencies"
 OTHER_REPOSITORY = "other Git repository"
 HELM_CHART = "Helm chart"
 LOCK_FILE = "lock file"
-EMPTY = "empty"
+EXCLUDED = "excluded"
 
 # Folders that package managers fill.
 _DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
@@ -178,13 +179,14 @@ def find_manifests(folder: Folder, path: str) -> Iterator[FileEntry]:
     return (entry for entry in find_files(folder, path) if not entry.skipped)
 
 
-def find_files(folder: Folder, path: str) -> Iterator[FileEntry]:
-    """Find the manifests at a path, and what is skipped there. A file that is named is never skipped.
+def find_files(folder: Folder, path: str, is_excluded: Callable[[str], bool] = lambda _: False) -> Iterator[FileEntry]:
+    """Find the manifests at a path, and what is skipped there. A file that is named is skipped only if it is excluded.
 
     As for kubectl, hidden files in a folder are manifests too.
     """
     if isinstance(folder, CommitPath):
-        yield from _find_committed_manifests(folder, path)
+        for entry in _find_committed_manifests(folder, path):
+            yield FileEntry(entry.path, skipped=EXCLUDED) if is_excluded(entry.path) else entry
         return
     full = os.path.join(folder, path)
     root = find_root(Path(folder).resolve())
@@ -196,13 +198,14 @@ def find_files(folder: Folder, path: str) -> Iterator[FileEntry]:
         return
     if not os.path.isdir(full):
         # The files that jobgen writes next to the objects of a tree may be named like others, by a hook for example.
-        yield FileEntry(path, full, optional=_is_own_output(full))
+        excluded = EXCLUDED if is_excluded(path) else ""
+        yield FileEntry(path, full, skipped=excluded, optional=_is_own_output(full))
         return
     inside = os.path.realpath(full) + os.sep
     base = os.path.normpath(path).replace(os.sep, "/")
     found: list[FileEntry] = []
     size = 0
-    for count, entry in enumerate(_walk_folder(full, base, _SUFFIXES, inside, any_files=True)):
+    for count, entry in enumerate(_walk_folder(full, base, _SUFFIXES, inside, is_excluded, any_files=True)):
         found.append(_without_dot(entry) if base == "." else entry)
         size += _file_size(entry)
         if count >= MAX_WALKED_ENTRIES or size > MAX_WALKED_BYTES:
@@ -212,6 +215,30 @@ def find_files(folder: Folder, path: str) -> Iterator[FileEntry]:
         yield _too_many_files(path)
     else:
         yield from found
+
+
+def find_unmatched_patterns(root: Folder, patterns: Sequence[ExcludePattern]) -> list[ExcludePattern]:
+    """The patterns that match nothing in a repository; none if it has too many files to tell."""
+    left = list(patterns)
+    every = (path for path, _ in root.walk()) if isinstance(root, CommitPath) else _list_paths(str(root))
+    for count, path in enumerate(every):
+        left = [pattern for pattern in left if not pattern.matches(path)]
+        if not left or count > MAX_WALKED_ENTRIES:
+            return []
+    return left
+
+
+def _list_paths(root: str) -> Iterator[str]:
+    """The paths of all files of a repository, except those of Git."""
+    pending = [(root, "")]
+    while pending:
+        full, path = pending.pop()
+        with suppress(OSError):
+            for entry, inner, below in _list_folder(full, path):
+                if entry.is_dir(follow_symlinks=False):
+                    pending += [(inner, below)] if entry.name != ".git" else []
+                else:
+                    yield below[1:]
 
 
 def missing_path(path: str) -> FileEntry:
@@ -443,7 +470,13 @@ def _walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[Fil
 
 
 def _walk_folder(
-    full: str, path: str, suffixes: tuple[str, ...], inside: str, *, any_files: bool = False
+    full: str,
+    path: str,
+    suffixes: tuple[str, ...],
+    inside: str,
+    is_excluded: Callable[[str], bool] = lambda _: False,
+    *,
+    any_files: bool = False,
 ) -> Iterator[FileEntry]:
     """Find the files below a folder, and what is skipped there.
 
@@ -453,7 +486,9 @@ def _walk_folder(
     pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
     while pending:
         entry, full, path = pending.pop()
-        if entry is None or entry.is_dir(follow_symlinks=False):
+        if entry is not None and is_excluded(path):
+            yield FileEntry(path, full, skipped=EXCLUDED)
+        elif entry is None or entry.is_dir(follow_symlinks=False):
             reason = _skip_folder(entry, full, any_files=any_files) if entry is not None else ""
             if reason:
                 yield FileEntry(path, full, skipped=reason)
