@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.model.data import Node, ValidFields, location_of, to_scalar, value_of, with_value
-from jobgen.model.finding import Problem
+from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import suggest_quantity
 
@@ -25,6 +25,13 @@ _SHORT_SOURCES = {
     "configMap": ("configMap", "name"),
     "secret": ("secret", "secretName"),
     "hostPath": ("hostPath", "path"),
+}
+
+# Words for resources that are no names of resources.
+_RESOURCE_WORDS = {
+    **dict.fromkeys(("gpus", "GPU", "GPUs", "Gpu", "gpu_count", "gpuCount", "num_gpus", "numGpus"), "gpu"),
+    **dict.fromkeys(("cpus", "CPU", "Cpu", "cores"), "cpu"),
+    **dict.fromkeys(("mem", "Memory", "ram"), "memory"),
 }
 
 
@@ -89,8 +96,19 @@ def _render_resources(resources: dict[str, Any], problems: list[Problem]) -> dic
     for side in ("limits", "requests"):
         if side in resources:
             amounts = resources[side].items()
+            problems.extend(_find_foreign_words(resources[side]))
             rendered[side] = {name: _render_amount(name, value, problems) for name, value in amounts}
     return rendered
+
+
+def _find_foreign_words(amounts: dict[str, Any]) -> Iterator[Problem]:
+    """Report words of other tools that are no names of resources."""
+    for name in amounts:
+        meant = _RESOURCE_WORDS.get(name)
+        if meant:
+            fix_steps = (FixStep("rename", name, meant),)
+            message = f"containers cannot request the resource `{name}`; write `{meant}`"
+            yield Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps, evidence=(str(name),))
 
 
 def _render_amount(name: str, value: Node, problems: list[Problem]) -> Node:

@@ -12,9 +12,6 @@ from jobgen.repo import layout
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
 """Titles of the mappings of jobgen's formats, as their schemas name them."""
 
-RESOURCES = ("resources", "amounts of resources")
-"""Titles of mappings that take any name, where some words of other tools are still wrong."""
-
 _MAIN_CONTAINER = "`image`, `command`, `args` and other fields of the main container"
 _ROLES = "`roles.<role>`"
 _JOB_WORDS = {
@@ -66,13 +63,6 @@ _PATCH_WORDS = {
     "target": "`match`",
     "when": "`match`",
 }
-RESOURCE_WORDS = {
-    **dict.fromkeys(("gpus", "GPU", "GPUs", "Gpu", "gpu_count", "gpuCount", "num_gpus", "numGpus"), "gpu"),
-    **dict.fromkeys(("cpus", "CPU", "Cpu", "cores"), "cpu"),
-    **dict.fromkeys(("mem", "Memory", "ram"), "memory"),
-}
-"""Words for resources that are no names of resources."""
-
 _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
     JOB: _JOB_WORDS,
     ROLE: _JOB_WORDS,

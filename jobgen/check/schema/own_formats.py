@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.check.schema.ambiguous import check_text
-from jobgen.check.schema.field_places import RESOURCE_WORDS, RESOURCES, find_block, find_foreign_word, find_place
+from jobgen.check.schema.field_places import find_block, find_foreign_word, find_place
 from jobgen.model.data import Node, TracedKey, TracedScalar, value_of
-from jobgen.model.finding import FixStep, Problem, quoted_values
+from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_move, suggest_rename, suggest_type, suggest_value
 
@@ -124,8 +124,6 @@ class _Compiler:
         known: dict[str, Callable[[], Check]] = {
             key: partial(self.compile, value, file) for key, value in properties.items()
         }
-        if title in RESOURCES:
-            known |= dict.fromkeys(RESOURCE_WORDS, lambda: _refuse_resource)
         fields = LazyFields(known, other)
         report = partial(_report_unknown, fields.known, title, self.schemas)
         return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
@@ -150,13 +148,6 @@ def _report_unknown(
     return Problem(
         "unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe, evidence=quoted_values(message)
     )
-
-
-def _refuse_resource(_: Node, name: str, key: Node, problems: list[Problem]) -> None:
-    """Report a word that is no name of a resource."""
-    message = f"containers cannot request the resource `{name}`; write `{RESOURCE_WORDS[name]}`"
-    fix_steps = (FixStep("rename", key, RESOURCE_WORDS[name]),)
-    problems.append(Problem("unknown-resource", message, key, category="pod", fix_steps=fix_steps))
 
 
 def _mapping(
