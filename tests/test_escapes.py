@@ -251,6 +251,17 @@ def test_files_of_a_commit_are_limited_together(clone: Path, monkeypatch: pytest
     assert "are too large; the limit is" in result.err
 
 
+def test_repository_with_long_object_names(tmp_path: Path) -> None:
+    run_git(tmp_path, "init", "-q", "--object-format=sha256")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(GIT_JOB % ("a", "1"))
+    commit_all(tmp_path)
+    (tmp_path / "jobs/b.yaml").write_text(GIT_JOB % ("b", "1"))
+
+    assert changed_names(diff_to(tmp_path)) == ["b"]
+    assert lint_since(tmp_path).code == ExitCode.OK
+
+
 def test_path_in_a_commit_cannot_be_opened_on_disk(clone: Path) -> None:
     with open_commit(clone, run_git(clone, "rev-parse", "HEAD")) as top:
         assert isinstance(top, CommitPath)

@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,21 @@ def test_missing_kubeconform_is_reported_with_instructions(monkeypatch, tmp_path
 
     assert result.code == 2
     assert "kubeconform is not on PATH; get it from" in result.err
+
+
+def test_since_gives_kubeconform_the_schemas_of_the_commit(binary, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "schemas/kubeflow.org").mkdir(parents=True)
+    (tmp_path / "jobs/good.yaml").write_text(JOB % ("good", ""))
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "propertyNames": {"maxLength": 4}}
+    (tmp_path / "schemas/kubeflow.org/jaxjob_v1.json").write_text(json.dumps(schema))
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    since = partial(lint_paths, tmp_path, (), (), format_="json", kubeconform=True, since="HEAD")
+
+    assert "kubeconform" not in since().out
+    (tmp_path / "jobs/other.yaml").write_text(JOB % ("other", ""))
+    assert [entry["file"] for entry in json.loads(since().out)["findings"] if "kubeconform" in entry["rule"]] == [
+        "jobs/other.yaml"
+    ]

@@ -34,7 +34,7 @@ RESERVED = {
     "sys.stderr": {"cli.terminal", "pipeline.parallel"},
     "os.walk": set(),
     "os.listdir": {"check.rules", "cli.app", "diff.formats", "report.formats"},  # list own modules
-    "os.scandir": {"repo.layout", "cache"},  # the cache lists its own folder
+    "os.scandir": {"repo.layout", "repo.scratch", "cache"},  # temporary folders and the cache, which list their own
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
     ".glob": set(),
     ".rglob": set(),

@@ -74,6 +74,7 @@ class EnvironmentRunner:
         self._policies = policies
         self.problems: list[Problem] = []
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
+        self._commit_day: str | None = None
         self._days: list[str] = []
         environment = self.expander.environment
         self._project = project
@@ -110,8 +111,11 @@ class EnvironmentRunner:
         return PolicyEvaluator(policies._replace(policies=kept), facts)
 
     def _day(self) -> str:
-        self._days.append(self._project.day())
-        return self._days[-1]
+        if self._commit_day is None:
+            # Reading it starts Git.
+            self._commit_day = self._project.day()
+        self._days.append(self._commit_day)
+        return self._commit_day
 
     def overlay_findings(self, tracer: Tracer) -> list[Finding]:
         """Errors in the overlays of this environment."""

@@ -48,6 +48,7 @@ class Commit:
         self.date = date
         self._reader = reader
         self._folders: dict[str, dict[str, Entry]] = {}
+        self._sizes: dict[str, int] = {}
         self._contents: dict[str, bytes] = {}
         self._total = 0
         self.top = Entry(stat.S_IFDIR, reader.describe(f"{name}^{{tree}}").name)
@@ -81,12 +82,12 @@ class Commit:
 
     def measure_file(self, entry: Entry, path: str) -> int:
         """Return the size of a file."""
-        if entry.object in self._contents:
-            return len(self._contents[entry.object])
-        info = self._reader.describe(entry.object)
-        if info.type != "blob":
-            raise self._error(path, "is not a valid file")
-        return info.size
+        if entry.object not in self._sizes:
+            info = self._reader.describe(entry.object)
+            if info.type != "blob":
+                raise self._error(path, "is not a valid file")
+            self._sizes[entry.object] = info.size
+        return self._sizes[entry.object]
 
     def read_file(self, entry: Entry, path: str) -> bytes:
         """Return the content of a file."""

@@ -531,14 +531,15 @@ def _list_folder(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, 
 
 def _walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
     folder, inside = root / top, root.resolve()
-    if folder.is_symlink() and not folder.resolve().is_relative_to(inside):
+    home = folder.resolve()
+    if folder.is_symlink() and not home.is_relative_to(inside):
         yield _link_outside(top)
     elif folder.is_dir():
         for below, entry in folder.walk():
             if below.rpartition("/")[2].startswith("."):
                 yield FileEntry(f"{top}/{below}", skipped=HIDDEN)
             elif entry.is_file or entry.is_link:
-                yield _find_committed(folder.resolve() / below, entry, f"{top}/{below}", suffixes, inside)
+                yield _find_committed(home / below, entry, f"{top}/{below}", suffixes, inside)
             else:
                 yield _with_finding(f"{top}/{below}", "unreadable-file", _SUBMODULE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
@@ -138,8 +138,10 @@ def _select_environments(project: ProjectConfig, envs: Sequence[str]) -> list[st
 
 def _prefix(root: Path) -> tuple[str, ...]:
     """Return the folders between the top of the Git repository and the jobs repository."""
-    top = git.find_work_tree(root)
-    return root.resolve().relative_to(top.resolve()).parts if top else ()
+    try:
+        return PurePosixPath(git.find_prefix(root)).parts
+    except git.GitError:
+        return ()
 
 
 def _path_annotation(project: ProjectConfig, place: GitSource, env: str) -> dict[str, str]:
