@@ -1,8 +1,16 @@
 """Tokens are recognized by their form. None is written out here, so that no scanner reports it."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from limitedrun import run_limited
+
+from jobgen import cache
+from jobgen.api.diff import diff
+from jobgen.cli.commands.explain import explain_name
+from jobgen.cli.run_lint import lint_paths
 from jobgen.k8s.secrets import find_token, is_secret_value, looks_like_secret, may_contain_secret
+from jobgen.report.formats import format_names
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = {
@@ -44,3 +52,127 @@ def test_names_of_secrets(name):
 @pytest.mark.parametrize("name", ["PAD_TOKEN", "TOKENIZER", "KEY", "SORT_KEY", "AWS_ACCESS_KEY_ID", "SECRET_NAME"])
 def test_names_that_are_not_secrets(name):
     assert not looks_like_secret(name, "Tr0ub4dor")
+
+
+# --- No output holds the characters of a secret.
+
+FAKE = "Zq7" + "xW2v9LpKd4Tn"
+KEY_LINE = "MIIEvQIBADANBgkq" + "hkiG9w0BAQEFAASC"
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:latest
+"""
+SECRETS = {
+    "variable of a job": JOB + "  env: {DB_PASSWORD: SECRET}\n",
+    "variable of a job on the line of another finding": JOB + "  env: {DB_PASSWORD: SECRET, A: '$(NO'}\n  imag: 1\n",
+    "variable of a manifest": """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: bert, namespace: ml}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: a
+              env: [{name: DB_PASSWORD, value: SECRET}, {name: DB_PASSWORD, value: SECRET, valu: SECRET}]
+""",
+    "variable that is a list": JOB + "  env: {DB_PASSWORD: [SECRET]}\n",
+    "variable that is not text": JOB + "  env: {DB_PASSWORD: 73912046582}\n",
+    "argument": JOB + "  args: [--db-password=SECRET, --api-key, SECRET]\n  imag: 1\n",
+    "command line": JOB + "  command: [sh, -c, 'export API_KEY=\"SECRET\" && python train.py --token SECRET']\n",
+    "address": JOB + "  args: ['https://me:SECRET@example.com/a']\n  env: {A: 'https://me:SECRET@example.com/a'}\n",
+    "token": JOB + "  env: {A: TOKEN}\n  args: [--a=TOKEN]\n",
+    "private key": JOB
+    + "  env:\n    A: |\n      -----BEGIN PRIVATE KEY-----\n      KEY\n      -----END PRIVATE KEY-----\n",
+    "Secret": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: SECRET}\ndata: [SECRET]\n",
+    "Secret in one line": "{apiVersion: v1, kind: Secret, metadata: {name: A_B}, stringData: {a: SECRET}}\n",
+    "job that is not YAML": JOB + "  env: {DB_PASSWORD: SECRET\n",
+    "duplicate key": JOB + "  env:\n    DB_PASSWORD: SECRET\n    DB_PASSWORD: SECRET\n",
+    "Secret in JSON": '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": 1}, "stringData": {"a": "SECRET"}}',
+}
+PRINTED = {"SECRET": FAKE, "TOKEN": TOKENS["hugging face"], "KEY": KEY_LINE}
+
+
+def with_secrets(text: str) -> str:
+    for word, secret in PRINTED.items():
+        text = (
+            text.replace(f" {word}", f" {secret}").replace(f'"{word}', f'"{secret}').replace(f"={word}", f"={secret}")
+        )
+        text = text.replace(f":{word}@", f":{secret}@").replace(f"[{word}", f"[{secret}")
+    return text
+
+
+def leaked(text: str) -> list[str]:
+    """Parts of secrets in a text: any five characters in a row."""
+    values = (*PRINTED.values(), "73912046582")
+    return [value[at : at + 5] for value in values for at in range(3, len(value) - 4) if value[at : at + 5] in text]
+
+
+@pytest.mark.parametrize("case", SECRETS)
+def test_no_format_shows_a_secret(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, case: str) -> None:
+    (tmp_path / "jobs").mkdir()
+    kept = tmp_path_factory.mktemp("cache")
+    text = with_secrets(SECRETS[case])
+    assert leaked(text), "the secret is in the file"
+    (tmp_path / "jobs/a.yaml").write_text(text)
+
+    def lint_all() -> list[str]:
+        cache.enable(kept, "test")
+        results = [lint_paths(tmp_path, (), (), format_=name) for name in format_names()]
+        return [result.out + result.err for result in results]
+
+    # In a process of its own: others have no cache.
+    printed = run_limited(lint_all)
+    assert not [text for text in printed if leaked(text)]
+    written = [path.read_bytes().decode("latin-1") for path in kept.rglob("*") if path.is_file()]
+    assert not [found for content in written for found in leaked(content)]
+
+
+def test_secret_of_an_overlay_is_not_shown(tmp_path: Path) -> None:
+    copy = {
+        "jobs/a.yaml": JOB,
+        "overlays/prod/o.yaml": with_secrets(
+            "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n"
+            "  - merge: {env: {DB_PASSWORD: SECRET, API_KEY: [SECRET]}}\n"
+        ),
+    }
+    for path, text in copy.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    for name in format_names():
+        result = lint_paths(tmp_path, (), (), format_=name)
+        assert not leaked(result.out + result.err), result.out + result.err
+
+
+def test_explain_shows_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(with_secrets(SECRETS["variable of a job"]))
+    overlay = (
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patches: [{merge: {env: {DB_PASSWORD: Qq8aLwRt5Bn2}}}]}\n"
+    )
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    (tmp_path / "overlays/prod/o.yaml").write_text(overlay)
+    for form in ("text", "json"):
+        result = explain_name(tmp_path, "bert", "", (), format_=form)
+        assert "DB_PASSWORD" in result.out
+        assert not leaked(result.out)
+        assert "aLwRt" not in result.out
+
+
+def test_diff_shows_only_that_a_secret_changed(tmp_path: Path) -> None:
+    for side, secret in (("old", FAKE), ("new", FAKE[::-1])):
+        (tmp_path / side).mkdir()
+        manifest = SECRETS["variable of a manifest"].replace(", valu: SECRET", "").replace("SECRET", secret)
+        (tmp_path / side / "a.yaml").write_text(manifest)
+    for form in ("text", "json", "markdown"):
+        text = diff(tmp_path, folders=(f"{tmp_path}/old", f"{tmp_path}/new"), format=form).text
+        assert "env" in text
+        assert not leaked(text)
+        assert FAKE[::-1][3:9] not in text

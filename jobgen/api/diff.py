@@ -13,6 +13,7 @@ from jobgen.diff import formats
 from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.impact import Impact
 from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
+from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_dotted, format_pointer
@@ -129,10 +130,31 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str], format_:
         if side.failed:
             errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
             return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
-    changes = compare_snapshots(old, new)
+    changes = _redact_changes(compare_snapshots(old, new))
     if not changes.impacts and not changes.unchanged:
         raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
     return _to_result(changes, formats.render(format_, changes))
+
+
+def _redact_changes(changes: ChangeSet) -> ChangeSet:
+    """The changes without the secrets of the objects: of a secret that changes, only this is shown."""
+    return changes._replace(impacts=tuple(map(_redact_impact, changes.impacts)))
+
+
+def _redact_impact(impact: Impact) -> Impact:
+    objects = [made.object for made in (impact.old, impact.new) if made and impact.fields]
+    secrets = frozenset[str]().union(*(find_secrets(made) for made in objects))
+    if not secrets:
+        return impact
+    fields = tuple(
+        field._replace(
+            change=field.change._replace(
+                old=redact_tree(field.change.old, secrets), new=redact_tree(field.change.new, secrets)
+            )
+        )
+        for field in impact.fields
+    )
+    return impact._replace(fields=fields)
 
 
 def _to_result(changes: ChangeSet, text: str) -> DiffResult:

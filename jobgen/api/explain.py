@@ -10,14 +10,15 @@ from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.project import Project, ProjectPath, check_date, load, select_environments
 from jobgen.check.rule_docs import all_docs, policy_example, rule_example
 from jobgen.check.rule_names import canonical_rule_name, former_rule_names
-from jobgen.model.data import Location, Plain, untraced
+from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.model.data import Location, Node, Plain, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_path
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.provenance import NoSuchFieldError, explain_path
+from jobgen.pipeline.provenance import ExplainedValue, NoSuchFieldError, explain_path
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
@@ -224,6 +225,18 @@ def _check_known(run: Run, name: str) -> None:
     raise NotFoundError(message, run.findings)
 
 
+def _find_secrets(obj: Node, found: Sequence[ExplainedValue]) -> frozenset[str]:
+    """The secrets of an object, and the values of lower layers that a secret overrides."""
+    secrets = find_secrets(obj)
+    overridden = (
+        str(untraced(each.value))
+        for explained in found
+        if str(untraced(explained.assignments[0].value)) in secrets
+        for each in explained.assignments
+    )
+    return secrets.union(filter(None, overridden))
+
+
 def _explain_fields(
     traces: list[tuple[str, Traced]], path: tuple[Step, ...]
 ) -> tuple[list[ExplainedField], NoSuchFieldError | None]:
@@ -234,9 +247,11 @@ def _explain_fields(
         if traced.object is None:
             continue
         try:
-            for explained in explain_path(traced.object, path):
+            found = list(explain_path(traced.object, path))
+            secrets = _find_secrets(traced.object, found)
+            for explained in found:
                 sources = tuple(
-                    ValueSource(untraced(each.value), each.layer or "jobgen", each.location)
+                    ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location)
                     for each in explained.assignments
                 )
                 fields.append(ExplainedField(env, format_dotted(explained.path), sources[0].value, sources))

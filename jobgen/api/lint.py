@@ -11,6 +11,7 @@ from jobgen.api import lint_cache
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.redact import redact_lines
 from jobgen.repo import layout
 from jobgen.report import Report, RuleText, Suppressed, formats
 
@@ -72,7 +73,7 @@ class LintResult(NamedTuple):
             self.objects,
             self.environments,
             rules,
-            lambda file: layout.read_lines((self.root, self.directory), file),
+            lambda file: redact_lines(layout.read_lines((self.root, self.directory), file)),
             show_suppressed,
             skipped=self.skipped,
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
+from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # Formats with a prefix and a known length; a prefix alone is not enough.
@@ -99,3 +101,120 @@ def _is_secret_name(name: str) -> bool:
 def find_assignments(text: str) -> list[tuple[str, str]]:
     """Return the names and values that an argument or a script sets by `name=value` or `--name=value`."""
     return _ASSIGNMENT.findall(text)
+
+
+MASK = "…"
+"""What a text shows in place of a secret."""
+
+# `https://user:password@host`
+_URL_CREDENTIALS = lazy_pattern(r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:[^\s/@\"']{1,500})@", re.IGNORECASE)
+_KEY_BLOCK = lazy_pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----(.{0,20000}?)-----END", re.DOTALL)
+_SETTING = lazy_pattern(r"([A-Za-z][A-Za-z0-9_-]{0,100})[\"']?(?:[:=][ \t]*|[ \t]+)[\"']?([^\s\"',;&|(){}\[\]]{4,})")
+_FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
+# Values that cannot be secrets although their names mean one: references, switches, paths to mounted files.
+_NEVER_SECRET = lazy_pattern(r"\$[({].*|true|false|yes|no|none|null|/.*|<.*>|\{\{.*", re.IGNORECASE | re.DOTALL)
+_MIN_MASKED = 4
+
+
+def find_secrets(tree: Node) -> frozenset[str]:
+    """Every text of a document that is, or may be, a secret: more than is reported, so that none is ever shown."""
+    return frozenset(_find_in_tree(tree))
+
+
+def find_secrets_in_text(text: str) -> frozenset[str]:
+    """The same for a text that cannot be read as YAML."""
+    found = {part for line in text.split("\n") for part in _find_in_text(line)}
+    return frozenset((*found, *_find_key_lines(text)))
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text without secrets."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def redact_line(line: str, secrets: Iterable[str]) -> str:
+    """A line of a file with as many stars as the secrets in it have characters, so that columns stay the same."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        line = line.replace(secret, "*" * len(secret))
+    return line
+
+
+def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
+    """A value without secrets."""
+    if isinstance(tree, dict):
+        return {key: redact_tree(value, secrets) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [redact_tree(value, secrets) for value in tree]
+    if isinstance(tree, str):
+        return redact(tree, secrets)
+    return MASK if not isinstance(tree, bool) and str(tree) in secrets else tree
+
+
+def _find_in_tree(tree: Node) -> Iterator[str]:
+    if isinstance(tree, dict):
+        yield from _find_in_mapping(tree)
+        for child in tree.values():
+            yield from _find_in_tree(child)
+    elif isinstance(tree, list):
+        for before, child in zip((None, *tree), tree, strict=False):
+            flag = _FLAG.match(str(value_of(before))) if before is not None else None
+            if flag and _is_secret_name(flag[1]):
+                yield from _as_secret(child)
+            yield from _find_in_tree(child)
+    else:
+        found = value_of(tree)
+        if isinstance(found, str):
+            yield from find_secrets_in_text(found)
+
+
+def _find_in_mapping(mapping: Mapping[str, Node]) -> Iterator[str]:
+    name = value_of(mapping.get("name"))
+    if isinstance(name, str) and "value" in mapping and _is_secret_name(name):
+        yield from _as_secret(mapping["value"])
+    if value_of(mapping.get("kind")) == "Secret":
+        for field in ("data", "stringData"):
+            yield from _lines_of(mapping.get(field))
+    for key, child in mapping.items():
+        if _is_secret_name(str(key)):
+            yield from _as_secret(child)
+
+
+def _as_secret(node: Node) -> Iterator[str]:
+    """The texts of a value whose name means a secret; a mapping is a reference, or has a `value`."""
+    if isinstance(node, dict):
+        yield from _as_secret(node.get("value"))
+    elif isinstance(node, list):
+        for child in node:
+            yield from _as_secret(child)
+    elif not _NEVER_SECRET.fullmatch(str(value_of(node))):
+        yield from _lines_of(node)
+
+
+def _lines_of(node: Node) -> Iterator[str]:
+    """All texts of a value. One may be written on several lines; each of them is a secret."""
+    if isinstance(node, (dict, list)):
+        for child in node.values() if isinstance(node, dict) else node:
+            yield from _lines_of(child)
+        return
+    found = value_of(node)
+    for line in str(found).split("\n") if found is not None and not isinstance(found, bool) else ():
+        if len(line.strip()) >= _MIN_MASKED:
+            yield line.strip()
+
+
+def _find_in_text(text: str) -> Iterator[str]:
+    if any(prefix in text for prefix in _PREFIXES):
+        yield from (match[0] for match in _TOKENS.finditer(text))
+    if "://" in text and "@" in text:
+        yield from (match[1] for match in _URL_CREDENTIALS.finditer(text))
+    if may_contain_secret(text):
+        for match in _SETTING.finditer(text):
+            if _is_secret_name(match[1]) and not _NEVER_SECRET.fullmatch(match[2]):
+                yield match[2]
+
+
+def _find_key_lines(text: str) -> Iterator[str]:
+    for match in _KEY_BLOCK.finditer(text) if "PRIVATE KEY-----" in text else ():
+        yield from (line.strip() for line in match[1].split("\n") if len(line.strip()) >= _MIN_MASKED)

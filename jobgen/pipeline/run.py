@@ -7,7 +7,7 @@ with locations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
@@ -26,6 +26,7 @@ from jobgen.pipeline.environment import (
 )
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.redact import redact_findings
 from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result, digest_files
 from jobgen.pipeline.selectors import (
     Membership,
@@ -113,6 +114,7 @@ class Run:
 def _process(run: Run) -> Iterator[Rendered]:
     tracer = Tracer(run.project)
     runners = _prepare_environments(run, tracer)
+    run.findings[:] = _redact_shared(run, run.findings) if run.findings else []
     entries = run.entries if run.entries is not None else run.jobs
     if entries is None:
         entries = list(layout.find_jobs(run.project.root))
@@ -132,7 +134,7 @@ def _process(run: Run) -> Iterator[Rendered]:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             if run.entries is not None or note_duplicate(made, seen, entries, run.findings):
                 yield made
-    run.findings += _find_across_jobs(run, runners, parts, entries, tracer)
+    run.findings += _redact_shared(run, _find_across_jobs(run, runners, parts, entries, tracer))
     if run.checked:
         run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
     run.findings[:] = sorted(
@@ -287,8 +289,25 @@ def _process_files(
         # The order of the output is job by job, then environment by environment.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
             part.made.append(made)
+        for entry, part in zip(batch, fresh, strict=True):
+            # Before they are cached or sent to another process.
+            if part.findings:
+                contents = (layout.read_file(entry).content, *_overlay_contents(run))
+                part.findings[:] = redact_findings(part.findings, contents)
         parts += fresh
     return parts
+
+
+def _overlay_contents(run: Run) -> list[bytes]:
+    return [file.content for _, file in layout.read_overlays(run.project.root)] if run.project.overlays else []
+
+
+def _redact_shared(run: Run, findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about layers, or several jobs, without the secrets of their files."""
+    found = list(findings)
+    files = {finding.location.file for finding in found}
+    read = [layout.read_first((run.project.root,), file) for file in files if file]
+    return redact_findings(found, (*(file.content for file in read if file), *_overlay_contents(run)))
 
 
 def _render_jobs(

@@ -28,26 +28,21 @@ def plain_secret(container: Container) -> Iterator[Violation]:
 
 
 def _check_variable(name: str, value: str, node: Node) -> Iterator[Violation]:
-    found = find_token(value)
-    if found or is_secret_value(name, value):
-        message = f"`{name}` contains a secret, `{(found or value)[:3]}…`; revoke it and use `valueFrom` with a Secret"
-        yield Violation(node, message)
+    if find_token(value) or is_secret_value(name, value):
+        message = f"`{name}` contains a secret; revoke it and use `valueFrom` with a Secret"
+        yield Violation(node, message, evidence=(name,))
     elif looks_like_secret(name, value):
-        message = f"`{name}` appears to contain a secret, `{value[:3]}…`; use `valueFrom` with a Secret"
-        yield Violation(node, message, severity=WARNING)
+        message = f"`{name}` appears to contain a secret; use `valueFrom` with a Secret"
+        yield Violation(node, message, severity=WARNING, evidence=(name,))
 
 
 def _check_argument(text: str, node: Node) -> Iterator[Violation]:
-    found = find_token(text)
-    if found:
-        message = (
-            f"the command line contains a secret, `{found[:3]}…`; revoke it and pass it as a variable from a Secret"
-        )
-        yield Violation(node, message)
+    if find_token(text):
+        message = "the command line contains a secret; revoke it and pass it as a variable from a Secret"
+        yield Violation(node, message, evidence=("the command line contains a secret",))
         return
     for name, value in find_assignments(text):
         if looks_like_secret(name, value):
-            message = f"`{name}` on the command line appears to contain a secret, `{value[:3]}…`"
-            message += "; pass it as a variable from a Secret"
-            yield Violation(node, message, severity=WARNING)
+            message = f"`{name}` on the command line appears to contain a secret; pass it as a variable from a Secret"
+            yield Violation(node, message, severity=WARNING, evidence=(name,))
             return
