@@ -104,7 +104,7 @@ def place_in_kind(line, before):
     path = "schemas/kubeflow.org/pytorchjob_v1.yaml"
     lines = (ROOT / path).read_text("utf-8").splitlines()
     number = next(number for number, text in enumerate(lines, start=1) if text.startswith(line))
-    return f"{path}:{number}:{lines[number - 1].index(before) + len(before) + 1}"
+    return f"built-in:{path}:{number}:{lines[number - 1].index(before) + len(before) + 1}"
 
 
 PLACES = {
@@ -470,7 +470,7 @@ def test_origins_of_render_transcripts_are_causes(path, tmp_path):
 def copy_kinds(root):
     """Copy the built-in kinds that are in use, so that their lines can be changed, too."""
     files = {word.location.file for words in told(root).values() for word in words if word.location}
-    for file in files:
+    for file in (name.removeprefix("built-in:") for name in files):
         if not (root / file).exists():
             copy = root / file.replace("schemas/", "schemas/0/")
             copy.parent.mkdir(parents=True, exist_ok=True)

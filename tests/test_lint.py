@@ -69,7 +69,6 @@ def test_finding_points_at_the_overlay_that_set_the_value(tmp_path):
 
     assert found(tmp_path, "jobs/a.yaml") == findings
     assert [(entry["file"], entry["line"], entry["rule"]) for entry in findings] == [
-        ("overlays/prod/o.yaml", 8, "gpu-limits-match-requests"),
         ("overlays/prod/o.yaml", 8, "gpu-request-limit-mismatch"),
     ]
     assert findings[0]["env"] == "prod"

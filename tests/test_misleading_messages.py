@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import jobgen
 from examples import EXAMPLES, cases
 from transcripts import write_files
 
@@ -649,3 +650,13 @@ def test_shared_outputs_of_one_line_are_one_finding(tmp_path):
     files = {f"jobs/{name}.yaml": job.replace("NAME", name) for name in ("first", "second")}
     found = lint_files(tmp_path, files | {"jobgen.yaml": ""})
     assert [each["rule"] for each in found] == ["shared-output"]
+
+
+# Rules: files that come with jobgen
+
+
+def test_files_of_jobgen_are_called_built_in(tmp_path):
+    write_files(tmp_path, {"jobgen.yaml": b"", "jobs/bert.yaml": JOB.encode()})
+    origins = jobgen(tmp_path, "explain", "bert", "kind").stdout.decode()
+    assert "  built-in:schemas/kubeflow.org/pytorchjob_v1.yaml:3:7  kind PyTorchJob" in origins
+    assert " built-in:policies/replica-totals.yaml " in jobgen(tmp_path, "policy", "list").stdout.decode()

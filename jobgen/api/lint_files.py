@@ -180,7 +180,7 @@ def is_repository_file(file: str) -> bool:
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
-    if file.startswith(("overlays", "policies/", "schemas/", layout.SETTINGS)) or file in wanted:
+    if file.startswith(("overlays", "policies/", "schemas/", layout.SETTINGS, layout.BUILT_IN)) or file in wanted:
         return True
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 

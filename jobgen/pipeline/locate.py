@@ -7,6 +7,7 @@ from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
+from jobgen.repo.layout import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
 
 
@@ -48,7 +49,7 @@ def _to_plain(value: Any) -> Any:
 def _is_written(change: FixStep) -> bool:
     """Whether the node of a fix step is written in its file as it is in the object."""
     node = change.node
-    if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith("schemas/"):
+    if not isinstance(node, (TracedScalar, TracedKey)) or node.location.file.startswith((BUILT_IN, "schemas/")):
         return False
     if change.op == "remove" and isinstance(node, TracedScalar) and not change.key:
         # The value alone does not identify an entry: in a JSON patch the key is `value`.

@@ -92,7 +92,7 @@ def _find_path(node: Node, tree: Node) -> tuple[Step, ...]:
 
 def _is_in_kind(finding: Finding) -> bool:
     """Whether a finding is located in a kind description, which the author of a job cannot change."""
-    return finding.location.file.startswith("schemas/")
+    return finding.location.file.removeprefix(layout.BUILT_IN).startswith("schemas/")
 
 
 def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:

@@ -122,6 +122,10 @@ def is_source_folder(root: Path, folder: Path) -> bool:
     return any(os.path.commonpath([full, source]) == source for source in sources)
 
 
+BUILT_IN = "built-in:"
+"""The beginning of the path of a file that comes with jobgen, where a repository does not have it."""
+
+
 def find_shipped(name: str) -> Path:
     """A folder that is shipped with jobgen: inside the wheel, or next to the package in a checkout."""
     package = Path(__file__).parent.parent
@@ -301,8 +305,12 @@ def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
     home = find_shipped("schemas").parent
     if home != root:
-        yield from read_own_kinds(home)
+        yield from map(_mark_built_in, read_own_kinds(home))
     yield from read_own_kinds(root)
+
+
+def _mark_built_in(file: File) -> File:
+    return file._replace(path=f"{BUILT_IN}{file.path}")
 
 
 def read_own_kinds(root: Folder) -> Iterator[File]:
@@ -372,7 +380,8 @@ def read_shipped_policies(root: Folder) -> Iterator[File]:
     """Read the shipped policies, except those that a file of the repository with the same name replaces."""
     home = find_shipped("policies").parent
     own = {entry.path for entry in _find_policies(root)}
-    yield from (read_file(entry) for entry in _find_policies(home) if home != root and entry.path not in own)
+    shipped = (read_file(entry) for entry in _find_policies(home) if home != root and entry.path not in own)
+    yield from map(_mark_built_in, shipped)
 
 
 def read_own_policies(root: Folder) -> Iterator[File]:
