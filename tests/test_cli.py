@@ -39,12 +39,12 @@ def many_jobs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_closed_pipe_is_not_an_error(many_jobs: Path) -> None:
+def test_closed_pipe_is_reported_by_the_exit_code_alone(many_jobs: Path) -> None:
     command = shlex.join([sys.executable, "-m", "jobgen", "render"])
-    piped = f"{command} | head -1; echo ${{PIPESTATUS[0]}}"
+    piped = f"{command} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", piped], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False)
 
-    assert done.stdout == "apiVersion: kubeflow.org/v1\n0\n"
+    assert done.stdout == "4\n"
     assert done.stderr == ""
 
 
@@ -58,13 +58,14 @@ def test_full_disk_behind_stdout_is_reported_in_one_line(many_jobs: Path) -> Non
     assert done.stderr == "jobgen: the output cannot be written: No space left on device\n"
 
 
-def test_closed_stdout_is_not_an_error(many_jobs: Path) -> None:
+def test_closed_stdout_is_an_error(many_jobs: Path) -> None:
     command = f"{shlex.join([sys.executable, '-m', 'jobgen', 'render'])} >&-"
     done = subprocess.run(
         ["bash", "-c", command], cwd=many_jobs, capture_output=True, text=True, timeout=30, check=False
     )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 4
+    assert done.stderr == "jobgen: the output cannot be written: standard output is closed\n"
 
 
 def test_interrupt_prints_nothing_and_leaves_no_files(many_jobs: Path) -> None:
@@ -140,7 +141,7 @@ GONE = "jobgen: the current folder does not exist\n"
 @pytest.mark.parametrize(
     ("shell", "code", "stderr"),
     [
-        ("{jobgen} lint - <&-", 3, "jobgen: there is nothing to lint here\n"),
+        ("{jobgen} lint - <&-", 2, "jobgen: standard input is closed; pipe or redirect something to it\n"),
         ("{jobgen} --help > /dev/full", 4, "jobgen: the output cannot be written: No space left on device\n"),
         ("{jobgen} lint 2> /dev/full", 4, ""),
         (

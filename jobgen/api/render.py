@@ -112,7 +112,9 @@ def render(
     check_format(format, get_args(TextFormat))
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
-    run = Run(opened.config, selected, matcher(jobs), to_json if format == "json" else to_yaml, progress)
+    run = Run(
+        opened.config, selected, matcher(jobs), to_json if format == "json" else to_yaml, progress, deployable=True
+    )
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
     if unique_files:
         run.findings += _find_path_conflicts(objects)

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 from jobgen import cache
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.cli.terminal import finish
+from jobgen.cli.terminal import finish, finish_printed
 
 if TYPE_CHECKING:
     from types import FrameType
 
 _SHELL_PATTERN = frozenset("*?[~$%")
-_OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE)
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# A path of the user that the system does not accept.
+_PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ELOOP, errno.ENOENT, errno.EROFS)
+_MAX_SHOWN = 80
 
 
 class _TerminatedError(BaseException):
@@ -45,7 +48,7 @@ def run(arguments: list[str]) -> int:
     """Run a command, print its result, and return its exit code; an internal error is one line and exit code 4."""
     try:
         result = _run_command(arguments)
-        return finish(result) if isinstance(result, Result) else result
+        return finish(result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt:
         return 130
     except _TerminatedError:
@@ -56,8 +59,14 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS:
             # click prints help itself.
             return finish(error_result(ExitCode.INTERNAL_ERROR, f"the output cannot be written: {error.strerror}"))
+        if isinstance(error, OSError) and error.filename is not None and error.errno in _PATH_ERRORS:
+            return finish(error_result(ExitCode.USAGE, f"`{_shorten(str(error.filename))}`: {error.strerror}"))
         message = f"internal error: {type(error).__name__}: {error} (show the traceback with --traceback)"
         return finish(error_result(ExitCode.INTERNAL_ERROR, message))
+
+
+def _shorten(path: str) -> str:
+    return path if len(path) <= _MAX_SHOWN else f"{path[:_MAX_SHOWN]}…"
 
 
 def _run_command(arguments: list[str]) -> Result | int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint import LintResult, check_request, lint
 from jobgen.api.lint_files import LintRequest
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.cli.terminal import terminal_width
+from jobgen.cli.terminal import read_stdin, terminal_width
 from jobgen.model.finding import Severity
 from jobgen.report import Report, formats
 from jobgen.report.escape import visible
@@ -35,7 +34,10 @@ def run_lint(
     directory: Path, paths: Sequence[str], envs: Sequence[str] = (), format_: str = "text", **options: Any
 ) -> Result:
     """Lint, with the format, width and colors that fit the standard output."""
-    stdin = (sys.stdin.buffer.read() if sys.stdin else b"") if "-" in paths else None
+    try:
+        stdin = read_stdin() if "-" in paths else None
+    except JobgenError as error:
+        return to_result(error)
     width = terminal_width()
     color = width is not None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return lint_paths(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
-from contextlib import suppress
 from typing import TextIO
 
-from jobgen.cli.result import ExitCode, Result
+from jobgen.cli.result import ExitCode, Result, error_result
 
 _BAR_WIDTH = 30
 
@@ -27,17 +27,49 @@ def finish(result: Result) -> int:
 
     The encoding is always UTF-8, so that the same input gives the same bytes everywhere.
     """
+    code, err = result.code, result.err
     try:
-        _write(sys.stdout, result.out.encode("utf-8", "surrogateescape"))
-        _write(sys.stderr, result.err.encode("utf-8", "backslashreplace"))
+        _write_output(result.out.encode("utf-8", "surrogateescape"))
     except OSError as error:
         # Buffered output cannot be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = ExitCode.INTERNAL_ERROR
+        # Who closes a pipe has read enough, and needs no message.
         if not isinstance(error, BrokenPipeError):
-            with suppress(OSError):
-                _write(sys.stderr, f"jobgen: the output cannot be written: {error.strerror}\n".encode())
-            return ExitCode.INTERNAL_ERROR
-    return int(result.code)
+            err += error_result(code, f"the output cannot be written: {error.strerror}").err
+    try:
+        _write(sys.stderr, err.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return ExitCode.INTERNAL_ERROR
+    return int(code)
+
+
+def finish_printed(code: int) -> int:
+    """Return the exit code of help or a version that click has printed; its text is lost if the output is closed."""
+    return code if sys.stdout is not None else finish(Result(ExitCode.OK, "\n"))
+
+
+def read_stdin() -> bytes:
+    """Read the standard input.
+
+    Raises:
+        UsageError: It is closed, or cannot be read.
+
+    """
+    from jobgen.api.errors import UsageError
+
+    if sys.stdin is None:
+        raise UsageError("standard input is closed; pipe or redirect something to it")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error
+
+
+def _write_output(content: bytes) -> None:
+    if content and sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    _write(sys.stdout, content)
 
 
 def _write(stream: TextIO | None, content: bytes) -> None:

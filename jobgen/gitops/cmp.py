@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 DEADLINE = 50.0
+_MAX_DEADLINE = 24 * 60 * 60.0
 """Seconds; Argo CD gives up after 60, with a less helpful message."""
 _WORK_FOLDER = "_cmp_server"
 _TYPES = {"env": "string", "jobs": "array"}
@@ -115,4 +116,5 @@ def read_deadline(environ: Mapping[str, str]) -> float:
         seconds = float(environ.get("JOBGEN_CMP_TIMEOUT", ""))
     except ValueError:
         return DEADLINE
-    return seconds if 0 < seconds < float("inf") else DEADLINE
+    # The timers of the system have a limit; a day is as good as none.
+    return min(seconds, _MAX_DEADLINE) if seconds > 0 else DEADLINE

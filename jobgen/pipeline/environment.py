@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from jobgen.model.data import Location, value_of
+from jobgen.k8s.objects import get_path
+from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
@@ -38,6 +39,7 @@ class Rendered(NamedTuple):
     item: int = -1
 
 
+_CONTAINER_FIELDS = ("containers", "initContainers")
 _NO_IDENTITY = Identity("", "", "", "")
 
 PatchName = tuple[str, int]
@@ -156,6 +158,19 @@ class EnvironmentRunner:
         identity = identity_of(made) if made is not None else _NO_IDENTITY
         return Rendered(self.name, made, identity, job.location, job.position, job.item)
 
+    def find_missing_images(self, made: Mapping[str, Node]) -> list[Problem]:
+        """Report containers of a job without an image. The pods of some kinds get theirs from a runtime."""
+        api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
+        kind = next((kind for kind in self._project.kinds if kind.describes(api_version, name)), None)
+        replicas = get_path(made, *map(str, kind.replicas_at)) if kind else None
+        pods = [get_path(each, "template", "spec") for each in _children(replicas)]
+        containers = [each for pod in pods for field in _CONTAINER_FIELDS for each in _children(get_path(pod, field))]
+        lacking = (each for each in containers if isinstance(each, dict) and not value_of(each.get("image")))
+        return [
+            Problem("missing-pod-field", f"container `{value_of(name)}` requires `image`; set it", name, category="pod")
+            for name in (each.get("name") for each in lacking)
+        ]
+
     def explain_inactive(self, job: Job) -> str:
         """Why a job of this environment is not rendered although it is valid; empty if it is rendered."""
         patches = self.patches_for(job)
@@ -178,6 +193,11 @@ class EnvironmentRunner:
                 used.hits.setdefault((number, str(deletion.key)), where)
             else:
                 used.misses.append(((number, str(deletion.key)), where))
+
+
+def _children(tree: Node) -> Iterable[Node]:
+    """The values of a mapping, or the items of a list."""
+    return tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
 
 
 def _mapping_ids(tree: Any) -> Iterator[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 Item = TypeVar("Item")
@@ -17,10 +18,14 @@ _MIN_ITEMS = 200
 def parallel_map(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Found]]) -> list[Found]:
     """Apply `work` to consecutive parts of the items in parallel; results keep the order of the items."""
     parts = _split_items(items)
-    children = [_start_child(part, work) for part in parts[:-1]]
-    own = work(parts[-1])
+    children: list[tuple[int, BinaryIO]] = []
+    # If the system allows no further process, this one does the rest.
+    with suppress(OSError):
+        for part in parts[:-1]:
+            children.append(_start_child(part, work))
+    own = [work(part) for part in parts[len(children) :]]
     found = [_read_result(child, part, work) for child, part in zip(children, parts, strict=False)]
-    return [each for part in (*found, own) for each in part]
+    return [each for part in (*found, *own) for each in part]
 
 
 def _split_items(items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -44,7 +49,12 @@ def _start_child(part: Sequence[Item], work: Callable[[Sequence[Item]], list[Fou
         if stream:
             stream.flush()
     reading, writing = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(reading)
+        os.close(writing)
+        raise
     if pid:
         os.close(writing)
         return pid, os.fdopen(reading, "rb")

@@ -67,6 +67,7 @@ class Run:
         progress: Callable[[int, int], None] = lambda _, __: None,
         *,
         checked: bool = False,
+        deployable: bool = False,
         layers: bytes = b"",
         jobs: Sequence[layout.FileEntry] | None = None,
         entries: Sequence[layout.FileEntry] | None = None,
@@ -77,6 +78,8 @@ class Run:
         self.finish = finish
         self.progress = progress
         self.checked = checked
+        self.deployable = deployable
+        """Whether an object that no operator accepts, because a container has no image, is an error."""
         self.layers = layers
         """The digest of all inputs besides jobs, taken before they were read; empty if results are not cached."""
         self.jobs = jobs
@@ -334,6 +337,9 @@ def _render_job(
     made = runner.render_job(job, patches, part.used)
     if made is None:
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name)))
+    elif run.deployable and made.object is not None and runner.find_missing_images(made.object):
+        part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, runner.find_missing_images)))
+        made = None
     if made is None or made.object is None:
         # It has errors, or it is paused, done or expired.
         part.unchecked.append(job.document.name)

@@ -74,8 +74,13 @@ def sync_files(paths: Sequence[Path]) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_SYNC_THREADS) as threads:
+        try:
+            results = threads.map(_sync_file, paths)
+        except RuntimeError:
+            # The system allows no further thread.
+            results = map(_sync_file, paths)
         # The first error is raised here.
-        list(threads.map(_sync_file, paths))
+        list(results)
 
 
 def _sync_file(path: Path) -> None:

@@ -99,9 +99,16 @@ def find_root(start: Folder) -> Folder | None:
     """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
     folder: Folder
     for folder in (start, *start.parents):
-        if (folder / SETTINGS).is_file():
+        if _is_there(folder / SETTINGS, os.path.isfile):
             return folder
-    return start if (start / "jobs").is_dir() or (start / "overlays").is_dir() else None
+    return start if any(_is_there(start / name, os.path.isdir) for name in ("jobs", "overlays")) else None
+
+
+def _is_there(path: Folder, check: Callable[[str], bool]) -> bool:
+    """Whether a path is a file, or a folder; what is in a folder that cannot be read is not there."""
+    if isinstance(path, CommitPath):
+        return path.is_file() if check is os.path.isfile else path.is_dir()
+    return check(str(path))
 
 
 def is_in_repository(full: str, root: Folder) -> bool:
@@ -110,7 +117,7 @@ def is_in_repository(full: str, root: Folder) -> bool:
     for folder in Path(inside).parents:
         if folder == root.resolve():
             return False
-        if (folder / SETTINGS).is_file() or folder.name == "jobs":
+        if os.path.isfile(folder / SETTINGS) or folder.name == "jobs":
             return True
     return False
 

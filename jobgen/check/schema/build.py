@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge
 
 Schema = dict[str, Any]
@@ -37,6 +38,14 @@ _CRD_FORMS: dict[str, Schema] = {
 }
 _WORDS = {"rules": "x-kubernetes-validations"}
 _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+
+
+class UnknownTypeError(Exception):
+    """A kind description names a type that does not exist; the text is a message for users."""
+
+    def __init__(self, name: object, hint: str) -> None:
+        super().__init__(f"there is no type `{name}`{hint}")
+        self.name = name
 
 
 def build_schemas(
@@ -144,10 +153,14 @@ class _Types:
 
     def _build_inline(self, described: Any) -> Schema:
         """The schema of a type at the place where it is used."""
-        if isinstance(described, list):
+        if isinstance(described, list) and described:
             return {"type": "array", "items": self.schema(described[0])}
         if isinstance(described, dict):
             return self._build_with_keywords(described) if "=" in described else self._mapping(described)
+        if not isinstance(described, str):
+            raise UnknownTypeError(
+                described, "; write its name, a mapping of fields, or a list with the type of its items"
+            )
         if " | " in described:
             return {"enum": described.split(" | ")}
         return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
@@ -179,7 +192,10 @@ class _Types:
         return {"$ref": f"#/$defs/{key}"}
 
     def _content(self, name: str) -> Schema:
-        return self._kubernetes(self.kubernetes[name]) if "." in name else self._build_inline(self.shared[name])
+        known = self.kubernetes if "." in name else self.shared
+        if name not in known:
+            raise UnknownTypeError(name, did_you_mean(name, [*_SCALARS, *self.shared, *self.kubernetes]))
+        return self._kubernetes(known[name]) if "." in name else self._build_inline(known[name])
 
     def _kubernetes(self, node: Any) -> Schema:
         """A type of a Kubernetes release as in a CRD: strict, without descriptions, with short metadata."""

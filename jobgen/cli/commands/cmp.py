@@ -106,7 +106,7 @@ def generate(folder: Path, environ: Mapping[str, str]) -> Result:
     scope = _find_scope(folder, environ, parameters)
     if isinstance(scope, Result):
         return scope
-    run = Run(scope.project, [scope.env], matcher(parameters.jobs), to_yaml)
+    run = Run(scope.project, [scope.env], matcher(parameters.jobs), to_yaml, deployable=True)
     rendered = (to_rendered_object(made, "yaml") for made in sort_objects(run))
     objects = [one for one in rendered if one.location.file.startswith(scope.folder)]
     errors = [found for found in run.findings if found.severity is Severity.ERROR and _is_relevant(found, scope)]

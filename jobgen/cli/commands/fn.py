@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +12,7 @@ import click
 
 from jobgen.api.render import matcher, sort_objects
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.terminal import read_stdin
 from jobgen.gitops.krm import (
     FunctionError,
     FunctionTask,
@@ -71,7 +71,7 @@ def command(directory: Path, mode: str | None) -> Result:
     The input and output are a ResourceList. Its functionConfig (JobGenerator, JobTransformer, JobValidator) or MODE
     selects what to do.
     """
-    return run(directory, mode or "", sys.stdin.buffer.read())
+    return run(directory, mode or "", read_stdin())
 
 
 def run(folder: Path, mode: str, stdin: bytes) -> Result:
@@ -123,7 +123,7 @@ def _select_environment(project: ProjectConfig, task: FunctionTask) -> str:
 def _generate(work: FunctionInput) -> FunctionOutput:
     """Append the jobs of the repository to the items; a job that is among them already is replaced in place."""
     task = work.task
-    run = Run(work.project, [task.env], matcher(task.jobs))
+    run = Run(work.project, [task.env], matcher(task.jobs), deployable=True)
     made: dict[Identity, Any] = {one.identity: one.object for one in sort_objects(run)}
     if run.failed:
         return FunctionOutput(work.resources.items, run.findings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 
 from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.cli.terminal import read_stdin
 from jobgen.cli.write_files import write_new_files
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.convert.importing.extract_overlay import build_overlay, extract_overlay
@@ -41,7 +41,7 @@ def command(directory: Path, manifests: tuple[str, ...], output: str | None, fac
 
     MANIFEST is a file or a folder; `-` reads standard input.
     """
-    stdin = sys.stdin.buffer.read() if "-" in manifests else None
+    stdin = read_stdin() if "-" in manifests else None
     return import_manifests(directory, manifests, output, factor=factor, force=force, stdin=stdin)
 
 

@@ -11,15 +11,16 @@ from typing import Any
 import click
 
 from jobgen.api.project import find_repository
-from jobgen.check.schema.build import build_schemas, convert_crd
+from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
-from jobgen.model.data import untraced, value_of
-from jobgen.model.finding import Finding
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.locate import locate
 from jobgen.repo import layout
 from jobgen.report.summary import format_findings
 from jobgen.yamlio.read import read
@@ -100,17 +101,31 @@ def build(root: Path, *, check: bool) -> Result:
 
 def _build_schemas(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
     shared = read(layout.read_types(), "types.yaml").documents[0].data
-    described = [
-        document
-        for file in layout.read_own_kinds(root)
-        for document in config.read_valid_documents(file, "kind", findings)
-        if "spec" in document
-    ]
-    return {
-        name: json.dumps(schema, indent=1, sort_keys=True) + "\n"
-        for document in described
-        for name, schema in build_schemas(untraced(document), shared, kubernetes)
-    }
+    built: dict[str, str] = {}
+    for file in layout.read_own_kinds(root):
+        for document in config.read_valid_documents(file, "kind", findings):
+            try:
+                schemas = dict(build_schemas(untraced(document), shared, kubernetes)) if "spec" in document else {}
+            except UnknownTypeError as error:
+                findings.append(_locate_type(error, file))
+                continue
+            built |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
+    return built
+
+
+def _locate_type(error: UnknownTypeError, file: layout.File) -> Finding:
+    """Return a finding where a kind description names the unknown type."""
+    documents = [document.data for document in read(file.content, file.path, traced=True).documents]
+    scalars = (node for data in documents for node in _list_scalars(data) if value_of(node) == error.name)
+    return locate(Problem("invalid-value", str(error), next(scalars, None), category="schema"), file.path)
+
+
+def _list_scalars(tree: Node) -> Iterator[Node]:
+    if isinstance(tree, (dict, list)):
+        for child in tree.values() if isinstance(tree, dict) else tree:
+            yield from _list_scalars(child)
+    else:
+        yield tree
 
 
 def _format_lock(source: bytes, built: dict[str, str]) -> str:
