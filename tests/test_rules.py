@@ -30,6 +30,7 @@ UNSHOWN = {
     "running-job-deleted": "a change has two sides: tests/diff/every-effect.txt",
     "edited-rendered-file": "only a tree has files: tests/test_escapes.py",
     "unlisted-rendered-file": "only a tree has files: tests/test_escapes.py",
+    "empty-file": "an example is not empty: tests/test_silently_green.py",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",
     "file-too-large": "8 MiB are no example: tests/hostile/file-of-50-mb.txt",
     "invalid-encoding": "an example is UTF-8: tests/hostile/latin-1-file.txt",

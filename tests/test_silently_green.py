@@ -576,6 +576,50 @@ def test_a_pattern_that_matches_nothing_is_reported(jobs_repository: Path) -> No
     assert found_in(lint_report(jobs_repository, "jobs")[1]) == []
 
 
+@pytest.mark.parametrize("text", ["", "# text\n", "---\n---\n", "apiVersion: v1\nkind: List\nitems: []\n", "null\n"])
+def test_a_file_without_objects_is_reported(jobs_repository: Path, text: str) -> None:
+    write_all(jobs_repository, {"m/a.yaml": text, "jobs/a.yaml": text})
+
+    assert found_in(lint_report(jobs_repository)[1]) == [("jobs/a.yaml", "empty-file")]
+    code, report, _ = lint_report(jobs_repository, "m/a.yaml", "jobs/good.yaml")
+    assert (code, found_in(report)) == (1, [("m/a.yaml", "empty-file")])
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (f"---\n---\n{MANIFEST}---\n", ["missing-field", "unknown-field"]),
+        (f"{MANIFEST}---\n- a\n---\ntext\n", ["missing-field", "unknown-field", "not-a-mapping", "not-a-mapping"]),
+        ("apiVersion: v1\nkind: List\nmetadata: {name: a}\n", ["missing-field"]),
+        ("apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: {a: 1}\n", ["wrong-type"]),
+        (as_list(MANIFEST), ["missing-field", "unknown-field"]),
+        (as_list(as_list(MANIFEST)), ["invalid-value"]),
+        (as_list(MANIFEST) + "  - 5\n", ["missing-field", "unknown-field", "not-a-mapping"]),
+        (MANIFEST.replace("\n", "\r\n").encode("utf-8-sig"), ["missing-field", "unknown-field"]),
+        (MANIFEST.encode("utf-16"), ["invalid-encoding"]),
+        (MANIFEST.encode("utf-32"), ["invalid-encoding"]),
+        (MANIFEST.encode("utf-16-le"), ["yaml-syntax"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["m", "m/a.yaml"])
+def test_every_document_is_checked_or_reported(tmp_path: Path, text: str | bytes, rules: list[str], path: str) -> None:
+    write_all(tmp_path, {"m/a.yaml": text})
+    code, report, _ = lint_report(tmp_path, path)
+
+    assert code == 1
+    assert [rule for _, rule in found_in(report)] == rules
+
+
+def test_errors_of_a_spec_are_shown_at_once(jobs_repository: Path) -> None:
+    job = LATEST.replace("spec:\n", 'spec:\n  args: ["${{ matrix.lr }}"]\n  typo: 1\n')
+    write_all(jobs_repository, {"jobs/good.yaml": job})
+
+    assert sorted(rule for _, rule in found_in(lint_report(jobs_repository)[1])) == [
+        "unknown-field",
+        "unknown-variable",
+    ]
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

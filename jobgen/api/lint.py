@@ -126,7 +126,7 @@ def lint(
     request = LintRequest(directory, paths, environments, stdin, kubeconform, today)
     check_request(request)
     linted = _lint_cached(request)
-    is_empty = not linted.objects and not linted.findings and not linted.suppressed
+    is_empty = not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
     # A hook may name only files that the settings exclude.
     if is_empty and not (paths and layout.EXCLUDED in linted.skipped):
         raise NotFoundError("there is nothing to lint here")

@@ -98,6 +98,9 @@ _ERRORS = {
     },
 }
 _WARNINGS = {
+    "yaml": {
+        "empty-file": "A file without objects: it is empty, or holds only comments.",
+    },
     "gitops": {
         "edit-without-effect": "A change that a running job never gets; its operator does not change running pods.",
         "kind-changed": "A job that becomes an object of another kind, so that training starts from the beginning.",

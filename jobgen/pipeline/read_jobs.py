@@ -8,7 +8,7 @@ from jobgen.check.original_messages import original_message
 from jobgen.check.schema import ambiguous
 from jobgen.k8s.recognize import NOT_AN_OBJECT, is_object, may_hold_objects
 from jobgen.model.data import Location, ValidFields, value_of
-from jobgen.model.finding import Finding, Problem
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index
@@ -49,6 +49,8 @@ def read_jobs(
         findings += found
         if comments is not None:
             collect_suppressions(file, comments, findings)
+            if not found and not path.optional and not any(split_list(document.data) for document in documents):
+                findings.append(_report_empty(file))
         for position, document in enumerate(documents):
             if is_spec(document.data):
                 yield from _read_spec(document.data, file, position, document.location, frameworks, findings)
@@ -63,6 +65,13 @@ def _may_be_ours(path: layout.FileEntry, file: layout.File) -> bool:
     if file.finding:
         return file.finding.rule != "file-too-large" or layout.starts_object(path)
     return may_hold_objects(file.content)
+
+
+def _report_empty(file: layout.File) -> Finding:
+    """Report a file without objects. One that was named was meant to be checked; one in jobs/ may lack its job."""
+    severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
+    message = "the file holds no object; add one, or remove the file"
+    return locate(Problem("empty-file", message, category="yaml", severity=severity), file.path)
 
 
 def _skip_reason(path: layout.FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
@@ -96,6 +105,8 @@ def _read_spec(
         yield from _expand_sweep(data, file, position, location, frameworks, findings)
     elif config.find_errors(data, "trainingjob", frameworks):
         findings += config.locate_errors(file, position, "trainingjob", frameworks)
+        if _EXPRESSION_START in file.content:
+            findings += _locate_errors(file, position, location, find_stray_variables)
     elif found := config.find_ambiguous(file, position, "trainingjob", frameworks):
         findings += found
     elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):

@@ -158,6 +158,8 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     if is_spec(manifest):
         message = "a job spec cannot be an item of a List; write it as a document of its own"
         return [Problem("misplaced-job", message, manifest, evidence=original_message("misplaced-job"))]
+    if value_of(manifest.get("kind")) == "List" and value_of(manifest.get("apiVersion")) == "v1":
+        return [_check_list(manifest)]
     if not {"apiVersion", "kind", "metadata"} & manifest.keys():
         message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
         return [Problem("missing-field", message, manifest, category="schema")]
@@ -171,6 +173,16 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     else:
         faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
     return [fault for fault in faults if fault]
+
+
+def _check_list(manifest: Mapping[str, Node]) -> Problem:
+    """Say why a List has no items to check: they are missing, no list, or the List is an item itself."""
+    if value_of(manifest.get("items")) is None:
+        return Problem("missing-field", "the List has no `items`", manifest, category="schema")
+    if not isinstance(manifest["items"], list):
+        return Problem("wrong-type", "`items` of a List must be a list", manifest["items"], category="schema")
+    message = "a List is an item of another List, so its items were not checked; write them in the outer List"
+    return Problem("invalid-value", message, manifest["items"], category="schema")
 
 
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:

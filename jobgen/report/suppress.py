@@ -56,7 +56,7 @@ class SuppressedFinding(NamedTuple):
 
 def may_suppress(content: bytes) -> bool:
     """Whether a file has a comment that begins with the name of jobgen."""
-    return b"#" in content and _MARKER.search(content.decode("latin-1")) is not None
+    return b"jobgen" in content.lower() and _MARKER.search(content.decode("latin-1")) is not None
 
 
 def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], list[Finding]]:
