@@ -18,6 +18,7 @@ from transcripts import write_files
 from jobgen import render
 from jobgen.check.checker import Checker
 from jobgen.check.policy.evaluator import ClusterFacts, PolicyEvaluator
+from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
 from jobgen.cli.commands.migrate import migrate_jobs
 from jobgen.cli.result import Result
@@ -660,3 +661,22 @@ def test_files_of_jobgen_are_called_built_in(tmp_path):
     origins = jobgen(tmp_path, "explain", "bert", "kind").stdout.decode()
     assert "  built-in:schemas/kubeflow.org/pytorchjob_v1.yaml:3:7  kind PyTorchJob" in origins
     assert " built-in:policies/replica-totals.yaml " in jobgen(tmp_path, "policy", "list").stdout.decode()
+
+
+# Rules: every rule has a page
+
+
+@pytest.mark.parametrize("name", sorted(all_rule_docs()))
+def test_the_page_of_a_rule_has_a_reason_and_a_remedy(name):
+    doc = all_rule_docs()[name]
+    assert len(re.findall(r"[.?](?:\s|$)", doc.text)) >= 1, "a reason in whole sentences"
+    assert doc.text != doc.summary
+
+
+def test_null_is_not_to_be_put_in_quotes(tmp_path):
+    job = PYTORCH.replace("namespace: ml}", "namespace: ml, labels: {a: 1, b: [x]}}")
+    messages = find_messages(tmp_path, "wrong-type", job)
+    assert messages == [
+        "`a` is `1`, and must be a string; put it in quotes",
+        "`b` is a list, and must be a string",
+    ]

@@ -67,7 +67,7 @@ def apply_baseline(
         _write(request.directory / file, file, baseline.remove_stale(text, stale), linted.root)
     else:
         new += baseline.find_stale(stale, text, file)
-    return new, [Suppressed(finding, "was there before", "baseline") for finding in old]
+    return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old]
 
 
 def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:

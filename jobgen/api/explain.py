@@ -159,7 +159,7 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     fields, missing = _explain_fields(traces, path)
     if missing and not fields:
         hint = did_you_mean(missing.step, missing.known)
-        raise NotFoundError(f"the rendered object has no `{missing.step}` in `{field}`{hint}", run.findings)
+        raise NotFoundError(f"the rendered object has no `{field}`{hint}", run.findings)
     return Explanation(tuple(fields), None, tuple(run.findings), tuple(env for env, _ in traces))
 
 

@@ -33,6 +33,46 @@ _SEPARATOR = lazy_pattern(r"^---.*\n", re.MULTILINE)
 _LEADING_COMMENTS = lazy_pattern(r"\A(?:#.*\n)+")
 
 
+_REASONS = {
+    ("fleet", Severity.ERROR): "Of two such objects or files, one replaces the other.",
+    ("gitops", Severity.ERROR): (
+        "The change is rejected, or stops a job that is running. Make a new job instead, or keep the old value."
+    ),
+    ("gitops", Severity.WARNING): (
+        "The change does not reach a running job as it was meant. See what it does with `jobgen diff` before you merge."
+    ),
+    ("meta", Severity.ERROR): (
+        "Something was not checked, so a lint without other findings would say too little. Fix what the message names."
+    ),
+    ("meta", Severity.WARNING): (
+        "Something was not checked or compared as it was meant, so a finding may be missing, or hidden for no reason."
+        " Fix what the message names, or remove it."
+    ),
+    ("pod", Severity.ERROR): (
+        "The API server rejects such pods. It accepts the job itself, whose operator then tries to create the pods"
+        " again and again, so the job never starts. Write what the message names."
+    ),
+    ("policy", Severity.ERROR): (
+        "The API server rejects the policy or its binding, so it protects nothing. Write what the message names."
+    ),
+    ("policy", Severity.WARNING): (
+        "The policy is not evaluated here, so objects that it forbids are not found. Write what the message names."
+    ),
+    ("schema", Severity.ERROR): (
+        "The API server rejects the object, or drops the field without an error. Write what the message names."
+    ),
+    ("spec", Severity.ERROR): (
+        "jobgen cannot render the job, or cannot do so as it was meant, and therefore renders nothing."
+        " Write what the message names."
+    ),
+    ("spec", Severity.WARNING): "The job is rendered, but probably not as it was meant. Write what the message names.",
+    ("yaml", Severity.ERROR): (
+        "Kubernetes cannot read the file, or reads something else than what is meant. Write what the message names."
+    ),
+}
+"""Why rules without a page of their own report something, and what to do: the same for all of a category."""
+
+
 class RuleDoc(NamedTuple):
     """The documentation of a rule or a policy."""
 
@@ -58,6 +98,7 @@ def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
+    docs = [doc._replace(text=doc.text or _REASONS[doc.category, doc.severity]) for doc in docs]
     for rule in all_rules():
         summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
         docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))

@@ -265,7 +265,8 @@ def _accept_anything(value: Node, name: str, parent: Node, problems: list[Proble
 
 
 def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> Problem:
-    quote = "; put it in quotes" if expected == "a string" and not isinstance(value, (dict, list)) else ""
+    is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
+    quote = "; put it in quotes" if expected == "a string" and is_scalar else ""
     message = f"`{name}` is {format_value(value)}, and must be {expected}{quote}"
     fix_steps, safe = suggest_type(value, expected)
     return Problem(

@@ -98,7 +98,8 @@ def _case(entry: ReportEntry, file: str, name: str) -> TestCase:
 
 def _name(entry: ReportEntry) -> str:
     """Return rule, object and pointer, which stay the same when lines move."""
-    subjects = entry.subjects
+    # One object has its namespace in its name, also if an overlay sets it.
+    subjects = [str(one) for one in entry.objects] if len(entry.objects) == 1 else entry.subjects
     about = subjects[:1]
     about += [f"and {len(subjects) - 1} more"] if len(subjects) > 1 else []
     about += [f"at {pointer}" for pointer in entry.pointers[:1]]
