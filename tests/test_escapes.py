@@ -197,6 +197,24 @@ def test_links_inside_a_commit_are_followed(clone: Path) -> None:
     assert diff_to(clone, "HEAD").code == ExitCode.OK
 
 
+@pytest.mark.parametrize(
+    "path", ["jobgen.yaml", "schemas/kubeflow.org/pytorchjob_v1.json", "overlays", "policies/p.yaml"]
+)
+def test_linked_settings_and_layers_of_a_commit_are_not_ignored(path: str, clone: Path) -> None:
+    (clone.parent / "outside").write_text("{}\n")
+    (clone / path).unlink(missing_ok=True)
+    (clone / path).parent.mkdir(parents=True, exist_ok=True)
+    (clone / path).symlink_to(clone.parent / "outside")
+    made = commit_all(clone)
+    (clone / path).unlink()
+    with open_commit(clone, made) as there:
+        files = [*layout.read_inputs(there), *filter(None, [layout.read_settings(there)])]
+        schema = layout.read_schema(there, "kubeflow.org/pytorchjob_v1.json")
+        files += [schema.file] if schema else []
+
+    assert (path, "link-out-of-repository") in {(file.path, file.finding.rule) for file in files if file.finding}
+
+
 def test_link_out_of_the_jobs_repository_is_not_followed(clone: Path) -> None:
     (clone / "inner/jobs").mkdir(parents=True)
     (clone / "inner/jobgen.yaml").write_text("{}\n")

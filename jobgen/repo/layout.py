@@ -374,7 +374,7 @@ def read_schema(root: Folder, name: str) -> SchemaFile | None:
         return None
     path = f"schemas/{name}"
     if isinstance(root, CommitPath):
-        if (root / path).is_file():
+        if (root / path).is_file() or (root / path).leads_out():
             return SchemaFile(read_file(_read_committed(root / path, path, root)), is_shipped=False)
     elif os.path.isfile(full := os.path.join(root, path)):
         return SchemaFile(read_path(full, path, root), is_shipped=root == shipped)
@@ -416,7 +416,7 @@ def read_settings(root: Folder) -> File | None:
     """Read the settings file, if there is one."""
     if isinstance(root, CommitPath):
         file = root / SETTINGS
-        return read_file(_read_committed(file, SETTINGS, root)) if file.exists() else None
+        return read_file(_read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None
     return read_path(root / SETTINGS, SETTINGS, root) if (root / SETTINGS).exists() else None
 
 
