@@ -15,22 +15,23 @@ RULE = "ambiguous-scalar"
 
 # A plain scalar at the place of a key or a value that may not be shown as it is written: numbers in their shortest form
 # are, and `true` and `false`. The pattern only has to find every file that has one.
-_SUSPECT = rb"""(?:^|[:?-][ \t]|[\[{,])[ \t]*(?:&\S+\s+)?
+_SUSPECT = rb"""[:?\-\[{,\n](?:(?<=[\[{,\n])|[ \t])[ \t]*(?:&\S+\s+)?
     (?:[yYnN~]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF|True|TRUE|False|FALSE
     |(?!(?:0|-?[1-9][0-9]{0,14}|-?(?:0|[1-9][0-9]{0,6})\.(?!0000)[0-9]{0,7}[1-9])[ \t]*(?:[]},:\#\r\n]|\Z))
-    [-+.0-9][-+._0-9a-fA-FoOxX]*)
+    [-+]?\.?[0-9][-+._0-9a-fA-FoOxX]*)
     [ \t]*(?:[]},:\#\r\n]|\Z)"""
 _EXPONENT = lazy_pattern(r"[-+]?[0-9.]+[eE][-+]?[0-9]+\Z")
 
 
 def may_be_ambiguous(content: bytes) -> bool:
     """Whether a file may have an ambiguous scalar; then it is read again with locations."""
-    return _suspect_pattern().search(content) is not None
+    # A pattern that begins with a set of characters is searched for faster than one that may begin with a line.
+    return _suspect_pattern().search(b"\n" + content) is not None
 
 
 @functools.cache
 def _suspect_pattern() -> re.Pattern[bytes]:
-    return re.compile(_SUSPECT, re.MULTILINE | re.VERBOSE)
+    return re.compile(_SUSPECT, re.VERBOSE)
 
 
 def find_ambiguous_keys(tree: Any) -> Iterator[Problem]:
