@@ -5,18 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
 
 from jobgen import cache
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.terminal import finish, finish_printed
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _SHELL_PATTERN = frozenset("*?[~$%")
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -25,23 +20,13 @@ _PATH_ERRORS = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ENOTDIR, er
 _MAX_SHOWN = 80
 
 
-class _TerminatedError(BaseException):
-    """The process got SIGTERM."""
-
-
 def main() -> None:
     """Run the command line and end the process."""
-    signal.signal(signal.SIGTERM, _terminate)
     # A run creates no reference cycles, and looking for them takes a tenth of its time.
     gc.disable()
     code = run(sys.argv[1:])
     # Skip interpreter teardown; it costs as much as a small lint.
     os._exit(code)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """End by an exception, so that temporary files are removed."""
-    raise _TerminatedError
 
 
 def run(arguments: list[str]) -> int:
@@ -51,8 +36,6 @@ def run(arguments: list[str]) -> int:
         return finish(result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt:
         return 130
-    except _TerminatedError:
-        return 143
     except Exception as error:
         if "--traceback" in arguments:
             raise
