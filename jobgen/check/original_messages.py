@@ -22,7 +22,7 @@ _MESSAGES: Mapping[str, str] = {
     "install-at-start": "a script from the network runs whenever the pod starts, and may bring other versions;"
     " build it into the image",
     "kind-not-served-since": "{} came with {} {}, and this cluster has {}",
-    "kind-not-served-rival": "this cluster's MPIJob is that of {}; this one is of {}",
+    "kind-not-served-other": "this cluster's MPIJob is that of {}; this one is of {}",
     "long-job-name": "the name has {} characters; it is also a label, so there is room for {}",
     "misplaced-job": "a job of jobgen stands in a document of its own, not in a List",
     "misplaced-overlay": "an overlay stands under overlays/, not under jobs/",

@@ -66,6 +66,9 @@ _REASONS = {
         " Write what the message names."
     ),
     ("spec", Severity.WARNING): "The job is rendered, but probably not as it was meant. Write what the message names.",
+    ("yaml", Severity.WARNING): (
+        "Kubernetes reads something else than what is probably meant. Write what the message names."
+    ),
     ("yaml", Severity.ERROR): (
         "Kubernetes cannot read the file, or reads something else than what is meant. Write what the message names."
     ),
@@ -98,7 +101,7 @@ def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
-    docs = [doc._replace(text=doc.text or _REASONS[doc.category, doc.severity]) for doc in docs]
+    docs = [doc._replace(text=doc.text or _REASONS.get((doc.category, doc.severity), "")) for doc in docs]
     for rule in all_rules():
         summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
         docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))

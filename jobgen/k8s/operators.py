@@ -19,17 +19,17 @@ def is_operator_since(manifest: Manifest, since: str) -> bool:
 def describe_rejection(manifest: Manifest) -> str:
     """Return what happens to a job that the operator does not accept."""
     assert manifest.kind is not None
-    demands = manifest.kind.requirements
-    if demands.unseen:
+    required = manifest.kind.requirements
+    if required.from_documentation:
         return f"according to its reference, {manifest.kind.name} does not accept this"
-    if demands.webhook and is_operator_since(manifest, demands.webhook):
+    if required.webhook and is_operator_since(manifest, required.webhook):
         return "the operator's webhook rejects the job"
     return "the operator accepts the job but never starts it"
 
 
 def choose_severity(manifest: Manifest) -> Severity | None:
     """Return a warning if the behavior of the operator is undocumented; None means the severity of the rule."""
-    return Severity.WARNING if manifest.kind and manifest.kind.requirements.unseen else None
+    return Severity.WARNING if manifest.kind and manifest.kind.requirements.from_documentation else None
 
 
 def find_longest_suffix(manifest: Manifest) -> str:

@@ -162,7 +162,7 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
     for framework in described["frameworks"].values():
         own = framework if isinstance(framework, dict) else {}
         named += [*own.get("roles", ()), *([own["single"]] if "single" in own else [])]
-    requirements = described.get("demands", {})
+    requirements = described.get("requirements", described.get("demands", {}))
     named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in requirements.get(key, ())]
     for role in named:
         if value_of(role) not in roles:
@@ -233,7 +233,7 @@ def parse_kind(described: Any) -> Kind:
         name_suffix=raw.get("nameSuffix", ""),
         port=raw.get("port", {}),
         plural=raw.get("plural", ""),
-        requirements=parse_requirements(raw.get("demands", {})),
+        requirements=parse_requirements(raw.get("requirements", raw.get("demands", {}))),
     )
 
 

@@ -1,4 +1,4 @@
-"""The requirements of an operator beyond its CRD: the `demands` of a kind description."""
+"""The requirements of an operator beyond its CRD: `requirements` of a kind description."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class OperatorRequirements(NamedTuple):
 
     known: bool = False
     webhook: str = ""
-    unseen: bool = False
-    rival: str = ""
+    from_documentation: bool = False
+    conflicts_with: str = ""
     names: str = ""
     container: bool = False
     ports: bool = False
@@ -61,12 +61,12 @@ class OperatorRequirements(NamedTuple):
 
 
 def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
-    """Parse the `demands` of a valid kind description."""
+    """Parse `requirements` of a valid kind description; `unseen` and `rival` are former names."""
     return OperatorRequirements(
         known=bool(raw),
         webhook=raw.get("webhook", ""),
-        unseen=raw.get("unseen", False),
-        rival=raw.get("rival", ""),
+        from_documentation=raw.get("fromDocumentation", raw.get("unseen", False)),
+        conflicts_with=raw.get("conflictsWith", raw.get("rival", "")),
         names=raw.get("names", ""),
         container=raw.get("container", False),
         ports=raw.get("ports", False),

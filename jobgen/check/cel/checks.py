@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.cel import engine, patterns
-from jobgen.check.cel.growth import grows_too_much
+from jobgen.check.cel.size_estimate import grows_too_much
 from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk
 from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern

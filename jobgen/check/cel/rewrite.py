@@ -5,10 +5,10 @@ from __future__ import annotations
 from jobgen.check.cel import formats
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.functions import TABLE
+from jobgen.check.cel.protobuf import written
 from jobgen.check.cel.signatures import FORMATS
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, walk
 from jobgen.check.cel.values import tagged
-from jobgen.check.cel.wire import written
 
 _QUANTITY = "kubernetes.Quantity"
 _FIRST = b"\x18\x00"

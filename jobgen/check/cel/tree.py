@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from jobgen.check.cel.wire import Parts, fields, message, number_of, one, text_of, varint, varints, written
+from jobgen.check.cel.protobuf import Parts, fields, message, number_of, one, text_of, varint, varints, written
 
 _TYPE_URL = b"type.googleapis.com/cel.expr.CheckedExpr"
 _PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")

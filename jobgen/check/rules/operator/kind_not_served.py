@@ -26,12 +26,14 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(
             manifest.object["kind"], f"{message}; update the operator or use another kind", evidence=evidence
         )
-    rival = kind.requirements.rival
-    if not rival:
+    other_operator = kind.requirements.conflicts_with
+    if not other_operator:
         return
     mine = kind.operator in cluster.operators or cluster.platform == kind.operator
-    other = rival in cluster.operators or cluster.platform == rival
-    if cluster.platform == rival or (other and not mine):
-        message = f"this cluster serves the MPIJob of {rival}, not that of {kind.operator}; use its `apiVersion`"
-        evidence = original_message("kind-not-served-rival", rival, kind.operator)
+    is_declared = other_operator in cluster.operators or cluster.platform == other_operator
+    if cluster.platform == other_operator or (is_declared and not mine):
+        message = (
+            f"this cluster serves the MPIJob of {other_operator}, not that of {kind.operator}; use its `apiVersion`"
+        )
+        evidence = original_message("kind-not-served-other", other_operator, kind.operator)
         yield Violation(manifest.object["apiVersion"], message, evidence=evidence)
