@@ -680,3 +680,10 @@ def test_null_is_not_to_be_put_in_quotes(tmp_path):
         "`a` is `1`, and must be a string; put it in quotes",
         "`b` is a list, and must be a string",
     ]
+
+
+def test_migration_of_a_job_with_errors_shows_them(tmp_path):
+    done = migrate(tmp_path, "trainer", SPEC + "  bogus: 1\n", prod="  namespace: ml\n")
+
+    assert "`bogus` is not a field of a job" in done.err
+    assert "no job is called `bert`" in done.err

@@ -52,7 +52,12 @@ def check_text(value: TracedScalar, name: str, types: list[str]) -> Problem | No
     if not value.written or _is_same(value.written, value.value, types):
         return None
     shown = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
-    message = f"`{name}` is `{value.written}`, which YAML reads as `{shown}`; quote it"
+    read_as = f"`{name}` is `{value.written}`, which YAML reads as `{shown}`"
+    if "boolean" not in types:
+        # A quantity: in quotes, it would not be the number that YAML reads.
+        steps = (FixStep("set", value, value.value),)
+        return Problem(RULE, f"{read_as}; write `{shown}`", value, category="yaml", fix_steps=steps, safe=False)
+    message = f"{read_as}; quote it"
     return Problem(RULE, message, value, category="yaml", fix_steps=(FixStep("quote", value),))
 
 

@@ -124,11 +124,15 @@ def _jobs(
     found = [
         job for path in paths for job in read_jobs(layout.find_manifests(directory, path), project.frameworks, findings)
     ]
-    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []) if patterns else ():
+    errors: list[Finding] = []
+    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, errors) if patterns else ():
         if _is_named(job.document.sweep or job.document.name, patterns):
             found.append(job)
         elif _is_named(job.document.name, patterns):
             yield job, 0
+    if not found:
+        # The job may be in a file that cannot be read.
+        findings += errors
     sizes = Counter((job.file.path, job.position) for job in found)
     for job in found:
         size = sizes.pop((job.file.path, job.position), 0) if job.document.sweep else 1
