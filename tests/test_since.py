@@ -256,6 +256,16 @@ def test_faults_of_a_moved_file_are_old(text, repository):
     assert new_rules(repository, str(repository / "other/m.yaml")) == []
 
 
+def test_very_large_commit_is_not_searched_for_moved_files(repository, monkeypatch):
+    write(repository, "manifests/m.yaml", POD.format(master=BAD, worker=GOOD))
+    commit(repository)
+    monkeypatch.setattr("jobgen.api.since._MAX_SEARCHED", 2)
+
+    assert new_rules(repository, "manifests/m.yaml") == []
+    run(repository, "mv", "manifests", "other")
+    assert new_rules(repository, "other") == [("mutable-image-tag", "other/m.yaml")]
+
+
 def test_fault_of_an_unrelated_new_file_is_new(repository):
     write(repository, "jobs/m.yaml", SPEC.format(name="m", image="m:1") + "  unknown: 1\n")
     commit(repository)

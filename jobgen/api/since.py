@@ -17,6 +17,9 @@ from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.report.suppress import apply_suppressions
 
+_MAX_SEARCHED = 20_000
+"""The number of files up to which a commit is searched for the old paths of moved manifests."""
+
 
 def findings_since(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     """Return the lint with only the findings that were not there at a revision, and those about the change.
@@ -67,8 +70,12 @@ def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
 
 
 def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
-    """Yield the manifests of a commit, outside of a jobs repository, that no longer exist."""
-    for below, entry in CommitPath(old.commit).walk():
+    """Yield the manifests of a commit that no longer exist; none in a very large repository."""
+    try:
+        files = CommitPath(old.commit).walk(_MAX_SEARCHED)
+    except git.GitError:
+        return
+    for below, entry in files:
         path = os.path.relpath(below, old.path or ".")
         if entry.is_file and layout.is_manifest_name(below) and not os.path.lexists(directory / path):
             yield path

@@ -99,7 +99,7 @@ class Commit:
             self._contents[entry.object] = self._reader.read(entry.object)
         return self._contents[entry.object]
 
-    def walk(self, entry: Entry, path: str) -> list[tuple[str, Entry]]:
+    def walk(self, entry: Entry, path: str, limit: int = _MAX_FILES) -> list[tuple[str, Entry]]:
         """Return all files, links and submodules below a folder, except in hidden folders, ordered by path."""
         pending = [("", entry)]
         found: list[tuple[str, Entry]] = []
@@ -107,8 +107,8 @@ class Commit:
         while pending:
             below, entry = pending.pop()
             count += 1
-            if count > _MAX_FILES:
-                raise self._error(path, f"has more than {_MAX_FILES} entries")
+            if count > limit:
+                raise self._error(path, f"has more than {limit} entries")
             if len(below) > _MAX_PATH:
                 raise self._error(path, f"has a path with more than {_MAX_PATH} characters")
             if not entry.is_folder:
@@ -229,10 +229,10 @@ class CommitPath(NamedTuple):
         for name in self.commit.list_folder(entry, self.path) if entry else ():
             yield self / name
 
-    def walk(self) -> list[tuple[str, Entry]]:
+    def walk(self, limit: int = _MAX_FILES) -> list[tuple[str, Entry]]:
         """All files, links and submodules below a folder, except in hidden folders, ordered by path."""
         entry = self.find_entry()
-        return self.commit.walk(entry, self.path) if entry else []
+        return self.commit.walk(entry, self.path, limit) if entry else []
 
     def find_entry(self) -> Entry | None:
         """What is at the path, after all links."""
