@@ -55,6 +55,52 @@ def listed(count: int, form: str = "{}") -> str:
     return "[" + ", ".join(form.format(number) for number in range(count)) + "]"
 
 
+def policy(expression: str, **variables: str) -> Files:
+    """A job, and a policy with an expression and its variables."""
+    listed_variables = "".join(
+        f"  - {{name: {name}, expression: {json.dumps(value)}}}\n" for name, value in variables.items()
+    )
+    return {
+        "jobs/a.yaml": JOB,
+        "policies/p.yaml": (
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: costly}\n"
+            "spec:\n  matchConstraints:\n    resourceRules:\n"
+            '    - {apiGroups: ["kubeflow.org"], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}\n'
+            + (f"  variables:\n{listed_variables}" if variables else "")
+            + f"  validations:\n  - expression: {json.dumps(expression)}\n---\n"
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n"
+            "metadata: {name: costly}\nspec: {policyName: costly, validationActions: [Deny]}\n"
+        ),
+    }
+
+
+def doubled(first: str, form: str, times: int = 40) -> dict[str, str]:
+    """Variables that are each made of the one before."""
+    return {"v0": first} | {f"v{number}": form.replace("V", f"variables.v{number - 1}") for number in range(1, times)}
+
+
+def crd(rule: str, items: str) -> Files:
+    """An object with a list, and its schema with a rule."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+                "x-kubernetes-validations": [{"rule": rule}],
+            }
+        },
+    }
+    return {
+        "schemas/example.com/case_v1.json": json.dumps(schema),
+        "jobs/a.yaml": f"apiVersion: example.com/v1\nkind: Case\nmetadata: {{name: a}}\nspec: {{l: {items}}}\n",
+    }
+
+
+DIGITS = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+LOOPS = f"{DIGITS}.all(a, {DIGITS}.all(b, {DIGITS}.all(c, {DIGITS}.all(d, BODY))))"
+TOO_EXPENSIVE = "than the API server allows"
+
 # Each case: the files of a repository, and what a finding says.
 CASES: dict[str, tuple[Callable[[], Files], str]] = {
     "spaces after the start of an expression": (
@@ -84,6 +130,19 @@ CASES: dict[str, tuple[Callable[[], Files], str]] = {
     "20,000 suppressions beside values": (
         lambda: {"jobs/a.yaml": job("  args:\n" + "  - a # jobgen: ignore[moving-tag] -- x\n" * 20_000)},
         "more than `500` comments that suppress findings",
+    ),
+    "2,000 roles": (
+        lambda: {
+            "jobs/a.yaml": (
+                "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a, namespace: b}\n"
+                "spec: {pytorchReplicaSpecs: {"
+                + ", ".join(
+                    f"r{n}: {{template: {{spec: {{containers: [{{name: pytorch, image: a}}]}}}}}}" for n in range(2000)
+                )
+                + "}}\n"
+            )
+        },
+        "[unknown-role]",
     ),
     "copies of copies": (
         lambda: {
@@ -220,7 +279,36 @@ CASES: dict[str, tuple[Callable[[], Files], str]] = {
         lambda: {"jobs/a.yaml": job("  replicas: 1e999999999\n"), "jobs/b.json": '{"kind": 1e999999999}'},
         "too large for a number",
     ),
+    "text that doubles": (lambda: policy("variables.v39 != ''", **doubled("'0123456789'", "V + V")), TOO_EXPENSIVE),
+    "lists that double": (lambda: policy("variables.v39.size() > 0", **doubled("[1, 2, 3]", "V + V")), TOO_EXPENSIVE),
+    "formats of formats": (
+        lambda: policy("variables.v29[0] != ''", **doubled("['0123456789']", "['%s%s'.format([V[0], V[0]])]", 30)),
+        "nested more deeply",
+    ),
+    "sorting in loops": (lambda: policy(LOOPS.replace("BODY", f"{listed(1000)}.isSorted()")), TOO_EXPENSIVE),
+    "formatting in loops": (lambda: policy(LOOPS.replace("BODY", "'%s %s'.format([a, b]) != ''")), TOO_EXPENSIVE),
+    "three loops over 300 items": (
+        lambda: policy("variables.l.all(a, variables.l.all(b, variables.l.all(c, a + b + c >= 0)))", l=listed(300)),
+        TOO_EXPENSIVE,
+    ),
+    "a rule of three loops over 5,000 items": (
+        lambda: crd("self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))", listed(5000)),
+        TOO_EXPENSIVE,
+    ),
+    "a rule of two loops over 5,000 items": (
+        lambda: crd("self.l.all(a, self.l.exists_one(b, a == b))", listed(5000)),
+        TOO_EXPENSIVE,
+    ),
+    "an expression of a megabyte": (lambda: policy(f"'{'x' * 1_000_000}' != ''"), "size exceeds codepoint limit"),
+    "an expression of 2,000 parentheses": (lambda: policy("(" * 2000 + "true" + ")" * 2000), "nested more deeply"),
 }
+
+
+def test_rule_of_one_loop_over_many_items_is_evaluated(tmp_path: Path) -> None:
+    """Estimates are of the data at hand: a loop over each of many lists is no loop over all of them."""
+    result = lint(tmp_path, crd("self.l.all(a, a < 4000)", listed(5000)))
+
+    assert "failed rule: `self.l.all(a, a < 4000)`" in result.out
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
@@ -115,7 +116,8 @@ class Checker:
             return []
         problems: list[Problem] = []
         try:
-            problems += self.evaluator.find_problems(obj)
+            # No more than these are reported.
+            problems += islice(self.evaluator.find_problems(obj), MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems

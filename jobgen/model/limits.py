@@ -35,6 +35,12 @@ MAX_MATRIX_BLOCKS = 1_000
 MAX_PATH_LENGTH = 4096
 """The limit of characters in a path or a JSON pointer."""
 
+MAX_CEL_COST = 10_000_000
+"""The budget of the API server for the expressions of a policy, and for the rules of a CRD, on one object."""
+
+MAX_VARIABLE_SIZE = 200_000
+"""The characters that the value of a policy's variable may have as text."""
+
 MAX_SUPPRESSIONS = 500
 """The limit of suppression comments in a file; further ones have no effect."""
 

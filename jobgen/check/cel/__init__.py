@@ -11,9 +11,13 @@ from typing import Any
 
 from jobgen import cache
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import CompileError, Failed
+from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
+from jobgen.model.limits import MAX_CEL_COST
 
 __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
+
+# The steps of loops are limited, so on data of this size no expression takes long.
+_CHEAP_SIZE = 10_000
 
 _NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 
@@ -21,24 +25,44 @@ _NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 class Bound:
     """Variables with their values, for any number of expressions."""
 
-    __slots__ = ("native",)
+    __slots__ = ("native", "size", "values")
 
     def __init__(self, bindings: Mapping[str, Any]) -> None:
         self.native = engine.asked_of(bindings)
+        self.values = bindings
+        self.size = -1
+
+    def measure(self) -> int:
+        """The size of the values as text."""
+        if self.size < 0:
+            self.size = len(repr(self.values))
+        return self.size
 
 
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_program", "text")
+    __slots__ = ("_program", "_serialized", "text")
 
-    def __init__(self, text: str, program: engine.Native) -> None:
+    def __init__(self, text: str, program: engine.Native, serialized: bytes) -> None:
         self.text = text
         self._program = program
+        self._serialized = serialized
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
-        return engine.run(self._program, (bindings if isinstance(bindings, Bound) else Bound(bindings)).native)
+        bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
+        if self._is_too_expensive(bound):
+            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CEL_COST}")
+        return engine.run(self._program, bound.native)
+
+    def _is_too_expensive(self, bound: Bound) -> bool:
+        """Whether evaluating it may take too long. Small expressions on small data cannot, which is cheap to know."""
+        if bound.measure() + len(self._serialized) < _CHEAP_SIZE:
+            return False
+        from jobgen.check.cel import cost, tree
+
+        return cost.is_too_expensive(tree.read(self._serialized).root, bound.values)
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -80,7 +104,7 @@ def compile_cel(
             return checked
         known = checked
         cache.put(key, known)
-    return Expression(text, engine.program(known, TABLE))
+    return Expression(text, engine.program(known, TABLE), known)
 
 
 def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | CompileError:

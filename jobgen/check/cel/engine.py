@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.check.cel.signatures import WIDENED, declarations
-from jobgen.check.cel.values import CompileError, Failed
+from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
@@ -27,7 +27,7 @@ _WORDS = (
     (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
     (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
     (lazy_pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
-    (lazy_pattern(r"Iteration budget exceeded"), "its loops take more steps than are allowed offline: 10000"),
+    (lazy_pattern(r"Iteration budget exceeded"), f"its loops take more steps {THAN_ALLOWED}, or more than 10000"),
     (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, Failed, bind
+from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.match import Request
 from jobgen.check.policy.parse import Policy, Validation
 from jobgen.model.data import Node, Plain
+from jobgen.model.limits import MAX_VARIABLE_SIZE
 
 _MAX_MESSAGE_LENGTH = 5 * 1024
 
@@ -51,7 +53,10 @@ class EvalContext:
 
     def _value(self, name: str) -> Any | Failed:
         if name not in self._values:
-            self._values[name] = self.evaluate(self.policy.variables[name])
+            value = self.evaluate(self.policy.variables[name])
+            if not isinstance(value, Failed) and len(repr(value)) > MAX_VARIABLE_SIZE:
+                value = Failed(f"the variable `{name}` is larger {THAN_ALLOWED}: {MAX_VARIABLE_SIZE}")
+            self._values[name] = value
         return self._values[name]
 
     def evaluate_conditions(self) -> bool | Failed:

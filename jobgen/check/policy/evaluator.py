@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.cel import Bound, Expression, Failed, bind, compile_cel
+from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.original_messages import original_policy_message
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext
 from jobgen.check.policy.expressions import NAMES
@@ -244,7 +245,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     """A denial as problems: one for each part of the object that causes it."""
     severity, context, validation, error = denial
     name = context.policy.name
-    if not subject.is_traced or validation is None:
+    # What takes too long is not evaluated again to find its cause.
+    if not subject.is_traced or validation is None or THAN_ALLOWED in error:
         causes: list[tuple[Node, Plain]] = [(_name_node(subject), subject.object)]
     else:
         causes = list(locate_failures(subject, context, validation.expression))

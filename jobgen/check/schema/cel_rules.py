@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, bind, compile_cel, mentions
-from jobgen.check.cel.values import NO_OVERLOAD
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_values import Conversion, compile_conversion, escape_name
 from jobgen.check.schema.own_formats import reported_node
 from jobgen.model.data import Node, value_of
@@ -114,7 +114,7 @@ def _expression(rule: dict[str, Any]) -> Expression | CompileError:
 
 def _fails_offline_select_fields(rule: dict[str, Any], failed: Failed) -> bool:
     """Whether a rule fails only offline: a function is missing, or a time is a string here."""
-    return "offline" in failed.message or (failed.message.startswith(NO_OVERLOAD) and bool(_TIME.search(rule["rule"])))
+    return OFFLINE in failed.message or (failed.message.startswith(NO_OVERLOAD) and bool(_TIME.search(rule["rule"])))
 
 
 def _report_failure(rule: dict[str, Any], failed: Failed) -> str:

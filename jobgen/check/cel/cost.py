@@ -1,0 +1,169 @@
+"""Estimate what evaluating an expression on some data costs, before it is evaluated.
+
+The API server counts the cost while it evaluates, and stops. The engine counts only the steps of loops, so an
+expression is not evaluated if its estimate is beyond the budget of the API server. An estimate is for all evaluations
+of a node together: a loop over the items of each of many lists costs as much as one over all their items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from jobgen.check.cel.engine import PREFIX
+from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children
+from jobgen.model.limits import MAX_CEL_COST
+
+_CHARACTERS_PER_ITEM = 8
+_CHARACTERS_PER_COST = 10
+# A list that is built item by item is copied for each of them.
+_COPIED_ITEMS = 10
+_GROWING = frozenset(("_+_", "format", "join", "replace"))
+
+
+class _Value(NamedTuple):
+    """What a node evaluates to: the values, if they are part of the data, and their size as text."""
+
+    values: list[Any] | None
+    size: float
+    times: float
+    """How often it was evaluated."""
+
+
+class TooExpensiveError(Exception):
+    """The estimate is beyond the budget."""
+
+
+def is_too_expensive(root: Node, data: Mapping[str, Any]) -> bool:
+    """Whether evaluating an expression on data may cost more than the API server allows."""
+    try:
+        _Estimate().evaluate(root, {name: _known([value], 1) for name, value in data.items()}, 1)
+    except TooExpensiveError:
+        return True
+    return False
+
+
+def _known(values: list[Any], times: float) -> _Value:
+    return _Value(values, measure(values), times)
+
+
+def measure(value: Any) -> int:
+    """The size of a value as text."""
+    return len(repr(value))
+
+
+class _Estimate:
+    """Adds up the cost of one evaluation."""
+
+    def __init__(self) -> None:
+        self.cost = 0.0
+
+    def evaluate(self, node: Node, known: Mapping[str, _Value], times: float) -> _Value:
+        """The value of a node that is evaluated so many times."""
+        self._spend(times)
+        match node:
+            case Const():
+                return _Value(None, len(node.raw) * times, times)
+            case Ident():
+                found = known.get(node.name)
+                return _repeat(found, times) if found else _Value(None, times, times)
+            case Select():
+                operand = self.evaluate(node.operand, known, times)
+                return _select(operand, node.field) if operand.values is not None else operand
+            case Fold():
+                return self._fold(node, known, times)
+            case Call():
+                return self._call(node, known, times)
+            case Sequence():
+                return self._sequence(node, known, times)
+            case Struct():
+                size = sum(self.evaluate(child, known, times).size for child in children(node))
+                return _Value(None, size + len(node.entries) * _CHARACTERS_PER_ITEM * times, times)
+
+    def _sequence(self, node: Sequence, known: Mapping[str, _Value], times: float) -> _Value:
+        parts = [self.evaluate(item, known, times) for item in node.items]
+        if all(isinstance(item, Const) for item in node.items):
+            items: list[Any] = [None] * len(parts)
+        elif any(part.values is None for part in parts):
+            size = sum(part.size for part in parts) + len(parts) * _CHARACTERS_PER_ITEM * times
+            return _Value(None, size, times)
+        else:
+            items = [value for part in parts for value in part.values or ()]
+        return _Value([items], max(measure([items]) * times, sum(part.size for part in parts)), times)
+
+    def _call(self, call: Call, known: Mapping[str, _Value], times: float) -> _Value:
+        arguments = [self.evaluate(child, known, times) for child in children(call)]
+        sizes = [argument.size for argument in arguments]
+        if call.name in ("_[_]", "_[?_]") and arguments[0].values is not None:
+            # Over all evaluations, the key selects each item about once.
+            items = [item for value in arguments[0].values for item in _items(value)]
+            return _Value(items, arguments[0].size, times)
+        if call.name in ("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "optional.of", "hasValue"):
+            return max(arguments[1:] or arguments, key=lambda argument: argument.size)
+        size = sum(sizes)
+        if call.name in ("replace", "join") and len(sizes) > 1:
+            size = sizes[0] * max(*sizes[1:], 1) / max(times, 1)
+        # Operators compare or copy their operands; arguments of our functions are converted, which takes longer.
+        self._spend(size if call.name.startswith(PREFIX) else size / _CHARACTERS_PER_COST)
+        return _Value(None, size if call.name in _GROWING else min(size, max(sizes, default=1)), times)
+
+    def _fold(self, fold: Fold, known: Mapping[str, _Value], times: float) -> _Value:
+        range_ = self.evaluate(fold.range, known, times)
+        if range_.values is None:
+            items, count = None, range_.size / _CHARACTERS_PER_ITEM + 1
+        else:
+            items = [item for value in range_.values for item in _entries(value)]
+            count = len(items) * max(range_.size / max(measure(range_.values), 1), 1)
+        variable = _Value(items, range_.size, max(count, 1))
+        gathers = _find_gathered(fold)
+        inner = {
+            **known,
+            fold.variable: variable,
+            fold.second_variable: variable,
+            fold.result_name: _Value(None, 0, max(count, 1)),
+        }
+        self.evaluate(fold.start, known, times)
+        self.evaluate(fold.condition, inner, count)
+        step = self.evaluate(fold.step, inner, count)
+        if gathers is None:
+            return self.evaluate(fold.result, {**known, fold.result_name: _Value(None, step.size, times)}, times)
+        self._spend(count * count / max(times, 1) / _COPIED_ITEMS)
+        gathered = self.evaluate(gathers, inner, count)
+        values = None if gathered.values is None else [gathered.values]
+        return _Value(values, max(gathered.size, count), times)
+
+    def _spend(self, cost: float) -> None:
+        self.cost += cost
+        if self.cost > MAX_CEL_COST:
+            raise TooExpensiveError
+
+
+def _repeat(value: _Value, times: float) -> _Value:
+    """A value that is read more often than it was computed."""
+    return _Value(value.values, value.size * max(times / max(value.times, 1), 1), times)
+
+
+def _select(operand: _Value, field: str) -> _Value:
+    values = operand.values or []
+    found = [value[field] for value in values if isinstance(value, dict) and field in value]
+    share = measure(found) / max(measure(values), 1)
+    return _Value(found, operand.size * share, operand.times)
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def _entries(value: Any) -> list[Any]:
+    """What a loop over a value sees: the keys of a mapping, the items of a list."""
+    return list(value) if isinstance(value, (dict, list)) else []
+
+
+def _find_gathered(fold: Fold) -> Node | None:
+    """The item that each step of `map` or `filter` adds to a list; None for other loops."""
+    for part in (fold.step, *children(fold.step)):
+        if isinstance(part, Call) and part.name == "_+_" and len(part.args) == 2:
+            result, added = part.args
+            if isinstance(result, Ident) and result.name == fold.result_name and isinstance(added, Sequence):
+                return added.items[0] if added.items else None
+    return None
