@@ -324,6 +324,7 @@ def test_a_comment_suppresses_or_is_reported(jobs_repository: Path, comment: str
         ("invalid-encoding", b"a: \xff\n"),
         ("not-a-mapping", b"- a\n"),
         ("unknown-anchor", b"a: *b\n"),
+        ("unfilled-placeholder", b"kind: Pod\nmetadata:\n  name: a\n  ...\n"),
     ],
 )
 @pytest.mark.parametrize("path", ["jobs/bad.yaml", "m/bad.yaml"])

@@ -169,8 +169,9 @@ def _apply_comments(
 
     kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
     # A comment can suppress the finding about a template too.
-    kept, more, _ = apply_suppressions(_report_templates(project, kept), comments, project.mandatory, today)
+    kept, more, late = apply_suppressions(_report_templates(project, kept), comments, project.mandatory, today)
     suppressed += more
+    errors = list(dict.fromkeys((*errors, *late)))
     known = sorted(rule_names().union(*(run.policies for run in runs)))
     for several, coverage in zip(by_run, coverages, strict=True):
         errors += find_unused(several, suppressed, known, coverage, today)

@@ -203,7 +203,10 @@ def apply_suppressions(
 
 
 def _is_unreadable(finding: Finding) -> bool:
-    return finding.rule in UNREADABLE_RULES and finding.category in ("yaml", "meta")
+    if finding.rule in UNREADABLE_RULES and finding.category in ("yaml", "meta"):
+        return True
+    # A template may be no YAML at all.
+    return "yaml-syntax" in finding.also_reported_by
 
 
 def is_date(text: str) -> bool:
