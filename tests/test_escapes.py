@@ -19,14 +19,18 @@ from pathlib import Path
 import pytest
 
 from jobgen import cache
+from jobgen.api.fix import FixedFile, write_fixes
 from jobgen.cli.commands.diff import diff_states
 from jobgen.cli.commands.render import render
 from jobgen.cli.main import run as run_command_line
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model.data import Location
+from jobgen.model.finding import TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, open_commit
 from jobgen.repo.scratch import open_scratch
+from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
 # --- Git ---
 
@@ -803,6 +807,22 @@ def test_fix_reports_each_file_that_it_cannot_write(tmp_path):
     left = {path for path in files if "jobgen: ignore" in (root / path).read_text()}
     assert left == {"jobs/a/a.yaml", "jobs/b/a.yaml", "jobs/d/a.yaml"}
     assert not list(root.rglob(".jobgen-*"))
+
+
+def test_edit_of_a_comment_stays_on_its_line():
+    edit = TextEdit("comment", Location("a.yaml", 1, 6, 1, 21), "")
+
+    assert apply_edits(b"a: 1 # jobgen: xxxxx\n# keep\n", "a.yaml", [edit]) == b"a: 1\n# keep\n"
+    with pytest.raises(EditRefusedError):
+        apply_edits(b"a: 1\n# keep this comment\n", "a.yaml", [edit])
+
+
+def test_fix_that_another_run_has_written_is_no_failure(tmp_path):
+    write_files(tmp_path, {"same.yaml": "new", "other.yaml": "edited"})
+    files = [FixedFile(name, b"old", b"new") for name in ("same.yaml", "other.yaml")]
+
+    assert write_fixes(tmp_path, files) == {"other.yaml": "was changed in the meantime"}
+    assert (tmp_path / "other.yaml").read_text() == "edited"
 
 
 def test_fix_skips_a_file_that_cannot_be_read(tmp_path):

@@ -17,7 +17,10 @@ from jobgen.repo import layout
 from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
-_MAX_ROUNDS = 10
+CHANGED = "was changed in the meantime"
+"""The reason for which a file is not written although it could be: the next run can fix it."""
+
+_MAX_ROUNDS = 11
 _WRITABLE = 0o222
 _SAFE, _ALL = 1, 2
 _OVERLAYS = "overlays/"
@@ -60,23 +63,33 @@ class FixLevels(NamedTuple):
 
 
 class _Drafts:
-    """The files of a repository with their fixes, in memory: the disk stays as it is until all fixes are known."""
+    """The files of a repository with their fixes, in memory: the disk stays as it is until all fixes are known.
+
+    A file is read once, and linted with that content before it is edited: another program may change it meanwhile.
+    """
 
     def __init__(self, base: Path) -> None:
         self.base = base
         self.contents: dict[str, bytes] = {}
-        """The new contents, by real path."""
+        """The current contents of the files that were read, by real path."""
+        self.originals: dict[str, bytes] = {}
+        """Their contents on disk, by path from the base."""
         self.fixed: dict[str, int] = {}
         """The number of fixed findings of each file, by its path from the base."""
         self.failed: dict[str, str] = {}
 
     def read(self, path: str) -> bytes | None:
-        """Return the current content of a file; None if it cannot be read."""
-        full = str(self.base / path)
-        if not os.path.isfile(full):
-            return None
-        file = layout.read_file(layout.FileEntry(path, full))
-        return None if file.finding else file.content
+        """Return the current content of a file; None if it has not been read, and thus not linted with that content."""
+        return self.contents.get(os.path.realpath(self.base / path))
+
+    def load(self, path: str) -> bool:
+        """Read a file; return whether that is possible."""
+        full = os.path.realpath(self.base / path)
+        file = layout.read_file(layout.FileEntry(path, full)) if os.path.isfile(full) else None
+        if file is None or file.finding:
+            return False
+        self.contents[full] = self.originals[path] = file.content
+        return True
 
     def write(self, path: str, content: bytes, count: int) -> None:
         """Give a file new content."""
@@ -85,7 +98,8 @@ class _Drafts:
 
     def revert(self, path: str) -> None:
         """Give a file its old content."""
-        del self.contents[os.path.realpath(self.base / path)], self.fixed[path]
+        self.contents[os.path.realpath(self.base / path)] = self.originals[path]
+        del self.fixed[path]
 
     def path_of(self, linted: LintRun, file: str) -> str:
         """Return the path of a finding's file from the base; the one that a link refers to."""
@@ -109,9 +123,8 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
     with layout.edited(drafts.contents):
         linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}))
     files = [
-        FixedFile(path, old, drafts.contents[os.path.realpath(base / path)], count)
+        FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
         for path, count in sorted(drafts.fixed.items())
-        if (old := drafts.read(path)) is not None
     ]
     changed = [file for file in files if file.old != file.new]
     return FixResult(changed, linted, tuple(sorted(levels.files)), tuple(sorted(drafts.failed.items())))
@@ -169,11 +182,15 @@ def _count_errors(linted: LintRun, drafts: _Drafts) -> Counter[tuple[str, str]]:
 
 
 def _fix_once(linted: LintRun, drafts: _Drafts, levels: FixLevels) -> bool:
-    """Apply the fixes of one lint; return whether a file changed. A file that fails does not stop the others."""
+    """Apply the fixes of one lint; return whether to lint again. A file that fails does not stop the others."""
     changed = False
     for path, fixes in _collect_fixes(linted, drafts, levels).items():
-        content = None if path.startswith("..") or path in drafts.failed else drafts.read(path)
+        if path.startswith("..") or path in drafts.failed:
+            continue
+        content = drafts.read(path)
         if content is None:
+            # Its findings may be about another content than the one that is read now: lint again first.
+            changed = drafts.load(path) or changed
             continue
         try:
             new, count = _apply_fixes(content, path, fixes)
@@ -226,11 +243,12 @@ def write_fixes(base: Path, files: Iterable[FixedFile], *, fsync: bool = True) -
     for file in files:
         path = base / file.path
         try:
+            current = path.read_bytes()
             if not path.stat().st_mode & _WRITABLE:
                 skipped[file.path] = "is read-only"
-            elif path.read_bytes() != file.old:
-                skipped[file.path] = "was changed in the meantime"
-            else:
+            elif current not in (file.old, file.new):
+                skipped[file.path] = CHANGED
+            elif current == file.old:
                 folders.add(replace_file(path, file.new, base, fsync=fsync))
         except OSError as error:
             skipped[file.path] = f"cannot be written: {error.strerror}"

@@ -107,7 +107,7 @@ def lint_paths(
 
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     """Fix findings, or show the changes."""
-    from jobgen.api.fix import compute_fixes, format_diff, write_fixes
+    from jobgen.api.fix import CHANGED, compute_fixes, format_diff, write_fixes
     from jobgen.repo import layout
 
     check_request(request)
@@ -121,7 +121,8 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
     lines += [f"{path} was not fixed completely: it would have more errors than before" for path in fixes.limited]
     lines += [f"{path} {reason}; it was not changed" for path, reason in (*fixes.failed, *skipped.items())]
-    code = ExitCode.INTERNAL_ERROR if fixes.failed or skipped else ExitCode.ERRORS if diff and done else ExitCode.OK
+    failed = fixes.failed or any(reason != CHANGED for reason in skipped.values())
+    code = ExitCode.INTERNAL_ERROR if failed else ExitCode.ERRORS if diff and done else ExitCode.OK
     return Result(code, format_diff(fixes.files) if diff else "", "".join(f"{visible(line)}\n" for line in lines))
 
 

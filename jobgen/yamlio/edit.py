@@ -153,7 +153,10 @@ class _Text:
     def apply(self, edit: TextEdit, comments: Mapping[str, str]) -> str:
         """Apply an edit; an entry that moves takes its comment with it."""
         if edit.op == "comment":
-            return self._set_comment(*self.span(edit.location), str(edit.value))
+            begin, end = self.span(edit.location)
+            if "\n" in self.text[self.starts[edit.location.line - 1] : end]:
+                raise EditRefusedError("the line of the comment is shorter than it was")
+            return self._set_comment(begin, end, str(edit.value))
         target = _find_target(edit._replace(was=None), self.documents)
         if edit.op == "set":
             return self._splice(*self.span(edit.location), self._format_scalar(edit))
