@@ -84,6 +84,7 @@ def step(repository: Repository, name: str, **inputs: str) -> tuple[int, str, di
         "GITHUB_OUTPUT": str(out),
         "GITHUB_STEP_SUMMARY": str(summary),
         "GITHUB_ACTIONS": "true",
+        "FAIL_ON": ACTION["inputs"]["fail-on"]["default"],
         **inputs,
     }
     done = subprocess.run(
@@ -125,6 +126,14 @@ def test_action_steps_fail_for_an_invalid_change_with_annotations_and_sarif(repo
     assert step(repository, "Rendered tree", DIRECTORY=".")[0] == 1
 
 
+def test_action_fails_for_warnings_on_request(repository: Repository) -> None:
+    path = repository.folder / "jobs/pytorch.yaml"
+    path.write_text(re.sub(r"(image: \S+):\S+", r"\1:latest", path.read_text()))
+
+    assert step(repository, "Lint", DIRECTORY=".")[0] == 0
+    assert step(repository, "Lint", DIRECTORY=".", FAIL_ON="warning")[0] == 1
+
+
 def test_action_inputs_are_not_interpolated_into_scripts(repository: Repository) -> None:
     step(repository, "What the change does", DIRECTORY=".", BASE='$(touch pwned)"; touch pwned; "')
 
@@ -143,9 +152,18 @@ def test_action_file_matches_the_github_format() -> None:
 
 
 def test_gitlab_template_script(repository: Repository) -> None:
-    lines = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]["script"]
+    template = read((ROOT / "ci/gitlab.yml").read_bytes(), "gitlab.yml").documents[0].data["jobgen"]
+    lines, variables = template["script"], template["variables"]
     base = repository.run("git", "rev-parse", "main").stdout.strip()
-    command = ["env", f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}", "bash", "-e", "-c", "\n".join(lines)]
+    command = [
+        "env",
+        f"CI_MERGE_REQUEST_DIFF_BASE_SHA={base}",
+        f"JOBGEN_FAIL_ON={variables['JOBGEN_FAIL_ON']}",
+        "bash",
+        "-e",
+        "-c",
+        "\n".join(lines),
+    ]
     good = repository.run(*command)
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))

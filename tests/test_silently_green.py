@@ -1118,12 +1118,12 @@ def test_misspelled_variable_gets_the_closest_name(tmp_path):
         ("command: [python, train.py, --out, $OUT_DIR]", "unexpanded-variable", "write `$(OUT_DIR)`"),
     ],
 )
-def test_command_line_or_amount_that_cannot_work_is_a_warning(tmp_path, fields, rule, fix):
+def test_command_line_or_amount_that_cannot_work_is_reported(tmp_path, fields, rule, fix):
     repository(tmp_path, **{"jobs/a.yaml": JOB.replace("  resources: {cpu: 4, memory: 16Gi}\n", "") + f"  {fields}\n"})
 
     [finding] = [finding for finding in lint(tmp_path) if finding["rule"] == rule]
 
-    assert finding["severity"] == "warning"
+    assert finding["severity"] == ("error" if rule == "command-in-one-string" else "warning")
     assert fix in finding["message"]
 
 

@@ -62,6 +62,7 @@ _ERRORS = {
         "misplaced-overlay": "An overlay that is not in `overlays/<environment>/`.",
         "misplaced-matrix": "A `matrix` in an overlay, which can change jobs but not create them.",
         "name-too-long-for-hash": "A job name that is too long next to the hash of its run.",
+        "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
         "unsupported-by-kind": "A field that the kind, or the declared version of its operator, does not support.",
         "overlay-cycle": "Overlays that extend each other in a cycle.",
         "overlay-name-mismatch": "An overlay whose name differs from the name of its folder.",
@@ -120,7 +121,6 @@ _WARNINGS = {
     "spec": {
         "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
         "identical-members": "Members of a sweep that differ only in their names, so that the same job runs twice.",
-        "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
         "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
     },
     "policy": {

@@ -138,7 +138,7 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
         message = (
             f"`environments` of {layout.SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
         )
-        problem = Problem("unlisted-overlay", message, specs[0] if specs else None, severity=Severity.WARNING)
+        problem = Problem("unlisted-overlay", message, specs[0] if specs else None)
         yield locate(problem, f"{_OVERLAYS}/{name}")
 
 

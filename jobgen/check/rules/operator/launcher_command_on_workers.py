@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.command_line import find_mpi_launches, parse_command
 from jobgen.k8s.objects import Manifest, as_list, as_text
 from jobgen.model.data import Node, untraced
 
 
-@rule("job", WARNING, kinds=("MPIJob",))
+@rule("job", ERROR, kinds=("MPIJob",))
 def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     """An MPIJob whose workers have the command of the launcher, or call `mpirun` themselves.
 

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Container, as_list, as_text
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -12,7 +12,7 @@ _COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
 _MAX_LENGTH = 60
 
 
-@rule("container", WARNING, fields=("command",))
+@rule("container", ERROR, fields=("command",))
 def command_in_one_string(container: Container) -> Iterator[Violation]:
     """A `command` whose first item is a whole command line, such as `torchrun train.py`.
 
