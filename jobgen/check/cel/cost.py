@@ -98,11 +98,15 @@ class _Estimate:
             # Over all evaluations, the key selects each item about once.
             items = [item for value in arguments[0].values for item in _items(value)]
             return _Value(items, arguments[0].size, times)
+        if call.name in ("_?_:_", "_+_") and all(argument.values is not None for argument in arguments[-2:]):
+            return _join(arguments[-2:], times)
         if call.name in ("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "optional.of", "hasValue"):
             return max(arguments[1:] or arguments, key=lambda argument: argument.size)
         size = sum(sizes)
-        if call.name in ("replace", "join") and len(sizes) > 1:
-            size = sizes[0] * max(*sizes[1:], 1) / max(times, 1)
+        if call.name == "replace" and len(sizes) > 1:
+            size = sizes[0] * max(sizes[min(2, len(sizes) - 1)] / max(times, 1), 1)
+        elif call.name == "join" and len(sizes) > 1:
+            size = sizes[0] * (1 + sizes[1] / max(times, 1) / _CHARACTERS_PER_ITEM)
         # Operators compare or copy their operands; arguments of our functions are converted, which takes longer.
         self._spend(size if call.name.startswith(PREFIX) else size / _CHARACTERS_PER_COST)
         return _Value(None, size if call.name in _GROWING else min(size, max(sizes, default=1)), times)
@@ -110,11 +114,13 @@ class _Estimate:
     def _fold(self, fold: Fold, known: Mapping[str, _Value], times: float) -> _Value:
         range_ = self.evaluate(fold.range, known, times)
         if range_.values is None:
-            items, count = None, range_.size / _CHARACTERS_PER_ITEM + 1
+            items, count, size = None, range_.size / _CHARACTERS_PER_ITEM + 1, range_.size
         else:
             items = [item for value in range_.values for item in _entries(value)]
-            count = len(items) * max(range_.size / max(measure(range_.values), 1), 1)
-        variable = _Value(items, range_.size, max(count, 1))
+            # A loop over a mapping sees its keys, not its values.
+            repeated = max(range_.size / max(measure(range_.values), 1), 1)
+            count, size = len(items) * repeated, measure(items) * repeated
+        variable = _Value(items, size, max(count, 1))
         gathers = _find_gathered(fold)
         inner = {
             **known,
@@ -124,10 +130,12 @@ class _Estimate:
         }
         self.evaluate(fold.start, known, times)
         self.evaluate(fold.condition, inner, count)
-        step = self.evaluate(fold.step, inner, count)
         if gathers is None:
+            step = self.evaluate(fold.step, inner, count)
             return self.evaluate(fold.result, {**known, fold.result_name: _Value(None, step.size, times)}, times)
         self._spend(count * count / max(times, 1) / _COPIED_ITEMS)
+        if isinstance(fold.step, Call) and fold.step.name == "_?_:_":
+            self.evaluate(fold.step.args[0], inner, count)
         gathered = self.evaluate(gathers, inner, count)
         values = None if gathered.values is None else [gathered.values]
         return _Value(values, max(gathered.size, count), times)
@@ -136,6 +144,12 @@ class _Estimate:
         self.cost += cost
         if self.cost > MAX_CEL_COST:
             raise TooExpensiveError
+
+
+def _join(arguments: list[_Value], times: float) -> _Value:
+    """One of two values, or both together."""
+    values = [value for argument in arguments for value in argument.values or ()]
+    return _Value(values, sum(argument.size for argument in arguments), times)
 
 
 def _repeat(value: _Value, times: float) -> _Value:
