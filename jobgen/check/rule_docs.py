@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, fill
 from typing import NamedTuple
 
 from jobgen.check.admission.rules import RULES as POD_RULES
@@ -101,7 +101,7 @@ def all_rule_docs() -> dict[str, RuleDoc]:
     """Every rule by name, ordered by category and name."""
     docs = [RuleDoc(*rule) for rule in BUILTIN_RULES]
     docs += [RuleDoc(name, "pod", Severity.ERROR, _to_sentence(summary)) for name, summary in POD_RULES.items()]
-    docs = [doc._replace(text=doc.text or _REASONS.get((doc.category, doc.severity), "")) for doc in docs]
+    docs = [doc._replace(text=doc.text or fill(_REASONS.get((doc.category, doc.severity), ""), 110)) for doc in docs]
     for rule in all_rules():
         summary, _, text = (rule.check.__doc__ or "").strip().partition("\n")
         docs.append(RuleDoc(rule.name, rule.category, rule.severity, summary, dedent(text).strip()))
