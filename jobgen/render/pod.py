@@ -85,10 +85,10 @@ def _check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
     for port in ports:
         name = value_of(port.get("name"))
         if name is not None and name in numbers:
-            both = f"{numbers[name]} and {value_of(port['containerPort'])}"
+            both = f"{numbers[name]} and {value_of(port.get('containerPort'))}"
             message = f"`{name}` is the name of ports {both}; rename one of them"
             problems.append(Problem("conflicting-port", message, port["name"]))
-        numbers[name] = value_of(port["containerPort"])
+        numbers[name] = value_of(port.get("containerPort"))
 
 
 def _render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
