@@ -42,7 +42,7 @@ test-fast: compile
 
 # What the suite tries a few times, tried for half an hour: damaged files, killed runs, full disks, runs that meet.
 stress: compile
-	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py
+	$(BIN)/pytest --stress tests/test_fuzz.py tests/test_hangs.py tests/test_fault_isolation.py tests/test_secrets.py tests/test_isolation.py tests/test_disk_failures.py tests/test_rendered_tree.py
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json

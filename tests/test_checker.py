@@ -81,7 +81,7 @@ def example_objects():
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster(gitops="argocd", queues={"gpu-a": {"gpus": 64}})])
 def test_facts_can_be_written_to_the_cache(cluster):
     check = checker(*all_rules(), cluster=cluster)
-    facts = [fact for made in example_objects() for _, fact in check.collect_facts(check.manifest(made))]
+    facts = [fact for made in example_objects() for _, fact in check.collect_facts(check.manifest(made), [])]
 
     assert len(facts) > 100
     assert [tuple(fact) for fact in facts] == [marshal.loads(marshal.dumps(tuple(fact))) for fact in facts]

@@ -74,9 +74,9 @@ class Checker:
             or self._evaluate_policies(manifest.object)
         )
 
-    def collect_facts(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
+    def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
-        return self._rule_runner.collect_facts(manifest)
+        return self._rule_runner.collect_facts(manifest, problems)
 
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it."""

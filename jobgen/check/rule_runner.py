@@ -55,12 +55,15 @@ class RuleRunner:
                 _check_part(container, container.data, table.container, manifest, problems)
         return problems
 
-    def collect_facts(self, manifest: Manifest) -> Iterator[tuple[str, Fact]]:
+    def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
         for rule in self._table(manifest).fleet:
             assert rule.collect is not None
-            for fact in rule.collect(manifest):
-                yield rule.name, fact
+            try:
+                for fact in rule.collect(manifest):
+                    yield rule.name, fact
+            except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
+                problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
 
     def _table(self, manifest: Manifest) -> _RuleTable:
         # Rules name a kind by its main name, not by an alias. Kinds that no rule names share a table.

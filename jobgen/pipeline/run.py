@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
 from jobgen.model.data import value_of
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import (
@@ -24,6 +24,7 @@ from jobgen.pipeline.environment import (
     overlay_errors,
     valid_environments,
 )
+from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact import redact_findings
@@ -358,7 +359,9 @@ def _check_objects(
     # Standalone files are not one environment, so rules over all its objects do not apply.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
         where = JobRef(runner.name, job.file.path, job.position, job.item)
-        part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest))
+        problems: list[Problem] = []
+        part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
+        part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
 
 
 def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:
