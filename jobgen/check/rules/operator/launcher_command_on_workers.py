@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.command_line import find_mpi_launches, parse_command
 from jobgen.k8s.objects import Manifest, as_list, as_text
 from jobgen.model.data import Node, untraced
 
 
-@rule("job", ERROR, kinds=("MPIJob",))
+@rule("job", WARNING, kinds=("MPIJob",))
 def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     """An MPIJob whose workers have the command of the launcher, or call `mpirun` themselves.
 
@@ -24,10 +24,12 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
         return
     first = launcher.pod.main_container
     shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
-    if (shared and not _waits(main.command_line)) or any(find_mpi_launches(parse_command(main.command_line))):
+    launches = any(find_mpi_launches(parse_command(main.command_line)))
+    if launches or (shared and not _waits(main.command_line)):
         name = as_text(command[0]).partition(" ")[0]
         message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
-        yield Violation(command, message)
+        # A worker that starts `mpirun` fails for certain; another program may listen for the launcher.
+        yield Violation(command, message, severity=ERROR if launches else WARNING)
 
 
 def _waits(words: Sequence[Node]) -> bool:
