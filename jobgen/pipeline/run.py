@@ -293,11 +293,11 @@ def _process_files(
         # The order of the output is job by job, then environment by environment.
         for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
             part.made.append(made)
+        overlays = _overlay_contents(run) if any(part.findings for part in fresh) else []
         for entry, part in zip(batch, fresh, strict=True):
             # Before they are cached or sent to another process.
             if part.findings:
-                contents = (layout.read_file(entry).content, *_overlay_contents(run))
-                part.findings[:] = redact_findings(part.findings, contents)
+                part.findings[:] = redact_findings(part.findings, (layout.read_file(entry).content, *overlays))
         parts += fresh
     return parts
 
