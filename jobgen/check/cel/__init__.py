@@ -12,12 +12,17 @@ from typing import Any
 from jobgen import cache
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CEL_COST
 
 __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
 
 # The steps of loops are limited, so on data of this size no expression takes long.
 _CHEAP_SIZE = 10_000
+# The same for functions that convert whole lists in each step.
+_CHEAP_CONVERTED = 2_500
+_CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
+_SHORT_EXPRESSION = 4_000
 
 _NO_AUTHORIZER = "what `authorizer` would answer is not known offline"
 
@@ -42,12 +47,14 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_program", "_serialized", "text")
+    __slots__ = ("_cheap", "_program", "_root", "_serialized", "text")
 
     def __init__(self, text: str, program: engine.Native, serialized: bytes) -> None:
         self.text = text
         self._program = program
         self._serialized = serialized
+        self._root: Any = None
+        self._cheap = -1
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
@@ -57,12 +64,29 @@ class Expression:
         return engine.run(self._program, bound.native)
 
     def _is_too_expensive(self, bound: Bound) -> bool:
-        """Whether evaluating it may take too long. Small expressions on small data cannot, which is cheap to know."""
-        if bound.measure() + len(self._serialized) < _CHEAP_SIZE:
+        """Whether evaluating it may take too long. On small data only the constants in it can, which is known once."""
+        if bound.measure() < self._cheap_size():
             return False
-        from jobgen.check.cel import cost, tree
+        from jobgen.check.cel import cost
 
-        return cost.is_too_expensive(tree.read(self._serialized).root, bound.values)
+        return cost.is_too_expensive(self._tree(), bound.values)
+
+    def _cheap_size(self) -> int:
+        """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
+        if self._cheap < 0:
+            self._cheap = _CHEAP_CONVERTED if _CONVERTING.search(self.text) else _CHEAP_SIZE
+            if len(self._serialized) > _SHORT_EXPRESSION:
+                from jobgen.check.cel import cost
+
+                self._cheap = 0 if cost.is_too_expensive(self._tree(), {}) else self._cheap
+        return self._cheap
+
+    def _tree(self) -> Any:
+        if self._root is None:
+            from jobgen.check.cel import tree
+
+            self._root = tree.read(self._serialized).root
+        return self._root
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"

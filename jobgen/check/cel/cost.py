@@ -36,20 +36,13 @@ class TooExpensiveError(Exception):
 
 def is_too_expensive(root: Node, data: Mapping[str, Any]) -> bool:
     """Whether evaluating an expression on data may cost more than the API server allows."""
+    estimate = _Estimate()
     try:
-        _Estimate().evaluate(root, {name: _known([value], 1) for name, value in data.items()}, 1)
+        known = {name: _Value([value], estimate.measure([value]), 1) for name, value in data.items()}
+        estimate.evaluate(root, known, 1)
     except TooExpensiveError:
         return True
     return False
-
-
-def _known(values: list[Any], times: float) -> _Value:
-    return _Value(values, measure(values), times)
-
-
-def measure(value: Any) -> int:
-    """The size of a value as text."""
-    return len(repr(value))
 
 
 class _Estimate:
@@ -57,6 +50,17 @@ class _Estimate:
 
     def __init__(self) -> None:
         self.cost = 0.0
+        self._sizes: dict[int, int] = {}
+
+    def measure(self, value: Any) -> int:
+        """The size of a value as text. What is part of the data is measured once."""
+        if isinstance(value, list):
+            return 2 + sum(map(self.measure, value))
+        if not isinstance(value, (dict, str)):
+            return len(repr(value))
+        if id(value) not in self._sizes:
+            self._sizes[id(value)] = len(value) if isinstance(value, str) else len(repr(value))
+        return self._sizes[id(value)]
 
     def evaluate(self, node: Node, known: Mapping[str, _Value], times: float) -> _Value:
         """The value of a node that is evaluated so many times."""
@@ -69,7 +73,7 @@ class _Estimate:
                 return _repeat(found, times) if found else _Value(None, times, times)
             case Select():
                 operand = self.evaluate(node.operand, known, times)
-                return _select(operand, node.field) if operand.values is not None else operand
+                return self._select(operand, node.field) if operand.values is not None else operand
             case Fold():
                 return self._fold(node, known, times)
             case Call():
@@ -89,7 +93,7 @@ class _Estimate:
             return _Value(None, size, times)
         else:
             items = [value for part in parts for value in part.values or ()]
-        return _Value([items], max(measure([items]) * times, sum(part.size for part in parts)), times)
+        return _Value([items], max(self.measure([items]) * times, sum(part.size for part in parts)), times)
 
     def _call(self, call: Call, known: Mapping[str, _Value], times: float) -> _Value:
         arguments = [self.evaluate(child, known, times) for child in children(call)]
@@ -118,8 +122,8 @@ class _Estimate:
         else:
             items = [item for value in range_.values for item in _entries(value)]
             # A loop over a mapping sees its keys, not its values.
-            repeated = max(range_.size / max(measure(range_.values), 1), 1)
-            count, size = len(items) * repeated, measure(items) * repeated
+            repeated = max(range_.size / max(self.measure(range_.values), 1), 1)
+            count, size = len(items) * repeated, self.measure(items) * repeated
         variable = _Value(items, size, max(count, 1))
         gathers = _find_gathered(fold)
         inner = {
@@ -140,6 +144,12 @@ class _Estimate:
         values = None if gathered.values is None else [gathered.values]
         return _Value(values, max(gathered.size, count), times)
 
+    def _select(self, operand: _Value, field: str) -> _Value:
+        values = operand.values or []
+        found = [value[field] for value in values if isinstance(value, dict) and field in value]
+        share = self.measure(found) / max(self.measure(values), 1)
+        return _Value(found, operand.size * share, operand.times)
+
     def _spend(self, cost: float) -> None:
         self.cost += cost
         if self.cost > MAX_CEL_COST:
@@ -155,13 +165,6 @@ def _join(arguments: list[_Value], times: float) -> _Value:
 def _repeat(value: _Value, times: float) -> _Value:
     """A value that is read more often than it was computed."""
     return _Value(value.values, value.size * max(times / max(value.times, 1), 1), times)
-
-
-def _select(operand: _Value, field: str) -> _Value:
-    values = operand.values or []
-    found = [value[field] for value in values if isinstance(value, dict) and field in value]
-    share = measure(found) / max(measure(values), 1)
-    return _Value(found, operand.size * share, operand.times)
 
 
 def _items(value: Any) -> list[Any]:
