@@ -23,6 +23,8 @@ _SUSPECT = rb"""[:?\-\[{,\n](?:(?<=[\[{,\n])|[ \t])[ \t]*(?:&\S+\s+)?
 _EXPONENT = lazy_pattern(r"[-+]?[0-9.]+[eE][-+]?[0-9]+\Z")
 
 
+# A file of many documents is searched once, not for each of them.
+@functools.lru_cache(maxsize=1)
 def may_be_ambiguous(content: bytes) -> bool:
     """Whether a file may have an ambiguous scalar; then it is read again with locations."""
     # A pattern that begins with a set of characters is searched for faster than one that may begin with a line.
