@@ -114,6 +114,13 @@ ROLE = """\
                 sizeLimit: 16Gi
 """
 GPUS = "                  nvidia.com/gpu: 4\n"
+COMMAND = """\
+              command:
+                - torchrun
+                - train.py
+                - --seed=@number@
+"""
+SPEC_COMMAND = "command: [torchrun, train.py, --seed=@number@]"
 TRAINJOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -199,11 +206,18 @@ SPEC_FAULTS = (
 )
 
 
+def waits(kind: Kind, role: str) -> bool:
+    """Whether the pods of a role have no command, because they wait for the launcher."""
+    return kind.framework == "mpi" and role == "Worker"
+
+
 def manifest_template(kind: Kind) -> str:
     """Return a manifest with placeholders for its number."""
     text = HEAD.format(kind=kind)
     for role, count in kind.roles:
         pods = ROLE.format(kind=kind, role=role, count=count)
+        if waits(kind, role):
+            pods = pods.replace(COMMAND, "")
         text += pods.replace(GPUS, "") if role in IDLE else pods
     return text
 
@@ -213,8 +227,12 @@ def spec_template(kind: Kind) -> str:
     all_train = not any(role in IDLE for role, _ in kind.roles)
     gpus, own = (", gpu: 4" if all_train else ""), OWN.get(kind.framework, "")
     text = SPEC.format(kind=kind, total=sum(count for _, count in kind.roles), gpus=gpus, own=own)
+    has_waiting = any(waits(kind, role) for role, _ in kind.roles)
+    if has_waiting:
+        text = text.replace(f"  {SPEC_COMMAND}\n", "")
     for role, count in kind.roles:
         held = "" if all_train or role in IDLE else ", resources: {gpu: 4}"
+        held += f", {SPEC_COMMAND}" if has_waiting and not waits(kind, role) else ""
         text += f"    {role.lower()}: {{replicas: {count}{held}}}\n"
     return text
 
