@@ -202,9 +202,8 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     if run.entries is None:
         everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
         return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file)
-    elsewhere = {
-        entry.path for entry in run.entries if entry.full and layout.is_in_repository(entry.full, project.root)
-    }
+    others = layout.find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
+    elsewhere = {entry.path for entry in run.entries if entry.full in others}
     files = frozenset(run.unchecked | elsewhere)
     return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file)
 

@@ -111,13 +111,25 @@ def _is_there(path: Folder, check: Callable[[str], bool]) -> bool:
     return check(str(path))
 
 
-def is_in_repository(full: str, root: Folder) -> bool:
-    """Whether a file belongs to the jobs of a repository other than `root`, and was found from outside of it."""
-    inside = os.path.realpath(full)
-    for folder in Path(inside).parents:
-        if folder == root.resolve():
+def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[str]:
+    """The files that belong to the jobs of a repository other than `root`, and were found from outside of it."""
+    top = str(root.resolve())
+    known: dict[str, bool] = {}
+    found: set[str] = set()
+    for file in files:
+        folder = os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file)
+        if folder not in known:
+            known[folder] = _is_in_other_repository(os.path.realpath(folder), top)
+        if known[folder]:
+            found.add(file)
+    return found
+
+
+def _is_in_other_repository(folder: str, top: str) -> bool:
+    for each in (folder, *map(str, Path(folder).parents)):
+        if each == top:
             return False
-        if os.path.isfile(folder / SETTINGS) or folder.name == "jobs":
+        if os.path.isfile(os.path.join(each, SETTINGS)) or os.path.basename(each) == "jobs":
             return True
     return False
 
