@@ -112,7 +112,10 @@ def _read(name: str, written: str) -> object:
 def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
     """Report optionals whose value is never read: the library crashes when it passes them to Python."""
     kind = types.get(node.id, "")
-    if _OPTIONAL in kind[1:]:
+    inner = kind
+    while inner.startswith(_OPTIONAL):
+        inner = inner.removeprefix(_OPTIONAL)
+    if _OPTIONAL in inner:
         yield node.id, f"an optional inside of `{kind}` {OFFLINE}"
     asks = kind.startswith(_OPTIONAL) or (isinstance(node, Call) and node.name in _ASKS_OPTIONALS)
     unwrapped = _unwrapped(node)

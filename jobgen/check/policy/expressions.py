@@ -12,7 +12,10 @@ from jobgen.check.cel.values import STRING, blank_strings
 from jobgen.model.lazy_re import lazy_pattern
 
 _NAME = lazy_pattern(r"(?<![\w.])[A-Za-z_]\w*")
-_VARIABLE = lazy_pattern(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+_VARIABLE = lazy_pattern(r"(?<![\w.])variables\s*\.\s*(?P<asks>\??)\s*(?P<name>[A-Za-z_]\w*)")
+_HAS = lazy_pattern(r"(?<![\w.])has\s*\(\s*$")
+# No expression without one of these is an optional.
+_MAY_BE_OPTIONAL = lazy_pattern(r"[.\[{,]\s*\?|\bopt|\bformat\b|\bvalidate\b")
 _LOOP = lazy_pattern(
     r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$"
 )
@@ -34,7 +37,7 @@ RESERVED = frozenset(
 class PolicyExpression:
     """An expression and what it reads; it is compiled when first evaluated."""
 
-    __slots__ = ("_compiled", "_returns", "inlined", "names", "text", "variables")
+    __slots__ = ("_compiled", "_is_optional", "_returns", "inlined", "names", "text", "variables")
 
     def __init__(self, text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> None:
         self.text = text
@@ -42,11 +45,20 @@ class PolicyExpression:
         self.names = find_names(self.inlined) & frozenset(NAMES)
         self._returns = returns
         self._compiled: Expression | None = None
+        self._is_optional: bool | None = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether its value is an optional, which cannot leave the engine: `evaluate` returns a mapping."""
+        if self._is_optional is None:
+            self._is_optional = _is_optional(self.inlined)
+        return self._is_optional
 
     def evaluate(self, bindings: Bound) -> Any | Failed:
         """Its value for some bindings."""
         if self._compiled is None:
-            compiled = compile_cel(self.inlined, NAMES, returns=self._returns)
+            text = _to_mapping(self.inlined) if self._returns == "any" and self.is_optional else self.inlined
+            compiled = compile_cel(text, NAMES, returns=self._returns)
             assert isinstance(compiled, Expression), f"checked before: {compiled.message}: {self.inlined}"
             self._compiled = compiled
         return self._compiled(bindings)
@@ -66,17 +78,63 @@ def find_names(text: str) -> frozenset[str]:
 
 def find_expression_error(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
     """Why the API server would refuse an expression; empty if it would not."""
-    for name in _VARIABLE.findall(blank_strings(text)):
+    read = [match["name"] for match in _VARIABLE.finditer(blank_strings(text))]
+    for name in read:
         if name not in variables:
             return f"there is no variable `{name}` above this expression"
-    compiled = compile_cel(text, NAMES, returns=returns)
+    compiled = _compile(_unwrap_optionals(text, variables), returns)
     if isinstance(compiled, CompileError):
+        # The type of a variable that does not compile is not known, and the variable has a finding.
+        if "optional" in compiled.message and any(variables[name] is None for name in read):
+            return ""
         where = f" (line {compiled.line}, column {compiled.column})" if "\n" in text.strip() else ""
         return f"{compiled.message}{where}"
     # With variables inlined, more types are known.
     inlined, _ = _inline_variables(text, variables)
-    compiled = compile_cel(inlined, NAMES, returns=returns)
+    compiled = _compile(inlined, returns)
     return compiled.message if isinstance(compiled, CompileError) else ""
+
+
+def _compile(text: str, returns: str) -> Expression | CompileError:
+    """Compile an expression; one that may return anything may return an optional."""
+    compiled = compile_cel(text, NAMES, returns=returns)
+    if isinstance(compiled, CompileError) and returns == "any" and _is_optional(text):
+        return compile_cel(_to_mapping(text), NAMES, returns=returns)
+    return compiled
+
+
+def _is_optional(text: str) -> bool:
+    """Whether the value of an expression is an optional: only such a value can be an optional entry."""
+    if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
+        return False
+    return isinstance(compile_cel(_to_mapping(text), NAMES, returns="any"), Expression)
+
+
+def _to_mapping(text: str) -> str:
+    """An expression for a mapping with the value of an optional; empty if it has none."""
+    # A line break, because an expression may end in a comment.
+    return f"{{?'value': ({text}\n)}}"
+
+
+def _unwrap_optionals(text: str, variables: Mapping[str, PolicyExpression | None]) -> str:
+    """The text with each variable that is an optional read from its mapping; nothing is inlined."""
+    blanked = blank_strings(text)
+    for match in reversed(list(_VARIABLE.finditer(blanked))):
+        value = variables.get(match["name"])
+        if value is not None and value.is_optional and not _is_tested(blanked, match):
+            text = f"{text[: match.start()]}{_read_optional(match)}{text[match.end() :]}"
+    return text
+
+
+def _read_optional(match: re.Match[str]) -> str:
+    """The optional whose value is in the mapping that a variable has in its place."""
+    read = f"variables.{match['name']}.?value"
+    return f"optional.of({read})" if match["asks"] else read
+
+
+def _is_tested(blanked: str, match: re.Match[str]) -> bool:
+    """Whether `has` is asked for a variable itself, which is true for each that can be evaluated."""
+    return _HAS.search(blanked[: match.start()]) is not None and blanked[match.end() :].lstrip().startswith(")")
 
 
 def _inline_variables(text: str, variables: Mapping[str, PolicyExpression | None]) -> tuple[str, tuple[str, ...]]:
@@ -86,18 +144,23 @@ def _inline_variables(text: str, variables: Mapping[str, PolicyExpression | None
     """
     blanked = blank_strings(text)
     found = list(_VARIABLE.finditer(blanked))
-    count = Counter(match[1] for match in found)
+    count = Counter(match["name"] for match in found)
     left: dict[str, None] = {}
     for match in reversed(found):
-        value = variables.get(match[1])
-        is_read_once = count[match[1]] == 1 and not _is_in_loop(blanked[: match.start()])
+        name = match["name"]
+        value = variables.get(name)
+        is_read_once = count[name] == 1 and not _is_in_loop(blanked[: match.start()])
         is_short = value is not None and len(text) + len(value.inlined) < _MAX_INLINED_LENGTH
+        is_tested = _is_tested(blanked, match)
         # A constant costs nothing to evaluate again.
-        if value and is_short and (is_read_once or not (value.names or value.variables)):
-            text = f"{text[: match.start()]}({value.inlined}\n){text[match.end() :]}"
+        if value and is_short and not is_tested and (is_read_once or not (value.names or value.variables)):
+            wrapped = "optional.of" if match["asks"] else ""
+            text = f"{text[: match.start()]}{wrapped}({value.inlined}\n){text[match.end() :]}"
             left |= dict.fromkeys(value.variables)
-        else:
-            left[match[1]] = None
+            continue
+        if value and value.is_optional and not is_tested:
+            text = f"{text[: match.start()]}{_read_optional(match)}{text[match.end() :]}"
+        left[name] = None
     return text, tuple(left)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.check.cel.values import OFFLINE
 from jobgen.check.policy.document_schema import find_schema_errors
 from jobgen.check.policy.expressions import (
     IDENTIFIER,
@@ -105,7 +106,10 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", rules, found)
     validations = [_parse_validation(item, variables, rules, found) for item in spec.get("validations", ())]
     for item in spec.get("auditAnnotations", ()):
-        _parse_expression(item, "valueExpression", variables, "any", rules, found)
+        value = _parse_expression(item, "valueExpression", variables, "any", rules, found)
+        if value is not None and not is_trusted and value.is_optional:
+            message = "`valueExpression` does not compile: must evaluate to string or null but got an optional"
+            found.append(_refuse(message, item["valueExpression"]))
     problems += found
     if found:
         return None
@@ -162,6 +166,10 @@ def _parse_expression(
         found.append(_refuse(f"`{field}` is empty", item[field]))
         return None
     reason = _HIDDEN.get(hidden) or ("" if rules.is_trusted else find_expression_error(text, variables, returns))
+    if OFFLINE in reason:
+        problem = _refuse(f"the policy is not evaluated: {reason}", item[field], "policy-not-evaluated")
+        found.append(problem._replace(severity=Severity.WARNING))
+        return None
     if reason:
         found.append(_refuse(f"`{field}` does not compile: {reason}", item[field]))
         return None
