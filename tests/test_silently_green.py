@@ -1150,3 +1150,36 @@ def test_own_description_of_a_shipped_kind_keeps_the_types_of_its_fields(tmp_pat
 
     assert ("wrong-type", "jobs/a.yaml", 8) in rules(tmp_path)
     assert not render_all(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "version", ["jobgen.dve/v1", "jobgen/v1", "jobgen.dev", "jobgendev/v1", "v1", "JobGen.dev/v1", "example.com/v1"]
+)
+def test_misspelled_group_of_a_job_is_an_error_and_nothing_is_rendered(tmp_path, version):
+    repository(tmp_path, **{"jobs/a.yaml": JOB.replace("jobgen.dev/v1", version)})
+
+    [finding] = lint(tmp_path)
+
+    assert (finding["rule"], finding["severity"], finding["line"]) == ("invalid-value", "error", 1)
+    assert "must be `jobgen.dev/v1`" in finding["message"]
+    assert not render_all(tmp_path)
+
+
+def test_misspelled_group_of_an_overlay_is_an_error(tmp_path):
+    wrong = OVERLAY.replace("jobgen.dev", "jobgen.dve")
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": wrong, "jobs/b.yaml": wrong})
+
+    assert rules(tmp_path) == [
+        ("misplaced-overlay", "jobs/b.yaml", 1),
+        ("invalid-value", "overlays/prod/overlay.yaml", 1),
+    ]
+
+
+def test_training_job_of_another_group_is_a_manifest(tmp_path):
+    other = (
+        "apiVersion: sagemaker.services.k8s.aws/v1alpha1\nkind: TrainingJob\nmetadata: {name: a}\nspec: {roleARN: x}\n"
+    )
+    repository(tmp_path, **{"jobs/a.yaml": other})
+
+    assert [rule for rule, _, _ in rules(tmp_path)] == ["missing-schema"]
+    assert len(render_all(tmp_path)) == 1

@@ -10,7 +10,7 @@ from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
 from jobgen.model.finding import Identity, Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import suggest_type
+from jobgen.model.suggest import find_closest, suggest_type
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
@@ -19,6 +19,7 @@ from jobgen.spec.overlay import JobAttributes, Patch
 _MAX_NAME_LENGTH = 253
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
+_SPEC_KINDS = frozenset(("TrainingJob", "Overlay"))
 _PATH_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 
 
@@ -70,8 +71,24 @@ def _source_path(job: JobDocument) -> Node:
 
 def is_spec(data: Mapping[str, Node]) -> bool:
     """Whether a document is a job spec rather than a raw manifest."""
-    # Any version of the group: an unknown version is an error in a spec, not a raw manifest.
-    return str(value_of(data.get("apiVersion"))).startswith(_GROUP)
+    # Any version of the group, and a misspelled group: these are errors in a spec, not a raw manifest.
+    api_version = str(value_of(data.get("apiVersion")))
+    return api_version.startswith(_GROUP) or (
+        value_of(data.get("kind")) in _SPEC_KINDS and _is_misspelled(api_version, data.get("spec"))
+    )
+
+
+def _is_misspelled(api_version: str, spec: Node) -> bool:
+    """Whether the apiVersion of a kind that jobgen has is meant to be that of jobgen.
+
+    Other groups may have a kind of the same name. Those have a domain, and their specs have no `framework`.
+    """
+    group = api_version.rpartition("/")[0]
+    if api_version in ("", "None"):
+        return False
+    return (
+        "." not in group or bool(find_closest(group, [_GROUP[:-1]])) or (isinstance(spec, dict) and "framework" in spec)
+    )
 
 
 def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
