@@ -1183,3 +1183,38 @@ def test_training_job_of_another_group_is_a_manifest(tmp_path):
 
     assert [rule for rule, _, _ in rules(tmp_path)] == ["missing-schema"]
     assert len(render_all(tmp_path)) == 1
+
+
+FOR_GPT = """
+patches:
+- match: {names: ['gpt*']}
+  merge: {env: {A: null}}
+- match: {frameworks: [tensorflow]}
+  manifest: {metadata: {labels: {a: b}}}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JOB.replace("image:", "imgae:"),
+        JOB.replace("framework: pytorch", "framework: tensorfolw"),
+        JOB.replace("TrainingJob", "TrainingJbo"),
+        JOB.replace("jobgen.dev", "jobgen.dve"),
+        JOB + "  env: [\n",
+        JOB + "  env: {A: yes}\n",
+        JOB + "  matrix: {lr: [1, 1]}\n",
+        JOB + "  matrix: {lr: [1, 2]}\n  args: ['${{ matrix.l }}']\n",
+        JOB + "  roles: {wroker: {replicas: 2}}\n",
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {}\n",
+        "\0",
+    ],
+)
+@pytest.mark.parametrize("prod", [FOR_GPT, FOR_GPT + "jobs: {names: [bert, 'gpt*']}\n", "jobs: {names: ['gpt*']}\n"])
+def test_nothing_is_said_to_match_nothing_while_a_job_cannot_be_read(tmp_path, text, prod):
+    files = {"jobs/b.yaml": JOB + "  env: {B: b}\n", "overlays/dev/overlay.yaml": OVERLAY}
+    repository(
+        tmp_path, **files, **{"jobs/a.yaml": text.replace("bert", "gpt"), "overlays/prod/overlay.yaml": overlay(prod)}
+    )
+
+    assert {file for _, file, _ in rules(tmp_path)} == {"jobs/a.yaml"}

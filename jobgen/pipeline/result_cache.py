@@ -47,7 +47,7 @@ class FileResult(NamedTuple):
     rows: list[tuple[str, Fact]]
     comments: list[Suppression]
     unchecked: list[str]
-    """The names of jobs that were not checked, or not by every check; a document that is no job has no name."""
+    """The names of jobs that were not checked, or not by every check; empty for one that cannot be read or rendered."""
     skipped: list[str]
     """Why the file was not read, if it was not."""
 

@@ -159,12 +159,15 @@ def _find_across_jobs(
         if not any(run.environments):
             yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
         return
-    yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
-    used = {patch for part in parts for patch in part.used.patches}
-    filled = {made.env for part in parts for made in part.made}
-    yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
+    # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
+    is_complete = not any("" in part.unchecked for part in parts)
+    yield from _find_dead_deletions([part.used for part in parts], entries, tracer, of_layers=is_complete)
+    if is_complete:
+        used = {patch for part in parts for patch in part.used.patches}
+        filled = {made.env for part in parts for made in part.made}
+        yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
     yield from find_unknown_default_roles(run.project, runners, tracer)
-    if run.policy_files:
+    if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
     if run.checked:
         from jobgen.pipeline.cross_job import cross_job_findings
@@ -338,6 +341,7 @@ def _render_job(
     made = runner.render_job(job, patches, part.used)
     if made is None:
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name)))
+        part.unchecked.append("")
     elif run.deployable and made.object is not None and runner.find_missing_images(made.object):
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, runner.find_missing_images)))
         made = None
@@ -373,11 +377,15 @@ def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[
 
 
 def _find_dead_deletions(
-    used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer
+    used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer, *, of_layers: bool = True
 ) -> list[Finding]:
-    """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations."""
+    """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations.
+
+    Those of overlays and kinds only with `of_layers`.
+    """
     hits = {marker: where for part in used for marker, where in part.hits.items()}
-    with_problems = [where for part in used for marker, where in part.misses if marker not in hits]
+    misses = [miss for part in used for miss in part.misses] if of_layers else []
+    with_problems = [where for marker, where in misses if marker not in hits]
     with_problems += [where for part in used for where in part.own_misses]
     if not with_problems:
         return []
@@ -385,4 +393,5 @@ def _find_dead_deletions(
     relevant = {where[1:] for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in relevant}
     jobs = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
-    return tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
+    dead = tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])
+    return [finding for finding in dead if of_layers or finding.location.file in files]
