@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from jobgen.repo import rendered_tree
+from jobgen.repo.lock import compute_digest
 from jobgen.repo.rendered_tree import LOCK, Drift, IncompleteWriteError
 
 OLD = {"ml/pytorchjob-a.yaml": "a: 1\n", "ml/pytorchjob-b.yaml": "b: 1\n", "web/tfjob-c.yaml": "c: 1\n"}
@@ -294,12 +295,12 @@ def test_unreadable_lock_stops_the_write(env: Path, text: str) -> None:
 
 
 def test_conflicted_lock_in_a_tree_is_merged(env: Path) -> None:
-    ours = (env / LOCK).read_text()
+    ours, theirs = (env / LOCK).read_text(), compute_digest("theirs\n")
     (env / LOCK).write_text(ours.replace('    "ml/pytorchjob-b.yaml', '<<<<<<< HEAD\n    "ml/pytorchjob-b.yaml', 1))
     conflict = (
         (env / LOCK)
         .read_text()
-        .replace('    "web/', f'=======\n    "x/y.yaml": "{"0" * 64}",\n>>>>>>> theirs\n    "web/')
+        .replace('    "web/', f'=======\n    "x/y.yaml": "{theirs}",\n>>>>>>> theirs\n    "web/')
     )
     (env / LOCK).write_text(conflict)
     (env / "x").mkdir()
@@ -308,6 +309,46 @@ def test_conflicted_lock_in_a_tree_is_merged(env: Path) -> None:
     assert rendered_tree.compare_tree(env, OLD).stale == ("x/y.yaml",)
     assert write(env, NEW).stale == ("ml/pytorchjob-b.yaml", "web/tfjob-c.yaml", "x/y.yaml")
     assert tree(env) == NEW
+
+
+def test_conflicted_lock_with_an_invalid_entry_stops_the_write(env: Path) -> None:
+    (env / LOCK).write_text(f'<<<<<<< a\n"\\x": "{"0" * 64}"\n')
+
+    assert [path for path, _ in write(env, NEW).foreign] == [LOCK]
+
+
+def test_stale_file_that_jobgen_did_not_write_is_kept(env: Path) -> None:
+    """A lock file is text in a repository; only the content of a file shows that jobgen wrote it."""
+    lock = json.loads((env / LOCK).read_text())
+    lock["files"]["mine/hand.yaml"] = "0" * 64
+    (env / LOCK).write_text(json.dumps(lock))
+    (env / "mine").mkdir()
+    (env / "mine/hand.yaml").write_text("by hand\n")
+    before = states(env)
+
+    assert [path for path, _ in write(env, NEW).foreign] == ["mine/hand.yaml"]
+    assert states(env) == before
+
+
+def test_lock_in_a_jobs_repository_owns_no_sources(tmp_path: Path) -> None:
+    texts = {"jobs/a.yaml": "a\n", "policies/x.yaml": "x\n", ".gitattributes": "* text\n", "kustomization.yaml": "k\n"}
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    files = {**dict.fromkeys(texts, "0" * 64), "jobs/a.yaml": compute_digest("a\n")}
+    (tmp_path / LOCK).write_text(json.dumps({"version": 1, "files": files}))
+    write(tmp_path, NEW)
+
+    assert {path: (tmp_path / path).read_text() for path in texts} == texts
+
+
+def test_huge_files_of_a_tree_are_not_read(env: Path) -> None:
+    listed = next(path for path in json.loads((env / LOCK).read_text())["files"] if "/" in path)
+    os.truncate(env / listed, 8 << 30)
+
+    assert [fault.path for fault in rendered_tree.find_unlisted_files(env.parent)] == [f"{env.name}/{listed}"]
+    os.truncate(env / LOCK, 8 << 30)
+    assert [path for path, _ in write(env, NEW).foreign] == [LOCK]
 
 
 def test_reformatted_lock_is_rewritten(env: Path) -> None:

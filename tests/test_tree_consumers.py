@@ -266,10 +266,11 @@ def test_emptying_an_environment_needs_confirmation(repo: Path) -> None:
     before = contents(repo / "rendered")
     refused = render(repo, "-o", "rendered")
 
-    assert (refused.returncode, refused.stderr) == (
-        1,
-        f"rendered/qa: all 8 files would be deleted; allow it with --allow-empty\n{REFUSED}",
-    )
+    warning, rest = refused.stderr.split("\n", 1)
+
+    assert refused.returncode == 1
+    assert warning.endswith("[empty-environment]")
+    assert rest == f"rendered/qa: all 8 files would be deleted; allow it with --allow-empty\n{REFUSED}"
     assert contents(repo / "rendered") == before
     assert render(repo, "-o", "rendered", "--allow-empty").returncode == 0
     assert [path.name for path in (repo / "rendered").iterdir()] == ["prod"]

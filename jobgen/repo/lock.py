@@ -54,10 +54,10 @@ class LockFile(NamedTuple):
 
 def parse_lock(text: str) -> LockFile | None:
     """Parse a lock file, even one with merge conflicts; None if it does not list the files of jobgen."""
-    if "\n<<<<<<< " in f"\n{text}":
-        # Both sides of a conflict list files of jobgen.
-        return LockFile(_own_files({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
     try:
+        if "\n<<<<<<< " in f"\n{text}":
+            # Both sides of a conflict list files of jobgen.
+            return LockFile(_own_files({str(json.loads(path)): digest for path, digest in _ENTRY.findall(text)}))
         read = json.loads(text)
         files, jobs = read["files"], read.get("jobs", {})
         known = read["version"] == 1 and all(isinstance(value, str) for value in (*files.values(), *jobs.values()))

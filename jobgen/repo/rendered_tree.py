@@ -13,13 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.model.limits import MAX_BYTES
 from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
 
 _STAGE = ".jobgen-stage"
 _INPUTS = ("jobgen.yaml", "jobs", "overlays")
+_SOURCES = ("jobs/", "overlays/", "policies/", "schemas/")
+_MAX_LOCK_BYTES = 64 * 1024 * 1024
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
+_STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
 _REMEDY = f"run `jobgen render -o {TREE}`"
 
 _Sync = Callable[[Iterable[str]], None]
@@ -96,18 +100,27 @@ def compare_tree(
     except _NoLockError as bad:
         return Drift(foreign=((LOCK, str(bad)),))
     plan = _make_plan(lock, wanted, env, extras, partial=partial)
+
+    def is_edited(path: str) -> bool:
+        return _is_edited(folder / path, lock, path)
+
+    # In a jobs repository, kustomization.yaml and .gitattributes may be those of the repository.
+    is_repository = _is_repository(folder)
     namespaces = {path.partition("/")[0] for path in plan.texts if is_object_path(path)}
     blocked = {name: why for name in sorted(namespaces) if (why := _find_obstacle(folder / name))}
     found: dict[str, list[str]] = {"missing": [], "changed": []}
     foreign = list(blocked.items())
     for path, text in sorted(plan.texts.items()):
-        known = path in lock.files
+        known = path in lock.files and not (is_repository and not is_object_path(path) and is_edited(path))
         state = "" if path.partition("/")[0] in blocked else _compare_file(folder / path, text.encode(), known=known)
         if state in found:
             found[state].append(path)
         elif state:
             foreign.append((path, state))
-    stale = [path for path in sorted(lock.files) if path not in plan.lock.files and _is_file_inside(folder, path)]
+    unwanted = [path for path in sorted(lock.files) if path not in plan.lock.files and _is_file_inside(folder, path)]
+    # A lock file may list files that jobgen did not write. Only the content shows that nothing is lost.
+    stale = [path for path in unwanted if not is_edited(path)]
+    foreign += [(path, _STALE_AND_EDITED) for path in unwanted if path not in stale]
     same = not (foreign or stale or any(found.values()))
     tool = ""
     if same and _read_lock_text(folder) != plan.lock.text():
@@ -116,7 +129,7 @@ def compare_tree(
             tool = lock.origin.tool
         else:
             found["changed"].append(LOCK)
-    edited = frozenset(path for path in found["changed"] if path != LOCK and _is_edited(folder / path, lock, path))
+    edited = frozenset(path for path in found["changed"] if path != LOCK and is_edited(path))
     existing = sum(1 for path in lock.files if is_object_path(path) and _is_file_inside(folder, path))
     wanted_objects = sum(map(is_object_path, plan.lock.files))
     missing, changed = tuple(found["missing"]), tuple(found["changed"])
@@ -127,10 +140,14 @@ def compare_tree(
 
 def _list_own_files(folder: Folder, lock: LockFile) -> Iterator[str]:
     """Return the files of an environment; in a folder that is a jobs repository itself, those beside known files."""
-    if not any((folder / name).exists() for name in _INPUTS):
+    if not _is_repository(folder):
         return list_files(folder)
     namespaces = {path.partition("/")[0] for path in lock.files if is_object_path(path)}
     return (f"{name}/{path}" for name in sorted(namespaces) for path in list_files(folder / name))
+
+
+def _is_repository(folder: Folder) -> bool:
+    return any((folder / name).exists() for name in _INPUTS)
 
 
 def list_files(folder: Folder) -> Iterator[str]:
@@ -171,8 +188,7 @@ def find_unlisted_files(tree: Folder) -> Iterator[TreeFault]:
 
 def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
     folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
-    text = _read_content(folder / LOCK)
-    lock = parse_lock((text or b"").decode("utf-8", "replace"))
+    lock = parse_lock((_read_content(folder / LOCK, _MAX_LOCK_BYTES) or b"").decode("utf-8", "replace"))
     if lock is None:
         yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
         return
@@ -187,15 +203,15 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
             yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
 
 
-def _read_content(path: Folder) -> bytes | None:
-    """Read a regular file; None if it is anything else."""
+def _read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
+    """Read a regular file; None if it is anything else, or larger than what jobgen writes."""
     if path.is_symlink() or not path.is_file():
         return None
     if isinstance(path, CommitPath):
         entry = path.find_entry()
         return path.commit.read_file(entry, path.path) if entry else None
     try:
-        return path.read_bytes()
+        return path.read_bytes() if path.stat().st_size <= limit else None
     except OSError:
         return None
 
@@ -389,11 +405,16 @@ def _read_lock(folder: Path) -> LockFile:
     if lock is None:
         remedy = "restore it, or delete the folder and render it again"
         raise _NoLockError(f"does not list the files of jobgen; {remedy}")
-    return lock
+    if not _is_repository(folder):
+        return lock
+    # jobgen writes nothing into the folders that it reads.
+    return lock._replace(files={path: known for path, known in lock.files.items() if not path.startswith(_SOURCES)})
 
 
 def _read_lock_text(folder: Path) -> str | None:
     try:
+        if (folder / LOCK).stat().st_size > _MAX_LOCK_BYTES:
+            return ""
         return (folder / LOCK).read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return None
@@ -401,4 +422,5 @@ def _read_lock_text(folder: Path) -> str | None:
 
 def _is_edited(full: Path, lock: LockFile, path: str) -> bool:
     """Whether a file was edited since jobgen wrote it, according to the lock file."""
-    return compute_digest(full.read_bytes().decode("utf-8", "surrogateescape")) != lock.files.get(path)
+    content = _read_content(full)
+    return content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files.get(path)
