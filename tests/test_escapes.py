@@ -605,6 +605,12 @@ BROKEN = {
     },
     "rule that is off": {"jobgen.yaml": "rules: {mutable-image-tag: 'off'}\n"},
     "rule that is off here": {"jobgen.yaml": "rules: {mutable-image-tag: [{severity: 'off', paths: [jobs/*]}]}\n"},
+    "category that is off": {"jobgen.yaml": "categories: {image: 'off'}\n"},
+    "category that is off there": {
+        "jobgen.yaml": "categories: {image: [{severity: 'off', environments: [prod]}]}\n",
+        "overlays/dev/o.yaml": OVERLAY.format(spec="defaults: {image: 'a:1.0.0'}"),
+        "overlays/prod/o.yaml": OVERLAY.format(spec=""),
+    },
     "rule that is off by its former name": {"jobgen.yaml": "rules: {moving-tag: 'off'}\n"},
     "job of no environment": {"overlays/prod/o.yaml": OVERLAY.format(spec="jobs: {names: [other]}")},
     "paused job": {"jobs/bert.yaml": spec() + "  run: {state: paused}\n"},
@@ -622,6 +628,63 @@ def test_fix_keeps_suppressions_of_what_was_not_checked(name, tmp_path):
 
     assert obsolete(rules_of(root, fix="safe", today="2026-01-01")) == []
     assert USED in (root / "jobs/bert.yaml").read_text(), before
+
+
+def test_a_rule_with_a_severity_of_its_own_is_not_off_with_its_category(tmp_path):
+    settings = "rules: {mutable-image-tag: warning}\ncategories: {image: 'off'}\n"
+    root = write_files(tmp_path, {"jobgen.yaml": settings, "jobs/bert.yaml": spec(image=UNUSED)})
+
+    assert obsolete(rules_of(root)) == ["unused-suppression"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("mutable-image-tags", "mutable-image-tag"),
+        ("mutable-image-tags, no-such-thing-at-all", "mutable-image-tag"),
+        ("mutable-image-tags, host-network", "mutable-image-tag"),
+    ],
+)
+def test_fix_corrects_the_name_of_a_rule_and_keeps_the_reason(tmp_path, written, expected):
+    job = spec(image=USED.replace("mutable-image-tag", written))
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": job})
+
+    assert obsolete(rules_of(root, fix="safe")) == []
+    assert (root / "jobs/bert.yaml").read_text() == spec(image=USED.replace("mutable-image-tag", expected))
+
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: ml}\ndata: {a: b}\n"
+
+
+def test_an_object_without_a_schema_exempts_only_itself(tmp_path):
+    ignored = "kind: ConfigMap # jobgen: ignore[unknown-field] -- the schema comes later"
+    files = {
+        "jobgen.yaml": "rules: {missing-schema: info}\n",
+        "jobs/cm.yaml": CONFIG_MAP.replace("kind: ConfigMap", ignored),
+        "jobs/bert.yaml": spec(image=UNUSED),
+        "overlays/dev/o.yaml": "# jobgen: ignore-file[mutable-image-tag] -- none\n" + OVERLAY.format(spec=""),
+    }
+    root = write_files(tmp_path, files)
+
+    assert obsolete(rules_of(root)) == ["unused-suppression", "unused-suppression"]
+
+
+def test_an_object_without_a_schema_exempts_only_its_own_baseline_entries(tmp_path):
+    files = {"jobgen.yaml": "", "jobs/cm.yaml": CONFIG_MAP, "jobs/bert.yaml": spec(image="bert:latest")}
+    root = write_files(tmp_path, files)
+    lint_paths(root, (), (), format_="json", write_baseline=True, baseline="b.json")
+    known = json.loads((root / "b.json").read_text())
+    about_map = {"rule": "unknown-field", "object": "/ConfigMap ml/cm", "pointer": "/datta"}
+    known["findings"].append(about_map)
+    (root / "b.json").write_text(json.dumps(known))
+    write_files(root, {"jobs/bert.yaml": spec(image="bert:1.0.0")})
+
+    assert rules_of(root, baseline="b.json").count("stale-baseline") == 1
+    done = lint_paths(root, (), (), format_="json", baseline="b.json", fix="safe")
+    assert "1 stale entry removed from b.json" in done.err
+    left = json.loads((root / "b.json").read_text())["findings"]
+    assert about_map in left
+    assert not [entry for entry in left if entry["rule"] in ("mutable-image-tag", "moving-tag")]
 
 
 def test_fix_keeps_a_suppression_that_another_environment_needs(tmp_path):

@@ -39,8 +39,8 @@ def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
 
 def apply_baseline(
     request: LintRequest, file: str, linted: LintRun, *, prune: bool, all_findings: bool = True
-) -> tuple[list[Finding], list[Suppressed]]:
-    """Return the findings that a baseline does not list, and those that it lists.
+) -> tuple[list[Finding], list[Suppressed], int]:
+    """Return the findings that a baseline does not list, those that it lists, and how many entries were removed.
 
     Entries that no finding matches are findings too, if everything that they could apply to was checked; with `prune`,
     they are removed from the file instead. Without `all_findings`, the lint has only some of its findings.
@@ -60,14 +60,15 @@ def apply_baseline(
         {
             key: count
             for key, count in left.items()
-            if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule))
+            if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule), key.object)
         }
     )
-    if stale and prune:
+    pruned = len(stale) if prune else 0
+    if pruned:
         _write(request.directory / file, file, baseline.remove_stale(text, stale), linted.root)
     else:
         new += baseline.find_stale(stale, text, file)
-    return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old]
+    return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old], pruned
 
 
 def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:

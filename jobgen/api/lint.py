@@ -45,6 +45,8 @@ class LintResult(NamedTuple):
     """The folder that was linted."""
     skipped: Mapping[str, int]
     """How many files and folders were not read, by reason."""
+    pruned: int = 0
+    """The number of entries that were removed from the baseline."""
 
     @property
     def failed(self) -> bool:
@@ -134,11 +136,14 @@ def lint(
         from jobgen.api.since import findings_since
 
         linted = findings_since(request, since, linted)
-    findings, known = linted.findings, list[Suppressed]()
+    findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
         from jobgen.api.baseline import apply_baseline
 
-        findings, known = apply_baseline(request, baseline, linted, prune=prune_baseline, all_findings=not since)
+        all_findings = not since
+        findings, known, pruned = apply_baseline(
+            request, baseline, linted, prune=prune_baseline, all_findings=all_findings
+        )
     from jobgen.report.duplicates import merge_duplicates
 
     findings = merge_duplicates(findings, linted.mandatory)
@@ -153,6 +158,7 @@ def lint(
         linted.root,
         directory,
         linted.skipped,
+        pruned,
     )
 
 

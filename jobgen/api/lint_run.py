@@ -11,7 +11,7 @@ from typing import Any
 from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
-from jobgen.check.rule_docs import rule_names
+from jobgen.check.rule_docs import rule_categories, rule_names
 from jobgen.check.rules import all_rules
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Problem, Severity
@@ -25,6 +25,7 @@ from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.lock import TREE
 from jobgen.repo.rendered_tree import find_unlisted_files
+from jobgen.report.baseline import name_object
 from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
@@ -197,15 +198,26 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
     project = run.project
     cross_file = frozenset(rule.name for rule in all_rules() if rule.scope == "fleet") | _CROSS_FILE_RULES
-    left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | project.severities.ever_off | run.unchecked_rules
+    off = project.severities.ever_off(rule_categories(run.policies))
+    left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.kubeconform else _KUBECONFORM_RULES
+    without_schema = (
+        (
+            frozenset(
+                (*(file for file, _ in run.without_schema), *(name_object(obj) for _, obj in run.without_schema if obj))
+            ),
+            frozenset(name for name, category in rule_categories(()) if category == "schema"),
+        )
+        if run.without_schema
+        else ()
+    )
     if run.entries is None:
         everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
-        return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file)
+        return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file, *without_schema)
     others = layout.find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
     elsewhere = {entry.path for entry in run.entries if entry.full in others}
     files = frozenset(run.unchecked | elsewhere)
-    return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file)
+    return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file, *without_schema)
 
 
 def _applied_rules(runs: Sequence[Run]) -> frozenset[str]:

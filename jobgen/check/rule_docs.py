@@ -91,6 +91,18 @@ def rule_names() -> frozenset[str]:
     return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
 
 
+def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each rule and policy with each category that its findings may have."""
+    for name, category, *_ in BUILTIN_RULES:
+        yield name, category
+        if category == "schema":
+            # Jobs, overlays and settings have formats too.
+            yield name, "spec"
+    yield from ((name, "pod") for name in POD_RULES)
+    yield from ((rule.name, rule.category) for rule in all_rules())
+    yield from ((name, "policy") for name in policies)
+
+
 def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
     """Every rule and every policy, by name."""
     return {**policy_docs(root), **all_rule_docs()}

@@ -102,7 +102,10 @@ def lint_paths(
     code = max(code, fixed.code)
     counts = count_rules(report) if statistics else ""
     errors = _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", "")) if format_ == "github" else ""
-    return Result(code, formats.render(format_, report), f"{fixed.err}{counts}{summarize(report)}\n{errors}")
+    entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
+    pruned = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
+    text = f"{fixed.err}{pruned}{counts}{summarize(report)}\n{errors}"
+    return Result(code, formats.render(format_, report), text)
 
 
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:

@@ -38,7 +38,7 @@ from jobgen.pipeline.selectors import (
 )
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
-from jobgen.report.coverage import HIDING_RULES
+from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class Run:
         """Whether settings, overlays, kinds and policies are valid, so that every environment was checked."""
         self.unchecked: set[str] = set()
         """Files in which an object was not checked, or not by every check."""
+        self.without_schema: set[tuple[str, Identity | None]] = set()
+        """Files with objects that were not compared with a schema; all other checks ran."""
         self.unchecked_rules: frozenset[str] = frozenset()
         """Rules and policies that could not be evaluated."""
         self.lasting = False
@@ -129,8 +131,10 @@ def _process(run: Run) -> Iterator[Rendered]:
     seen: dict[tuple[str, Identity], Rendered] = {}
     for entry, part in zip(entries, parts, strict=True):
         run.findings += part.findings
-        if part.unchecked or any(finding.rule in HIDING_RULES for finding in part.findings):
+        hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
+        if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
             run.unchecked.add(entry.path)
+        run.without_schema.update((entry.path, finding.object) for finding in hiding)
         run.names |= part.names
         run.comments += part.comments
         run.skipped.update(part.skipped)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity, quoted_values
+from jobgen.model.finding import Finding, Identity, Severity, quoted_values
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")
@@ -35,9 +35,13 @@ def key_of(finding: Finding) -> FindingKey:
     rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
         return FindingKey(rule, finding.env, "", "", finding.location.file, finding.message)
+    return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "", "")
+
+
+def name_object(identity: Identity) -> str:
+    """Return the name of an object in a baseline."""
     group = identity.api_version.rpartition("/")[0]
-    shown = f"{group}/{identity.kind} {identity.namespace}/{identity.name}"
-    return FindingKey(rule, finding.env, shown, finding.pointer, "", "")
+    return f"{group}/{identity.kind} {identity.namespace}/{identity.name}"
 
 
 def to_text(findings: Iterable[Finding], paths: Sequence[str] = ()) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -40,12 +40,24 @@ class Severities(NamedTuple):
         """Rules that are turned off everywhere, and need not run."""
         return frozenset(name for name, settings in self.rules.items() if settings[:1] == (SeveritySetting(_OFF),))
 
-    @property
-    def ever_off(self) -> frozenset[str]:
-        """Rules that are turned off, everywhere or for some files, environments or namespaces."""
+    def ever_off(self, categories: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Rules that are turned off, everywhere or for some files, environments or namespaces.
+
+        `categories` are pairs of each rule and each category that its findings may have.
+        """
+        pairs = (*((name, "") for name in self.rules), *(categories if self.categories else ()))
         return frozenset(
-            name for name, settings in self.rules.items() if any(each.severity == _OFF for each in settings)
+            name
+            for name, category in pairs
+            if any(each.severity == _OFF for each in self._list_settings(name, category))
         )
+
+    def _list_settings(self, rule: str, category: str) -> Iterator[SeveritySetting]:
+        """Yield the settings that may apply to a rule: none after one that applies everywhere."""
+        for setting in (*self.rules.get(rule, ()), *self.categories.get(category, ())):
+            yield setting
+            if not any(setting[1:]):
+                return
 
     def apply(self, finding: Finding) -> Finding | None:
         """Return the finding with its severity in this repository; None if its rule is turned off."""

@@ -237,7 +237,7 @@ def find_unused(
             if not all(coverage.includes(comment.location.file, canonical_rule_name(rule)) for rule in comment.rules):
                 continue
             message = f"the suppression expired on `{comment.until}`; fix the problem, or change the date"
-            yield _finding("expired-suppression", message, comment.location, fix=_remove_rules(comment, comment.rules))
+            yield _finding("expired-suppression", message, comment.location, fix=_write_rules(comment))
             continue
         current = {rule: canonical_rule_name(rule) for rule in comment.rules}
         unused = [
@@ -245,22 +245,24 @@ def find_unused(
             for rule, name in current.items()
             if (comment.location, name) not in used and coverage.includes(comment.location.file, name)
         ]
+        similar = {rule: find_similar_rule(rule, known) for rule in unused if current[rule] not in names}
+        # All findings about a comment have the same fix, because it replaces the whole comment.
+        fix = _write_rules(comment, [similar.get(rule, "") if rule in unused else rule for rule in comment.rules])
         for rule in unused:
-            if current[rule] not in names:
-                similar = find_similar_rule(rule, known)
-                message = f"there is no rule `{rule}`" + (f"; did you mean `{similar}`?" if similar else "")
-                evidence = (rule, original_rule_name(similar)) if similar else (rule,)
-                fix = _remove_rules(comment, [rule])
+            if rule in similar:
+                hint = f"; did you mean `{similar[rule]}`?" if similar[rule] else ""
+                evidence = (rule, *((original_rule_name(similar[rule]),) if similar[rule] else ()))
+                message = f"there is no rule `{rule}`{hint}"
                 yield _finding("unknown-suppression", message, comment.location, fix=fix, evidence=evidence)
             else:
                 message = f"`{rule}` finds nothing here; remove it from the comment"
-                fix, evidence = _remove_rules(comment, unused), (original_rule_name(rule),)
+                evidence = (original_rule_name(rule),)
                 yield _finding("unused-suppression", message, comment.location, fix=fix, evidence=evidence)
 
 
-def _remove_rules(comment: Suppression, rules: Sequence[str]) -> Fix:
-    """Return the fix that removes rules from a comment, or the comment itself if none is left."""
-    left = ", ".join(rule for rule in comment.rules if rule not in rules)
+def _write_rules(comment: Suppression, rules: Iterable[str] = ()) -> Fix:
+    """Return the fix that gives a comment other rules, or removes it if there are none."""
+    left = ", ".join(dict.fromkeys(filter(None, rules)))
     keyword = "ignore" if comment.line else "ignore-file"
     until = f" until={comment.until}" if comment.until else ""
     text = f"# jobgen: {keyword}[{left}]{until} -- {comment.reason}" if left else ""
