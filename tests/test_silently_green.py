@@ -1218,3 +1218,57 @@ def test_nothing_is_said_to_match_nothing_while_a_job_cannot_be_read(tmp_path, t
     )
 
     assert {file for _, file, _ in rules(tmp_path)} == {"jobs/a.yaml"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "defaults: {env: {LR: '${{ matrix.lr }}'}}",
+        "defaults: {args: ['--lr={{ matrix.lr }}']}",
+        "patches: [{merge: {command: ['${{ matrix.lr }}']}}]",
+        "patches: [{match: {names: ['bert-*']}, manifest: {metadata: {annotations: {lr: '${{matrix.lr}}'}}}}]",
+        "patches: [{jsonPatch: [{op: add, path: /metadata/annotations, value: {a: '${{ matrix.lr }}'}}]}]",
+    ],
+)
+def test_variable_in_an_overlay_is_an_error(tmp_path, spec):
+    job = SWEEP + "  args: ['${{ matrix.lr }}']\n"
+    repository(tmp_path, **{"jobs/a.yaml": job, "overlays/prod/overlay.yaml": overlay(spec + "\n")})
+
+    [finding] = lint(tmp_path)
+
+    assert (finding["rule"], finding["severity"]) == ("unknown-variable", "error")
+    assert (finding["file"], finding["line"]) == ("overlays/prod/overlay.yaml", 5)
+    assert "write the value here, or set it there" in finding["message"]
+    assert not render_all(tmp_path)
+
+
+def test_variable_in_a_manifest_is_an_error(tmp_path):
+    manifest = MANIFEST.replace("namespace: ml", "namespace: ml, labels: {lr: '${{ matrix.lr }}'}")
+    repository(tmp_path, **{"jobs/a.yaml": manifest})
+
+    [finding] = lint(tmp_path)
+
+    assert (finding["rule"], finding["line"]) == ("unknown-variable", 3)
+    assert "a manifest has no `matrix`" in finding["message"]
+    assert not render_all(tmp_path)
+
+
+def test_workflow_in_a_config_map_is_text(tmp_path):
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {ci.yaml: 'os: ${{ matrix.os }}'}\n"
+    repository(tmp_path, **{"jobs/a.yaml": text})
+
+    assert "unknown-variable" not in [rule for rule, _, _ in rules(tmp_path)]
+    assert len(render_all(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("name", ["bert-${{ matrix.lr }}", "${{ matrix.lr }}-bert", "bert.${{matrix.lr}}"])
+def test_variable_in_the_name_of_a_sweep_is_an_error_that_fix_removes(tmp_path, name):
+    job = SWEEP.replace("{name: bert}", f'{{name: "{name}"}}') + "  args: ['${{ matrix.lr }}']\n"
+    repository(tmp_path, **{"jobs/a.yaml": job})
+
+    [finding] = lint(tmp_path)
+    assert (finding["rule"], finding["line"]) == ("unknown-variable", 3)
+    assert "members are named `<name>-<values>`; remove it" in finding["message"]
+
+    lint_paths(tmp_path, (), (), format_="json", fix="unsafe")
+    assert [made["metadata"]["name"] for made in render_all(tmp_path)] == ["bert-0p01", "bert-0p1"]

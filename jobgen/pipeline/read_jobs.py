@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.schema import ambiguous
@@ -19,7 +20,15 @@ from jobgen.repo.lock import LOCK
 from jobgen.report.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.matrix import find_matrix_errors, find_misspelled_keys, find_oversize
-from jobgen.spec.sweeps import expand_sweep, find_stray_variables, find_sweep_warnings, is_sweep, keep_matrix
+from jobgen.spec.sweeps import (
+    expand_sweep,
+    find_stray_variables,
+    find_sweep_warnings,
+    find_variables_of_manifest,
+    find_variables_of_name,
+    is_sweep,
+    keep_matrix,
+)
 from jobgen.yamlio.read import YamlDocument
 
 # The start of an expression, also in the form of other tools. A file without it has none.
@@ -144,8 +153,9 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     """The errors of a sweep: of its matrix, else of its expressions, else of its members."""
     matrix = data["spec"]["matrix"]
     oversize = list(find_oversize(matrix))
-    if oversize:
-        return oversize
+    problems = oversize or list(find_variables_of_name(data))
+    if problems:
+        return problems
     errors = config.find_errors(keep_matrix(data), "trainingjob", frameworks)
     # The matrix can be expanded in spite of these.
     unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
@@ -175,9 +185,10 @@ def _read_manifests(
 ) -> Iterator[Job]:
     for item, manifest in enumerate(split_list(data)):
         job = Job(JobDocument(manifest, file.path), file, position, item, location)
-        if manifest_errors(manifest):
-            findings += [
-                locate(problem, file.path, job.start()) for problem in manifest_errors(job.traced_document().data)
-            ]
+        find: Callable[[Any], Iterable[Problem]] = manifest_errors
+        if _EXPRESSION_START in file.content and not manifest_errors(manifest):
+            find = find_variables_of_manifest
+        if any(find(manifest)):
+            findings += [locate(problem, file.path, job.start()) for problem in find(job.traced_document().data)]
         else:
             yield job

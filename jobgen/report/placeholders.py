@@ -11,7 +11,7 @@ from jobgen.report.entries import RANK
 RULE = "unfilled-placeholder"
 
 # `<name>`, `{{ name }}`, `${NAME}`, `$NAME` as the whole value, and `...` for something left out.
-_PLACEHOLDER = lazy_pattern(r"<[A-Za-z][^<>`]*>|\{\{(?:[^}]*\}\})?|\$\{(?:[^}]*\})?|\$[A-Z_][A-Z0-9_]*\Z|\A\.\.\.\Z")
+_PLACEHOLDER = lazy_pattern(r"<[A-Za-z][^<>`]*>|\$?\{\{(?:[^}]*\}\})?|\$\{(?:[^}]*\})?|\$[A-Z_][A-Z0-9_]*\Z|\A\.\.\.\Z")
 # Rules that refuse a value, or text, because of what it is.
 _VALUE_RULES = frozenset(
     """bad-job-name invalid-annotation invalid-config-key invalid-container-name invalid-env-name invalid-host-name

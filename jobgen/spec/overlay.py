@@ -14,6 +14,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import FIELDS, Layer, normalize
+from jobgen.spec.sweeps import find_stray_variables
 
 DEFAULT_GPU = "nvidia.com/gpu"
 DEFAULT_PLATFORM = "kubeflow"
@@ -231,6 +232,9 @@ def find_overlay_errors(document: Any, frameworks: Frameworks) -> Iterator[Probl
         if isinstance(block, dict) and "matrix" in block:
             message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
             yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
+    yield from find_stray_variables(
+        spec, "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
+    )
 
 
 def _check_locks(document: Any, fields: frozenset[str]) -> Iterator[Problem]:

@@ -33,6 +33,7 @@ _MISSPELLED = lazy_pattern(
 _VARIABLE = lazy_pattern(r"matrix\.([A-Za-z_][A-Za-z0-9_-]*)\Z")
 # Fields whose values are always strings; elsewhere, a value that is only a variable has the variable's type.
 _TEXTS = frozenset(("command", "args", "env", "labels", "annotations", "nodeSelector"))
+_DATA_FIELDS = frozenset(("data", "stringData", "binaryData"))
 _MAX_NAME_LENGTH = 40
 _TYPO_CUTOFF = 0.8
 _HASH_LENGTH = 8
@@ -91,12 +92,30 @@ def expand_member(data: Any, index: int) -> Any:
     return _expand(data, expand_matrix(data["spec"]["matrix"])[index], [], [], Budget(MAX_SWEEP_BYTES))
 
 
-def find_stray_variables(data: Any) -> Iterator[Problem]:
+def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> Iterator[Problem]:
     """Report variables of a matrix in a document without one."""
     problems: list[Problem] = []
     _substitute(data, Substitution(Member({}, ()), "", [], problems, Budget(MAX_SWEEP_BYTES)))
     for problem in problems:
-        yield problem._replace(message=f"{problem.message.partition(';')[0]}; the job has no `matrix`")
+        yield problem._replace(message=f"{problem.message.partition(';')[0]}; {reason}")
+
+
+def find_variables_of_manifest(data: Any) -> Iterator[Problem]:
+    """Report variables of a matrix in a raw manifest, except for the text in the data of ConfigMaps and Secrets."""
+    own = {key: value for key, value in data.items() if key not in _DATA_FIELDS}
+    return find_stray_variables(own, "a manifest has no `matrix`; write the value, or write the manifest as a job spec")
+
+
+def find_variables_of_name(data: Any) -> Iterator[Problem]:
+    """Report variables in the name of a sweep, whose members are named after their values anyway."""
+    metadata = data.get("metadata")
+    node = metadata.get("name") if isinstance(metadata, dict) else None
+    name = value_of(node)
+    for whole, _ in _find_expressions(name, []) if isinstance(name, str) else ():
+        message = f"`{whole}` is not allowed in the name of a sweep; its members are named `<name>-<values>`; remove it"
+        short = re.sub(r"[-.]{2,}", "-", name.replace(whole, "")).strip("-.")
+        fix_steps = (FixStep("set", node, short),) if short and _START not in short else ()
+        yield Problem("unknown-variable", message, node, fix_steps=fix_steps, safe=False)
 
 
 def name_member(name: str, member: Member) -> str:
