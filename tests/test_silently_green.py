@@ -1272,3 +1272,50 @@ def test_variable_in_the_name_of_a_sweep_is_an_error_that_fix_removes(tmp_path, 
 
     lint_paths(tmp_path, (), (), format_="json", fix="unsafe")
     assert [made["metadata"]["name"] for made in render_all(tmp_path)] == ["bert-0p01", "bert-0p1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("resources.gpus", "did you mean `gpu`?"),
+        ("resources.limits.memroy", "did you mean `memory`?"),
+        ("runPolicy.backofLimit", "did you mean `backoffLimit`?"),
+        ("roles.wroker.replicas", "did you mean `worker`?"),
+        ("roles.worker.replcias", "did you mean `replicas`?"),
+        ("roles.worker.resources.gpus", "did you mean `gpu`?"),
+        ("image.tag", "lock `image`"),
+        ("command[0]", "lock the whole list: `command`"),
+        ("pytorch.nprocPerNodes", "did you mean `nprocPerNode`?"),
+        ("volumes.data.mountpath", "did you mean `mountPath`?"),
+        ("imgae", "did you mean `image`?"),
+    ],
+)
+def test_locked_path_that_locks_nothing_is_an_error(tmp_path, path, hint):
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay(f"locked: [image, '{path}']\n")})
+
+    [finding] = lint(tmp_path)
+
+    assert (finding["file"], finding["line"], finding["severity"]) == ("overlays/prod/overlay.yaml", 5, "error")
+    assert hint in finding["message"]
+
+
+def test_locked_paths_that_a_job_can_have_are_accepted(tmp_path):
+    locked = """[namespace, resources.gpu, resources.limits, resources.requests.cpu, 'resources["nvidia.com/gpu"]',
+        env.HOME, roles.worker, roles.worker.image, roles.worker.resources.memory, podTemplate.spec.hostNetwork,
+        volumes.data.pvc, labels.team, securityContext.runAsUser, manifest.spec, run.state, resources.hugepages-2Mi]"""
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": overlay(f"locked: {locked}\n")})
+
+    assert [rule for rule, _, _ in rules(tmp_path)] in ([], ["locked-field"])
+
+
+@pytest.mark.parametrize(
+    ("role", "hint"), [("wroker", "did you mean `worker`?"), ("qqq", "there are `master`, `worker`")]
+)
+def test_unknown_role_of_defaults_is_compared_with_the_roles_of_the_jobs(tmp_path, role, hint):
+    wrong = overlay(f"defaults: {{roles: {{{role}: {{restartPolicy: Never}}, worker: {{}}}}}}\n")
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": wrong})
+
+    [finding] = lint(tmp_path)
+
+    assert finding["rule"] == "unknown-role"
+    assert finding["message"].endswith(hint)

@@ -12,6 +12,7 @@ from jobgen import cache
 from jobgen.check.original_messages import original_message
 from jobgen.check.rule_names import canonical_rule_name, find_similar_rule, original_rule_name
 from jobgen.check.schema import ambiguous
+from jobgen.check.schema.locked_fields import find_lock_errors
 from jobgen.check.schema.own_formats import Check, compile_schema
 from jobgen.model.data import API_VERSION, TracedKey, ValidFields, value_of
 from jobgen.model.finding import Finding, FixStep, Problem
@@ -179,7 +180,8 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     if not problems and format_name == "kind":
         problems += find_kind_errors(data)
     if not problems and format_name == "overlay":
-        problems += find_overlay_errors(data, frameworks)
+        problems += find_lock_errors(data, complete_schemas(frameworks))
+        problems += find_overlay_errors(data)
     return problems
 
 

@@ -33,7 +33,7 @@ from jobgen.pipeline.selectors import (
     Membership,
     SelectorUse,
     find_idle_selectors,
-    find_unknown_default_roles,
+    find_unknown_roles,
     find_unlisted_overlays,
 )
 from jobgen.pipeline.trace import Job, JobRef, Tracer
@@ -170,7 +170,7 @@ def _find_across_jobs(
         used = {patch for part in parts for patch in part.used.patches}
         filled = {made.env for part in parts for made in part.made}
         yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
-    yield from find_unknown_default_roles(run.project, runners, tracer)
+    yield from find_unknown_roles(run.project, runners, tracer)
     if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
     if run.checked:

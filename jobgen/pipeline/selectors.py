@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.model.data import Location, TracedKey
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
-from jobgen.model.suggest import did_you_mean, find_closest, find_key, suggest_rename
+from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, PatchName
 from jobgen.pipeline.locate import locate
@@ -16,7 +16,7 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.repo import layout
-from jobgen.spec.overlay import Cluster, JobAttributes, JobSelector, Patch, list_ancestors
+from jobgen.spec.overlay import Cluster, Environment, JobAttributes, JobSelector, Patch, list_ancestors
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -142,39 +142,70 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
         yield locate(problem, f"{_OVERLAYS}/{name}")
 
 
-def find_unknown_default_roles(
+def find_unknown_roles(
     project: ProjectConfig, runners: Sequence[EnvironmentRunner], tracer: Tracer
 ) -> Iterator[Finding]:
-    """Report roles in `defaults` that no job can have, in any environment that has these defaults."""
+    """Report roles in `defaults` and `locked` that no job can have, in any environment that has these."""
     if all(
         role in _roles_of(project, runner)
         for runner in runners
-        for layer in runner.expander.environment.defaults
-        for role in layer.roles
+        for role, _ in _list_overlay_roles(runner.expander.environment)
     ):
         return
     traced = tracer.traced_project()
-    unknown: dict[Location, tuple[TracedKey, set[str]]] = {}
+    unknown: dict[Location, tuple[TracedKey | TracedScalar, str, set[str]]] = {}
     known: set[Location] = set()
+    present: list[str] = []
     for name in {*project.overlays, *(runner.name for runner in runners)}:
         environment = traced.environment(name, [])
-        for role, siblings in ((role, layer.roles) for layer in environment.defaults for role in layer.roles):
-            if type(role) is not TracedKey:
+        possible = _platform_roles(project, environment.cluster.platform)
+        for role, node in _list_overlay_roles(environment):
+            if not isinstance(node, (TracedKey, TracedScalar)) or node.location is None:
                 continue
-            possible = _platform_roles(project, environment.cluster.platform)
             if role in possible:
-                known.add(role.location)
+                known.add(node.location)
             else:
-                unknown.setdefault(role.location, (role, set()))[1].update(possible - siblings.keys())
-    for location, (role, possible) in unknown.items():
+                unknown.setdefault(node.location, (node, role, set()))[2].update(possible)
+                present = present or _list_present_roles(project, runners)
+    for location, (node, role, possible) in unknown.items():
         if location not in known:
+            first = [name for name in present if name in possible]
+            others = sorted(possible.difference(first))
             hint = (
-                did_you_mean(role, sorted(possible))
-                or f"; there are {', '.join(f'`{name}`' for name in sorted(possible))}"
+                did_you_mean(role, first)
+                or did_you_mean(role, others)
+                or f"; there are {', '.join(f'`{name}`' for name in first or others)}"
             )
-            fix_steps, safe = suggest_rename(role, sorted(possible), {})
+            fix_steps, safe = suggest_rename(node, [*first, *others], {}) if type(node) is TracedKey else NO_FIX
             message = f"no job of this environment has a role `{role}`{hint}"
-            yield locate(Problem("unknown-role", message, role, fix_steps=fix_steps, safe=safe), _OVERLAYS)
+            yield locate(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe), _OVERLAYS)
+
+
+def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
+    """The roles that the defaults and locks of an environment name, each with the node that does."""
+    for layer in environment.defaults:
+        yield from ((str(role), role) for role in layer.roles)
+    for lock in environment.locks:
+        if len(lock.path) > 1 and lock.path[0] == "roles":
+            yield str(lock.path[1]), lock.node
+
+
+def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[str]:
+    """The roles that the frameworks of the jobs of some environments have."""
+    used = {
+        (runner.expander.environment.cluster.platform, runner.attributes(job).framework)
+        for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+        for runner in runners
+    }
+    return list(
+        dict.fromkeys(
+            role
+            for kind in project.kinds
+            for name, framework in kind.frameworks.items()
+            if (kind.platform, name) in used
+            for role in framework.roles
+        )
+    )
 
 
 def _roles_of(project: ProjectConfig, runner: EnvironmentRunner) -> set[str]:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
-from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.path import Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
-from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.merge import merge
-from jobgen.spec.normalize import FIELDS, Layer, normalize
+from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
 
 DEFAULT_GPU = "nvidia.com/gpu"
@@ -224,9 +223,8 @@ def _parse_locks(paths: Iterable[Node], overlay: str) -> Iterator[FieldLock]:
     return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
-def find_overlay_errors(document: Any, frameworks: Frameworks) -> Iterator[Problem]:
+def find_overlay_errors(document: Any) -> Iterator[Problem]:
     """Report the errors of an overlay that its schema cannot express."""
-    yield from _check_locks(document, FIELDS | {framework.name for framework in frameworks})
     spec = document["spec"]
     for block in (spec.get("defaults"), *(patch.get("merge") for patch in spec.get("patches", ()))):
         if isinstance(block, dict) and "matrix" in block:
@@ -235,16 +233,3 @@ def find_overlay_errors(document: Any, frameworks: Frameworks) -> Iterator[Probl
     yield from find_stray_variables(
         spec, "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
     )
-
-
-def _check_locks(document: Any, fields: frozenset[str]) -> Iterator[Problem]:
-    """Report locked paths that are not a field of a job."""
-    for path in document["spec"].get("locked", ()):
-        try:
-            field = parse_dotted(value_of(path))[:1]
-        except InvalidPathError as error:
-            yield Problem("invalid-value", str(error), path)
-            continue
-        if not field or field[0] not in fields | {"namespace"}:
-            hint = did_you_mean(str(field[0]), sorted(fields)) if field else ""
-            yield Problem("unknown-field", f"`{value_of(path)}` is not a field of a job{hint}", path)
