@@ -9,7 +9,7 @@ from jobgen import cache
 from jobgen.api.diff import diff
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
-from jobgen.k8s.secrets import find_token, is_secret_value, looks_like_secret, may_contain_secret
+from jobgen.k8s.secrets import find_secrets_in_text, find_token, is_secret_value, looks_like_secret, may_contain_secret
 from jobgen.report.formats import format_names
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -95,6 +95,14 @@ spec:
     "Secret in one line": "{apiVersion: v1, kind: Secret, metadata: {name: A_B}, stringData: {a: SECRET}}\n",
     "job that is not YAML": JOB + "  env: {DB_PASSWORD: SECRET\n",
     "duplicate key": JOB + "  env:\n    DB_PASSWORD: SECRET\n    DB_PASSWORD: SECRET\n",
+    "address with a slash": JOB.replace("registry.example.com/bert:latest", "'https://me:SECRET/VbX@example.com/a:1'"),
+    "address with a token": JOB + "  env: {A: 'https://SECRET@example.com/a'}\n  args: ['https://SECRET@h/a', [1]]\n",
+    "escaped variable": JOB + '  env: {DB_PASSWORD: ["\\x5a\\x71SECRET"], X: [1]}\n',
+    "escaped token": JOB + '  env: {HF: "\\x20TOKEN", X: [1]}\n',
+    "tag": JOB + "  env: {DB_PASSWORD: !!binary SECRET}\n",
+    "name and value on different lines": JOB + "  x:\n    - name: DB_PASSWORD\n      value: SECRET: x\n",
+    "value on the next line": JOB + "  x:\n    DB_PASSWORD:\n      SECRET: x: y\n",
+    "Secret that is not YAML": "apiVersion: v1\nkind: Secret\nstringData:\n  a: SECRET: x\n",
     "Secret in JSON": '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": 1}, "stringData": {"a": "SECRET"}}',
 }
 PRINTED = {"SECRET": FAKE, "TOKEN": TOKENS["hugging face"], "KEY": KEY_LINE}
@@ -105,7 +113,10 @@ def with_secrets(text: str) -> str:
         text = (
             text.replace(f" {word}", f" {secret}").replace(f'"{word}', f'"{secret}').replace(f"={word}", f"={secret}")
         )
-        text = text.replace(f":{word}@", f":{secret}@").replace(f"[{word}", f"[{secret}")
+        text = (
+            text.replace(f":{word}", f":{secret}").replace(f"[{word}", f"[{secret}").replace(f"/{word}", f"/{secret}")
+        )
+        text = text.replace(f"71{word}", f"71{secret}").replace(f"20{word}", f"20{secret}")
     return text
 
 
@@ -176,3 +187,9 @@ def test_diff_shows_only_that_a_secret_changed(tmp_path: Path) -> None:
         assert "env" in text
         assert not leaked(text)
         assert FAKE[::-1][3:9] not in text
+
+
+def test_many_private_keys_take_linear_time() -> None:
+    text = "-----BEGIN PRIVATE KEY-----" * 40_000
+
+    assert run_limited(lambda: len(find_secrets_in_text(text))) > 0

@@ -106,10 +106,16 @@ def find_assignments(text: str) -> list[tuple[str, str]]:
 MASK = "…"
 """What a text shows in place of a secret."""
 
-# `https://user:password@host`
-_URL_CREDENTIALS = lazy_pattern(r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:[^\s/@\"']{1,500})@", re.IGNORECASE)
-_KEY_BLOCK = lazy_pattern(r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----(.{0,20000}?)-----END", re.DOTALL)
-_SETTING = lazy_pattern(r"([A-Za-z][A-Za-z0-9_-]{0,100})[\"']?(?:[:=][ \t]*|[ \t]+)[\"']?([^\s\"',;&|(){}\[\]]{4,})")
+# `https://user:password@host` or `https://token@host`; `https://host:80/path@1` and `https://host/path@1` have none.
+_URL_CREDENTIALS = lazy_pattern(
+    r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:(?!\d{1,5}/)[^\s@\"']{1,500}|[^\s/@\"']{1,500})@", re.IGNORECASE
+)
+_KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END"
+# What may separate a name from its value (quotes, brackets, a tag), and the value as it is written.
+_WRITTEN_VALUE = lazy_pattern(
+    r"[\"']?(?:[:=][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
+)
+_NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{2,100}")
 _FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
 # Values that cannot be secrets although their names mean one: references, switches, paths to mounted files.
 _NEVER_SECRET = lazy_pattern(r"\$[({].*|true|false|yes|no|none|null|/.*|<.*>|\{\{.*", re.IGNORECASE | re.DOTALL)
@@ -139,6 +145,16 @@ def redact_line(line: str, secrets: Iterable[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         line = line.replace(secret, "*" * len(secret))
     return line
+
+
+def hide_line(line: str) -> str:
+    """A line of a file of which only the indentation is shown."""
+    return line[: len(line) - len(line.lstrip())] + "*" * len(line.strip())
+
+
+def may_name_secret(text: str) -> bool:
+    """Whether a text has a name that means a secret, such as `HF_TOKEN`."""
+    return any(_is_secret_name(name) for name in _NAME.findall(text))
 
 
 def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
@@ -210,11 +226,25 @@ def _find_in_text(text: str) -> Iterator[str]:
     if "://" in text and "@" in text:
         yield from (match[1] for match in _URL_CREDENTIALS.finditer(text))
     if may_contain_secret(text):
-        for match in _SETTING.finditer(text):
-            if _is_secret_name(match[1]) and not _NEVER_SECRET.fullmatch(match[2]):
-                yield match[2]
+        yield from _find_settings(text)
+
+
+def _find_settings(text: str) -> Iterator[str]:
+    """The values after names that mean a secret: `TOKEN: value`, `--token value`."""
+    name = _NAME.search(text)
+    while name:
+        value = _WRITTEN_VALUE.match(text, name.end()) if _is_secret_name(name[0]) else None
+        if value and not _NEVER_SECRET.fullmatch(value[1]):
+            yield value[1]
+        name = _NAME.search(text, (value or name).end())
 
 
 def _find_key_lines(text: str) -> Iterator[str]:
-    for match in _KEY_BLOCK.finditer(text) if "PRIVATE KEY-----" in text else ():
-        yield from (line.strip() for line in match[1].split("\n") if len(line.strip()) >= _MIN_MASKED)
+    """The lines of private keys. One without an end reaches to the end of the text."""
+    start = text.find(_KEY_BEGIN)
+    while start >= 0:
+        start += len(_KEY_BEGIN)
+        end = text.find(_KEY_END, start)
+        end = end if end >= 0 else len(text)
+        yield from (line.strip() for line in text[start:end].split("\n") if len(line.strip()) >= _MIN_MASKED)
+        start = text.find(_KEY_BEGIN, end)

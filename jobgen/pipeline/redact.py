@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import overload
 
-from jobgen.k8s.secrets import find_secrets, find_secrets_in_text, may_contain_secret, redact, redact_line
-from jobgen.model.finding import Finding, Related
+from jobgen.k8s.secrets import (
+    find_secrets,
+    find_secrets_in_text,
+    hide_line,
+    may_contain_secret,
+    may_name_secret,
+    redact,
+    redact_line,
+)
+from jobgen.model.finding import Finding, Related, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read
+
+_ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
+_NEAR = 2
+"""In a file that is not valid YAML, a value may be this many lines below its name."""
 
 
 def redact_findings(findings: Iterable[Finding], contents: Iterable[bytes]) -> list[Finding]:
@@ -18,18 +32,61 @@ def redact_findings(findings: Iterable[Finding], contents: Iterable[bytes]) -> l
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    secrets = find_file_secrets("\n".join(lines).encode("utf-8", "replace"))
-    return [redact_line(line, secrets) for line in lines] if secrets else lines
+    content = "\n".join(lines).encode("utf-8", "replace")
+    secrets = find_file_secrets(content)
+    hides_values = bool(secrets or may_name_secret("\n".join(lines))) and _is_broken(content)
+    return _RedactedLines(lines, secrets, hides_values=hides_values) if secrets or hides_values else lines
+
+
+class _RedactedLines(Sequence[str]):
+    """Lines that are redacted when they are shown, because a file may have many lines and many secrets.
+
+    With `hides_values`, the file is not valid YAML, so that the value of a name may be anywhere near it: such lines are
+    hidden.
+    """
+
+    def __init__(self, lines: Sequence[str], secrets: frozenset[str], *, hides_values: bool) -> None:
+        self._lines = lines
+        self._secrets = secrets
+        self._hides_values = hides_values
+        self._hides_all = hides_values and any("kind: Secret" in line for line in lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        line = self._lines[index]
+        near = "\n".join(self._lines[max(0, index - _NEAR) : index + 1])
+        if self._hides_all or (self._hides_values and may_name_secret(near)):
+            return hide_line(line)
+        shown = redact_line(line, self._secrets)
+        # A secret may be written with escapes, such as `\x41`.
+        return hide_line(line) if "\\" in shown and self._holds_escaped(shown) else shown
+
+    def _holds_escaped(self, line: str) -> bool:
+        plain = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16) % 0x110000), line)
+        return plain != line and (any(secret in plain for secret in self._secrets) or bool(find_secrets_in_text(plain)))
 
 
 @lru_cache(maxsize=64)
 def find_file_secrets(content: bytes) -> frozenset[str]:
     """The secrets of a file, also if it is not valid YAML."""
     text = content.decode("utf-8", "replace")
-    if not may_contain_secret(text) and "PRIVATE KEY" not in text and not ("://" in text and "@" in text):
+    if not may_contain_secret(text) and not ("://" in text and "@" in text) and not _ESCAPE.search(text):
         return frozenset()
     documents = read(content, "").documents
     return find_secrets_in_text(text).union(*(find_secrets(document.data) for document in documents))
+
+
+def _is_broken(content: bytes) -> bool:
+    """Whether a file cannot be read, so that it is not known what is a name and what a value."""
+    return any(finding.severity is Severity.ERROR for finding in read(content, "").findings)
 
 
 def _redact_finding(finding: Finding, secrets: frozenset[str]) -> Finding:
