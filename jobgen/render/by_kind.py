@@ -7,6 +7,7 @@ from typing import Any
 
 from jobgen.model.data import Node, TracedScalar, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec
@@ -19,6 +20,7 @@ from jobgen.spec.merge import Deletion, merge
 TOTAL_ANNOTATION = "jobgen.dev/replicas"
 # Fields that have no counterpart in the object: the roles add up to `replicas`, and `run` names the finished object.
 _NOT_RENDERED = frozenset(("replicas", "run"))
+_WHOLE_NUMBER = lazy_pattern("[0-9]{1,18}")
 
 
 def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def _render_field(
             )
         )
         return
-    converted = _convert_value(value, field, path, job, problems)
+    converted = _convert_value(value, field, where, job, problems)
     if field.at[0] == "template":
         set_path(shared, field.at[1:], converted)
     else:
@@ -92,12 +94,18 @@ def _field_below(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping |
     return FieldMapping((*known[holder].at, name), versions=known[holder].versions) if holder in known else None
 
 
-def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, problems: list[Problem]) -> Node:
-    found = value_of(value)
+def _convert_value(
+    value: Node, field: FieldMapping, where: tuple[str, Any], job: JobSpec, problems: list[Problem]
+) -> Node:
+    (path, key), found = where, value_of(value)
+    if (field.values is not None or field.as_type) and isinstance(found, (dict, list)):
+        shown = "a mapping" if isinstance(found, dict) else "a list"
+        message = f"`{path}` is {shown}; {job.kind.name} supports only {_describe_values(field)}"
+        problems.append(Problem("unsupported-by-kind", message, key))
+        return value
     if field.values is not None:
         if found not in field.values:
-            allowed = ", ".join(f"`{word}`" for word in field.values)
-            message = f"`{path}` is `{found}`; {job.kind.name} supports {allowed}"
+            message = f"`{path}` is `{found}`; {job.kind.name} supports {_describe_values(field)}"
             evidence = (*map(str, field.values), path, str(found))
             problems.append(Problem("unsupported-by-kind", message, value, evidence=evidence))
             return value
@@ -105,13 +113,20 @@ def _convert_value(value: Node, field: FieldMapping, path: str, job: JobSpec, pr
     if field.as_type == "string" and not isinstance(found, str):
         return with_value(value, str(found))
     if field.as_type == "int" and isinstance(found, str):
-        if not found.isdigit():
+        # Python converts other digits than these, and refuses very many of them.
+        if not _WHOLE_NUMBER.fullmatch(found):
             problems.append(
                 Problem("unsupported-by-kind", f"`{path}` is `{found}`; {job.kind.name} supports only a number", value)
             )
             return value
         return with_value(value, int(found))
     return value
+
+
+def _describe_values(field: FieldMapping) -> str:
+    if field.values is not None:
+        return ", ".join(f"`{word}`" for word in field.values)
+    return "a number" if field.as_type == "int" else "text"
 
 
 def _render_templates(

@@ -13,7 +13,7 @@ def set_path(tree: dict[str, Node], path: tuple[Step, ...], value: Node) -> None
     node: Any = tree
     for step, following in zip(path, (*path[1:], None), strict=True):
         if isinstance(step, NamedItem):
-            item = next((item for item in node if item.get(step.field) == step.value), None)
+            item = next((item for item in node if isinstance(item, dict) and item.get(step.field) == step.value), None)
             if item is None:
                 item = {step.field: step.value}
                 node.append(item)
@@ -24,5 +24,7 @@ def set_path(tree: dict[str, Node], path: tuple[Step, ...], value: Node) -> None
                 {**node[step], **value} if isinstance(node.get(step), dict) and isinstance(value, dict) else value
             )
         else:
-            node[step] = node[step].copy() if step in node else [] if isinstance(following, NamedItem) else {}
+            wanted = list if isinstance(following, NamedItem) else dict
+            # A kind may map two fields to a value and to a part of it; the part wins.
+            node[step] = node[step].copy() if isinstance(node.get(step), wanted) else wanted()
             node = node[step]

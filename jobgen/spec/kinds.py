@@ -176,8 +176,9 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
             if "spelling" not in role:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
-    places = (described["replicas"]["at"], *_paths(described, "pods"), *_paths(described, "addedVolumes"))
-    yield from _check_paths(*places, *fields, *_template_paths(described.get("template", {})))
+    templates = (*_paths(described, "pods"), *_paths(described, "addedVolumes"))
+    yield from _check_paths(*templates, *_template_paths(described.get("template", {})))
+    yield from _check_paths(described["replicas"]["at"], *fields, is_set=True)
 
 
 def _paths(described: Any, key: str) -> list[Any]:
@@ -186,12 +187,22 @@ def _paths(described: Any, key: str) -> list[Any]:
     return paths if isinstance(paths, list) else [paths]
 
 
-def _check_paths(*paths: Any) -> Iterator[Problem]:
+def _check_paths(*paths: Any, is_set: bool = False) -> Iterator[Problem]:
+    """Report malformed paths. One that a render sets starts with the name of a field and has no index."""
     for path in paths:
         try:
-            parse_dotted(value_of(path))
+            steps = parse_dotted(value_of(path))
         except InvalidPathError as error:
             yield Problem("invalid-value", str(error), path)
+            continue
+        if is_set and not steps:
+            yield Problem("invalid-value", "the path is empty; write the path of a field, such as `spec.queue`", path)
+        elif is_set and not isinstance(steps[0], str):
+            message = f"the path `{value_of(path)}` starts with a list item; write the name of a field first"
+            yield Problem("invalid-value", message, path)
+        elif is_set and any(isinstance(step, int) for step in steps):
+            message = f"the path `{value_of(path)}` has an index; name the item instead, such as `[name=x]`"
+            yield Problem("invalid-value", message, path)
 
 
 def _template_paths(template: Any) -> Iterator[Any]:
