@@ -1319,3 +1319,20 @@ def test_unknown_role_of_defaults_is_compared_with_the_roles_of_the_jobs(tmp_pat
 
     assert finding["rule"] == "unknown-role"
     assert finding["message"].endswith(hint)
+
+
+@pytest.mark.parametrize(
+    "content", ["merge: {}", "manifest: {}", "jsonPatch: []", "merge: {}, manifest: {}", "match: {}"]
+)
+def test_empty_patch_is_an_error_that_hides_no_other(tmp_path, content):
+    prod = overlay(f"patches:\n- {{{content}}}\n- match: {{names: [brt]}}\n  merge: {{queue: a}}\n")
+    job = JOB.replace("cpu: 4", "cpu: 4x")
+    repository(tmp_path, **{"jobs/a.yaml": job, "overlays/prod/overlay.yaml": prod})
+
+    found = rules(tmp_path)
+
+    assert ("empty-patch", "overlays/prod/overlay.yaml", 6) in found
+    assert [file for _, file, _ in found].count("jobs/a.yaml") == 1
+    assert not render_all(tmp_path)
+    repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": prod})
+    assert [rule for rule, _, _ in rules(tmp_path)] == ["empty-patch", "patch-matches-nothing"]

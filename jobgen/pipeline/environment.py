@@ -14,7 +14,7 @@ from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_object, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.spec.merge import Deletion
-from jobgen.spec.overlay import JobAttributes, Overlay, Patch, list_ancestors
+from jobgen.spec.overlay import EMPTY_PATCH, JobAttributes, Overlay, Patch, list_ancestors
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -85,6 +85,11 @@ class EnvironmentRunner:
         self._numbers: dict[int, int] = {} if numbers is None else numbers
         for found in _mapping_ids([environment.defaults, environment.patches, project.kinds]):
             self._numbers.setdefault(found, len(self._numbers))
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its overlays have errors that make findings about its jobs misleading."""
+        return any(problem.rule != EMPTY_PATCH for problem in self.problems)
 
     @property
     def checker(self) -> Checker:
@@ -227,9 +232,10 @@ def valid_environments(
 
     A kind, a policy or a file that has errors is left out, and hides nothing else.
     """
-    wrong = {_overlay_of(finding) for finding in findings if finding.severity is Severity.ERROR}
+    errors = (finding for finding in findings if finding.severity is Severity.ERROR and finding.rule != EMPTY_PATCH)
+    wrong = {_overlay_of(finding) for finding in errors}
     return [
-        runner for runner in runners if not runner.problems and wrong.isdisjoint(list_ancestors(runner.name, overlays))
+        runner for runner in runners if not runner.is_broken and wrong.isdisjoint(list_ancestors(runner.name, overlays))
     ]
 
 

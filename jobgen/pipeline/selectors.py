@@ -231,7 +231,7 @@ class Membership:
         others = [name for name in project.environments() if name not in names]
         self._project = project
         self._runners = [*runners, *(EnvironmentRunner(project, name) for name in others)]
-        self._takes_all = any(not runner.expander.environment.jobs or runner.problems for runner in self._runners)
+        self._takes_all = any(not runner.expander.environment.jobs or runner.is_broken for runner in self._runners)
 
     def findings(self, job: Job, tracer: Tracer) -> list[Finding]:
         """Report a job that no environment selects. A raw manifest is checked by its schema at least."""

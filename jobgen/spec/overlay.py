@@ -191,6 +191,11 @@ def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cl
     )
 
 
+EMPTY_PATCH = "empty-patch"
+"""The rule about a patch without content. The other parts of its overlay are valid."""
+
+_EMPTY_PATCH_EVIDENCE = ("merge", "manifest", "jsonPatch")
+
 _ATTRIBUTES = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
 
 
@@ -203,10 +208,12 @@ def _parse_selector(block: Any) -> JobSelector:
 def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problems: list[Problem]) -> Patch:
     layered = with_layer(block, f"patch of {overlay}")
     layer = normalize(layered["merge"], cluster.gpu_resource, problems) if "merge" in layered else None
-    if not block.keys() & {"merge", "manifest", "jsonPatch"}:
-        problems.append(
-            Problem("empty-patch", "the patch changes nothing; give it `merge`, `manifest` or `jsonPatch`", block)
+    given = [key for key in block if key in ("merge", "manifest", "jsonPatch")]
+    if not any(block[key] for key in given):
+        message = "the patch changes nothing; " + (
+            f"fill in `{given[0]}`, or remove the patch" if given else "give it `merge`, `manifest` or `jsonPatch`"
         )
+        problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block, evidence=_EMPTY_PATCH_EVIDENCE))
     return Patch(
         match=_parse_selector(block.get("match", {})),
         merge=layer,
