@@ -1336,3 +1336,58 @@ def test_empty_patch_is_an_error_that_hides_no_other(tmp_path, content):
     assert not render_all(tmp_path)
     repository(tmp_path, **{"jobs/a.yaml": JOB, "overlays/prod/overlay.yaml": prod})
     assert [rule for rule, _, _ in rules(tmp_path)] == ["empty-patch", "patch-matches-nothing"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "hint"),
+    [
+        ("names: ['bert*', gtp]", "no job has the name `gtp`; did you mean `gpt`?"),
+        ("names: [gpt, bret]", "no job has the name `bret`; did you mean `bert`?"),
+        ("names: [gpt, sweep]", "`sweep` is a sweep; write `sweep-*`"),
+        ("paths: [jobs/*, nlp/*]", "no job has the path `nlp/*`; did you mean `jobs/nlp/*`?"),
+        ("namespaces: [ml, mll]", "no job has the namespace `mll`; did you mean `ml`?"),
+        ("kinds: [PyTorchJob, PytorchJob]", "no job has the kind `PytorchJob`; did you mean `PyTorchJob`?"),
+    ],
+)
+@pytest.mark.parametrize("place", ["jobs: {%s}\n", "patches:\n- {match: {%s}, merge: {queue: a}}\n"])
+def test_entry_of_a_selector_that_matches_nothing_is_a_warning(tmp_path, selector, hint, place):
+    sweep = SWEEP.replace("bert", "sweep") + "  args: ['${{ matrix.lr }}']\n"
+    files = {"jobs/nlp/a.yaml": JOB, "jobs/nlp/b.yaml": JOB.replace("bert", "gpt"), "jobs/nlp/c.yaml": sweep}
+    files |= {"overlays/prod/overlay.yaml": overlay(place % selector)}
+    repository(tmp_path, **files, **{"overlays/dev/overlay.yaml": OVERLAY})
+
+    [finding] = [finding for finding in lint(tmp_path) if finding["rule"] != "unknown-queue"]
+
+    assert (finding["rule"], finding["severity"]) == ("selector-matches-nothing", "warning")
+    assert (finding["file"], finding["line"]) == ("overlays/prod/overlay.yaml", 6 if "match" in place else 5)
+    assert hint in finding["message"]
+
+
+def test_entry_that_matches_elsewhere_or_is_optional_is_accepted(tmp_path):
+    base = overlay(
+        """\
+        patches:
+        - {match: {names: [bert, gpt], namespaces: [ml, dev], kinds: [PyTorchJob, TFJob]}, merge: {priority: a}}
+        - {match: {names: [bert, other]}, optional: true, merge: {priority: b}}
+        """
+    )
+    files = {"overlays/base/overlay.yaml": base, "jobs/a.yaml": JOB, "jobs/b.yaml": JOB.replace("bert", "gpt")}
+    files |= {"overlays/prod/overlay.yaml": overlay("extends: [base]\njobs: {names: [bert]}\n")}
+    repository(
+        tmp_path,
+        **files,
+        **{"overlays/dev/overlay.yaml": overlay("extends: [base]\n").replace("namespace: ml", "namespace: dev")},
+    )
+
+    assert "selector-matches-nothing" not in [rule for rule, _, _ in rules(tmp_path)]
+
+
+def test_name_of_a_sweep_in_a_patch_gets_the_pattern_of_its_members(tmp_path):
+    job = SWEEP + "  args: ['${{ matrix.lr }}']\n"
+    prod = overlay("patches: [{match: {names: [bert]}, merge: {priority: a}}]\n")
+    repository(tmp_path, **{"jobs/a.yaml": job, "overlays/prod/overlay.yaml": prod})
+
+    [finding] = lint(tmp_path)
+
+    assert finding["rule"] == "patch-matches-nothing"
+    assert finding["message"].endswith("`bert` is a sweep; write `bert-*`")

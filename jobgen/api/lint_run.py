@@ -31,7 +31,9 @@ from jobgen.report.placeholders import group_placeholders
 from jobgen.report.suppress import SuppressedFinding, Suppression, apply_suppressions, find_unused
 
 # Rules beside those of scope `fleet` that compare objects of several files.
-_CROSS_FILE_RULES = frozenset(("deletes-nothing", "duplicate-identity", "patch-matches-nothing"))
+_CROSS_FILE_RULES = frozenset(
+    ("deletes-nothing", "duplicate-identity", "patch-matches-nothing", "selector-matches-nothing")
+)
 _KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
 # Rules that only `jobgen render` applies.
 _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))

@@ -29,6 +29,7 @@ from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact import redact_findings
 from jobgen.pipeline.result_cache import FileResult, FileSnapshot, Record, ResultCache, decode_result, digest_files
+from jobgen.pipeline.selector_entries import find_idle_entries
 from jobgen.pipeline.selectors import (
     Membership,
     SelectorUse,
@@ -170,6 +171,9 @@ def _find_across_jobs(
         used = {patch for part in parts for patch in part.used.patches}
         filled = {made.env for part in parts for made in part.made}
         yield from find_idle_selectors(SelectorUse(run.project, runners, used, filled, run.checked), tracer)
+        if run.checked:
+            every = [made for part in parts for made in part.made]
+            yield from find_idle_entries(run.project, runners, every, tracer)
     yield from find_unknown_roles(run.project, runners, tracer)
     if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)

@@ -17,13 +17,12 @@ from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.repo import layout
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, JobSelector, Patch, list_ancestors
+from jobgen.spec.sweeps import SWEEP
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
 
 _OVERLAYS = "overlays"
-# The attributes of a job, as a message names them.
-_NOUNS = {"name": "name", "framework": "framework", "kind": "kind", "namespace": "namespace", "path": "path"}
 
 
 class SelectorUse(NamedTuple):
@@ -79,7 +78,9 @@ def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -
     reason = explain_no_match(patch.match, jobs)
     if any(map(patch.match.matches, jobs)):
         reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
-    advice = "" if reason.endswith(("?", "manifests")) else "; change its `match`, remove it, or set `optional: true`"
+    advice = (
+        "" if reason.endswith(("?", "manifests", "*`")) else "; change its `match`, remove it, or set `optional: true`"
+    )
     message = f"the patch matches no job{reason}{advice}"
     return locate(Problem("patch-matches-nothing", message, node, evidence=("the patch matches no job",)), _OVERLAYS)
 
@@ -106,7 +107,7 @@ def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> st
         values = sorted({str(getattr(job, attribute)) for job in jobs})
         if not any(fnmatchcase(value, pattern) for value in values for pattern in patterns):
             listed = " or ".join(f"`{pattern}`" for pattern in patterns)
-            return f": no job has the {_NOUNS[attribute]} {listed}{_suggest_pattern(attribute, patterns[0], values)}"
+            return f": no job has the {attribute} {listed}{suggest_pattern(attribute, patterns[0], jobs)}"
     for key, value in selector.labels:
         values = sorted({job.labels[key] for job in jobs if key in job.labels})
         if not values:
@@ -117,8 +118,11 @@ def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> st
     return ""
 
 
-def _suggest_pattern(attribute: str, pattern: str, values: list[str]) -> str:
-    """`; did you mean …?` if a value, or a folder of paths, is close to a pattern."""
+def suggest_pattern(attribute: str, pattern: str, jobs: Sequence[JobAttributes]) -> str:
+    """`; did you mean …?` if a value, or a folder of paths, is close to a pattern, or how to write a sweep."""
+    values = sorted({str(getattr(job, attribute)) for job in jobs})
+    if attribute == "name" and any(job.labels.get(SWEEP) == pattern for job in jobs):
+        return f"; `{pattern}` is a sweep; write `{pattern}-*`"
     if attribute == "path":
         if any(fnmatchcase(value, f"jobs/{pattern}") for value in values):
             return f"; did you mean `jobs/{pattern}`?"

@@ -196,12 +196,19 @@ EMPTY_PATCH = "empty-patch"
 
 _EMPTY_PATCH_EVIDENCE = ("merge", "manifest", "jsonPatch")
 
-_ATTRIBUTES = {"names": "name", "frameworks": "framework", "kinds": "kind", "namespaces": "namespace", "paths": "path"}
+SELECTOR_ATTRIBUTES = {
+    "names": "name",
+    "frameworks": "framework",
+    "kinds": "kind",
+    "namespaces": "namespace",
+    "paths": "path",
+}
+"""The lists of patterns of a selector, and the attribute of a job that each is compared with."""
 
 
 def _parse_selector(block: Any) -> JobSelector:
     known: Any = untraced(block)
-    patterns = tuple((attribute, tuple(known[key])) for key, attribute in _ATTRIBUTES.items() if key in known)
+    patterns = tuple((attribute, tuple(known[key])) for key, attribute in SELECTOR_ATTRIBUTES.items() if key in known)
     return JobSelector(patterns, tuple(known.get("labels", {}).items()))
 
 

@@ -1,0 +1,96 @@
+"""Find single entries of selector lists that match no job: one misspelled name among others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.selectors import suggest_pattern
+from jobgen.pipeline.trace import Tracer
+from jobgen.repo import layout
+from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors
+
+_RULE = "selector-matches-nothing"
+
+
+class _Entry(NamedTuple):
+    overlay: str
+    attribute: str
+    node: Node
+    siblings: tuple[str, ...]
+
+    @property
+    def pattern(self) -> str:
+        return str(value_of(self.node))
+
+
+def find_idle_entries(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], made: Iterable[Rendered], tracer: Tracer
+) -> Iterator[Finding]:
+    """Report entries of `jobs` and `match` that no job has, if others of the same list match.
+
+    A list of which no entry matches is reported as a whole. Jobs are read again only for entries that match none of
+    the rendered objects.
+    """
+    overlays = {name for runner in runners for name in list_ancestors(runner.name, project.overlays)}
+    entries = list(_list_entries(project, overlays))
+    if not entries:
+        return
+    rendered = {
+        value
+        for each in made
+        for value in (
+            ("name", each.identity.name),
+            ("kind", each.identity.kind),
+            ("namespace", each.identity.namespace),
+            ("path", each.location.file),
+        )
+    }
+    kinds = {("kind", kind.name) for kind in project.kinds}
+    if all(_matches(entry, rendered | kinds) for entry in entries):
+        return
+    jobs = _read_attributes(project, runners)
+    known = {(attribute, str(getattr(job, attribute))) for job in jobs for attribute in SELECTOR_ATTRIBUTES.values()}
+    for entry in _list_entries(tracer.traced_project(), overlays):
+        others = (entry._replace(node=pattern) for pattern in entry.siblings)
+        # The name of a kind that a cluster has is not misspelled; the schema checks frameworks in the same way.
+        if _matches(entry, known | kinds) or not any(_matches(other, known) for other in others):
+            continue
+        hint = suggest_pattern(entry.attribute, entry.pattern, jobs) or "; change or remove it"
+        message = f"no job has the {entry.attribute} `{entry.pattern}`{hint}"
+        yield locate(Problem(_RULE, message, entry.node, severity=Severity.WARNING), f"overlays/{entry.overlay}")
+
+
+def _list_entries(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[_Entry]:
+    """The entries of lists with several, except for those of optional patches, and of frameworks."""
+    for name in sorted(overlays):
+        for spec in project.overlays[name].specs if name in project.overlays else ():
+            required = (patch for patch in spec.get("patches", ()) if not value_of(patch.get("optional", False)))
+            blocks: list[Any] = [spec.get("jobs", {}), *(patch.get("match", {}) for patch in required)]
+            for block in blocks:
+                for key, attribute in SELECTOR_ATTRIBUTES.items():
+                    patterns = block.get(key) or ()
+                    if len(patterns) > 1 and attribute != "framework":
+                        siblings = tuple(str(value_of(pattern)) for pattern in patterns)
+                        yield from (_Entry(name, attribute, pattern, siblings) for pattern in patterns)
+
+
+def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
+    if (entry.attribute, entry.pattern) in values:
+        return True
+    return any(attribute == entry.attribute and fnmatchcase(value, entry.pattern) for attribute, value in values)
+
+
+def _read_attributes(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[JobAttributes]:
+    """The attributes of all jobs in all environments, also in those that are not run."""
+    ran = {runner.name for runner in runners}
+    every = [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
+    jobs = read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+    return [runner.attributes(job) for job in jobs for runner in every]
