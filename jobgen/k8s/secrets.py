@@ -43,7 +43,7 @@ _TEXT_TOKENS = lazy_pattern(
 # Placeholders, references, paths and other values that are not secrets.
 _NOT_SECRETS = lazy_pattern(
     r"""
-      .*(?:\$[({A-Za-z_]|\{\{|<.*>|^\{.*\}$|%\().*
+      .*(?:\$[({A-Za-z_]|\{\{|<[^<>\n]*>|^\{.*\}$|%\().*
     | [./~].*|[a-z0-9+]+://.*|.*\.(?:json|pem|key|txt|ya?ml|crt)
     | [0-9.]*|true|false|yes|no|none|null|nil
     | [a-z]+(?:[-_.][a-z]+)+

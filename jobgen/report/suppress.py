@@ -27,7 +27,7 @@ _COMMENT = lazy_pattern(
     r"(?:^|(?<=\s))#\s*jobgen(?:\s*:\s*([\w-]*)|[ \t-]+(i\w*g[\w-]*)(?=\s*(?:\[|--|$)))(.*)$", re.IGNORECASE
 )
 _DIRECTIVES = ("ignore", "ignore-file")
-_ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\]\s*(?:until=(\S+))?\s*(?:--\s*(.*?))?\s*\Z")
+_ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\](?:\s*+until=(\S+))?(?:\s*+--\s*+((?:.*\S)?))?\s*\Z")
 _DATE = lazy_pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
 _SYNTAX = "write `# jobgen: ignore[rule] -- reason`"
 
