@@ -78,9 +78,8 @@ def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -
     reason = explain_no_match(patch.match, jobs)
     if any(map(patch.match.matches, jobs)):
         reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
-    advice = (
-        "" if reason.endswith(("?", "manifests", "*`")) else "; change its `match`, remove it, or set `optional: true`"
-    )
+    has_advice = reason.endswith(("?", "manifests")) or "; write `" in reason
+    advice = "" if has_advice else "; change its `match`, remove it, or set `optional: true`"
     message = f"the patch matches no job{reason}{advice}"
     return locate(Problem("patch-matches-nothing", message, node, evidence=("the patch matches no job",)), _OVERLAYS)
 
