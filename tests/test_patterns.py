@@ -1,0 +1,110 @@
+"""Regular expressions, matched from the start of a text: their time grows with the text, not with its square."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+from re import _parser  # type: ignore[attr-defined]
+from time import process_time
+from typing import Any
+
+import jobgen
+from jobgen.model.lazy_re import lazy_pattern
+
+LENGTH = 20_000
+SECONDS = 0.5
+
+
+def find_patterns() -> dict[str, re.Pattern[str]]:
+    """Every regular expression that a module of jobgen holds, by its name there."""
+    found: dict[str, re.Pattern[str]] = {}
+    for module in pkgutil.walk_packages(jobgen.__path__, "jobgen."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                found |= patterns_in(value, f"{module.name}.{name}")
+    return {name: pattern for name, pattern in found.items() if isinstance(pattern.pattern, str)}
+
+
+def patterns_in(value: Any, name: str) -> dict[str, re.Pattern[str]]:
+    if isinstance(value, (re.Pattern, type(lazy_pattern("")))):
+        return {name: re.compile(value.pattern, value.flags)}
+    children = value.items() if type(value) is dict else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    return {
+        found: pattern for key, child in children for found, pattern in patterns_in(child, f"{name}[{key}]").items()
+    }
+
+
+def list_literals(parsed: Any) -> Iterator[str]:
+    """A character of each class and literal of a parsed expression, and the text of each sequence of literals."""
+    text = ""
+    for operation, argument in parsed:
+        code = str(operation)
+        if code == "LITERAL":
+            text += chr(argument)
+            continue
+        if text:
+            yield from (text, *text[:3])
+        text = ""
+        if code == "IN":
+            yield from (text_of(part) for part in argument)
+        elif isinstance(argument, (list, tuple)) or hasattr(argument, "data"):
+            yield from list_branches(argument)
+    if text:
+        yield from (text, *text[:3])
+
+
+def list_branches(argument: Any) -> Iterator[str]:
+    """The literals of all expressions inside an operation."""
+    if hasattr(argument, "data"):
+        yield from list_literals(argument)
+    elif isinstance(argument, (list, tuple)):
+        for part in argument:
+            yield from list_branches(part)
+
+
+def text_of(part: tuple[Any, Any]) -> str:
+    code, argument = str(part[0]), part[1]
+    if code == "RANGE":
+        return chr(argument[0])
+    return (
+        chr(argument) if code == "LITERAL" else {"CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " "}.get(str(argument), "a")
+    )
+
+
+def adversarial_texts(pattern: re.Pattern[str]) -> Iterator[str]:
+    """Long repeats of what the pattern is made of, after each thing that it may start with, with an end to fail at."""
+    pieces = dict.fromkeys((*list_literals(_parser.parse(pattern.pattern, pattern.flags)), " ", "-", "1", "a"))
+    repeated = [*pieces, *(first + second for first, second in permutations(list(pieces)[:6], 2))]
+    start = "".join(pieces)
+    for piece in repeated:
+        many = piece * (LENGTH // len(piece))
+        yield from (f"{many}\x00", f"{start}{many}\x00")
+
+
+@cache
+def all_patterns() -> dict[str, re.Pattern[str]]:
+    unique = {(pattern.pattern, pattern.flags): name for name, pattern in find_patterns().items()}
+    return {name: re.compile(*key) for key, name in unique.items()}
+
+
+def test_patterns_of_all_packages_are_found() -> None:
+    assert {name.split(".")[1] for name in all_patterns()} >= {"check", "k8s", "model", "render", "report", "yamlio"}
+    assert len(all_patterns()) > 60
+
+
+def test_no_pattern_takes_long_for_long_text() -> None:
+    slow = []
+    for name, pattern in all_patterns().items():
+        for text in adversarial_texts(pattern):
+            start = process_time()
+            pattern.match(text)
+            pattern.fullmatch(text)
+            if process_time() - start > SECONDS:
+                slow.append((name, text[:60]))
+                break
+
+    assert not slow
