@@ -1228,6 +1228,48 @@ def test_file_that_was_edited_in_the_rendered_tree_is_reported(tree):
     assert f"{path}: edited by hand" in check_tree(tree).err
 
 
+@pytest.mark.parametrize("path", ["ml/pytorchjob-bert.yaml", "kustomization.yaml", ".gitattributes"])
+def test_file_that_was_deleted_from_the_rendered_tree_is_reported(tree, path):
+    (tree / "rendered/prod" / path).unlink()
+
+    assert tree_findings(tree) == [("edited-rendered-file", f"rendered/prod/{path}")]
+    assert lint_paths(tree, (), (), format_="text").code == check_tree(tree).code == 1
+
+
+def test_tree_of_a_removed_environment_is_reported_once(tree):
+    (tree / "overlays/dev/o.yaml").write_text("spec: [")
+    assert tree_findings(tree) == []
+    (tree / "overlays/dev/o.yaml").unlink()
+    checked = lint_paths(tree, (), (), format_="text")
+
+    assert tree_findings(tree) == [("edited-rendered-file", "rendered/dev/jobgen.lock.json")]
+    assert "there is no environment `dev`" in checked.out
+    assert checked.code == check_tree(tree).code == 1
+    assert render(tree, (), (), tree / "rendered", format_="yaml", allow_empty=True).code == 0
+    assert tree_findings(tree) == []
+
+
+def test_tree_of_the_unnamed_environment_is_stale_once_there_are_others(tmp_path):
+    root = write_files(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": spec(image="bert:1.2.3")})
+    assert render(root, (), (), root / "rendered", format_="yaml").code == 0
+    assert tree_findings(root) == []
+    write_files(root, {"overlays/dev/o.yaml": OVERLAY.format(spec="")})
+
+    assert tree_findings(root) == [("edited-rendered-file", "rendered/jobgen.lock.json")]
+
+
+@pytest.mark.parametrize("envs", [["dev"], ["dev", "prod"]])
+def test_a_lost_lock_is_reported_once(tree, envs):
+    for env in envs:
+        (tree / f"rendered/{env}/jobgen.lock.json").unlink()
+    checked = lint_paths(tree, (), (), format_="text")
+
+    assert tree_findings(tree) == [("unlisted-rendered-file", f"rendered/{env}/jobgen.lock.json") for env in envs]
+    assert "the lock file of environment `dev` is missing; run `jobgen render -o rendered`" in checked.out
+    assert render(tree, (), (), tree / "rendered", format_="yaml").code == 0
+    assert tree_findings(tree) == []
+
+
 def test_file_that_was_replaced_by_a_link_is_reported(tree):
     path = tree / "rendered/prod/ml/pytorchjob-bert.yaml"
     path.rename(tree / "bert.yaml")

@@ -346,7 +346,7 @@ def test_huge_files_of_a_tree_are_not_read(env: Path) -> None:
     listed = next(path for path in json.loads((env / LOCK).read_text())["files"] if "/" in path)
     os.truncate(env / listed, 8 << 30)
 
-    assert [fault.path for fault in rendered_tree.find_unlisted_files(env.parent)] == [f"{env.name}/{listed}"]
+    assert [fault.path for fault in rendered_tree.find_tree_faults(env.parent)] == [f"{env.name}/{listed}"]
     os.truncate(env / LOCK, 8 << 30)
     assert [path for path, _ in write(env, NEW).foreign] == [LOCK]
 

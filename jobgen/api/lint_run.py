@@ -24,7 +24,7 @@ from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.lock import TREE
-from jobgen.repo.rendered_tree import find_unlisted_files
+from jobgen.repo.rendered_tree import find_environments, find_tree_faults
 from jobgen.report.baseline import name_object
 from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.placeholders import group_placeholders
@@ -114,17 +114,25 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
 
 
 def _check_rendered_tree(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
-    """Report files of the rendered tree that jobgen did not write: those below the given paths, or all."""
+    """Report files of the rendered tree that are not as jobgen wrote them: those below the given paths, or all."""
     if files.root is None or (request.stdin is not None and not request.paths):
         return
     named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
-    for fault in find_unlisted_files(files.root / TREE):
+    for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
         path = f"{TREE}/{fault.path}"
         rule = "edited-rendered-file" if fault.is_listed else "unlisted-rendered-file"
         finding = project.severities.apply(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
         is_named = any(folder in ("", ".") or f"{path}/".startswith(f"{folder}/") for folder in named)
         if finding and (is_named or not named):
             yield finding
+
+
+def _list_environments(root: Folder, project: ProjectConfig) -> frozenset[str]:
+    """Return the names of all environments, also of those whose overlays cannot be read."""
+    known = frozenset(project.overlays) or frozenset(("",))
+    if known.issuperset(find_environments(root / TREE)):
+        return known
+    return frozenset(filter(None, (env for env, _ in layout.read_overlays(root)))) | project.overlays.keys() or known
 
 
 def _path_from_root(directory: Folder, path: str, root: Folder) -> str:

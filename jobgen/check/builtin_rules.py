@@ -82,7 +82,7 @@ _ERRORS = {
         "forbidden-change": "A change to a job with `onChange: forbid` that would not leave the running job as it is.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "queue-changed": "A change of the queue of a job that is not suspended, which is rejected.",
-        "edited-rendered-file": "A file of the rendered tree that was changed after jobgen wrote it.",
+        "edited-rendered-file": "A file of the rendered tree that was changed or deleted since, or that is stale.",
         "unlisted-rendered-file": "A file in the rendered tree that its lock does not list; a cluster may get it.",
     },
     "meta": {

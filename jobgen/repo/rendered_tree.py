@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ _MAX_LOCK_BYTES = 64 * 1024 * 1024
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
 _REMEDY = f"run `jobgen render -o {TREE}`"
+_REMOVAL = f"run `jobgen render -o {TREE} --allow-empty`, which removes them"
 
 _Sync = Callable[[Iterable[str]], None]
 
@@ -171,17 +172,31 @@ class TreeFault(NamedTuple):
     message: str
 
 
-def find_unlisted_files(tree: Folder) -> Iterator[TreeFault]:
-    """Compare the files of a tree with its lock files; nothing is rendered. A folder without any lock is no tree."""
+def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Iterator[TreeFault]:
+    """Compare the files of a tree with its lock files; nothing is rendered.
+
+    `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
+    these, a folder without any lock is no tree.
+    """
     if tree.is_symlink() or not tree.is_dir():
         return
     environments = find_environments(tree)
     for env in environments:
+        if known is not None and env not in known:
+            subject = f"there is no environment `{env}`" if env else "the repository has environments"
+            message = f"{subject}, so the files of this lock are stale; {_REMOVAL}"
+            yield TreeFault(f"{env}/{LOCK}" if env else LOCK, True, message)
+            continue
         others = () if env else tuple(f"{name}/" for name in environments if name)
         yield from _find_faults(tree, env, others)
-    if environments and "" not in environments:
-        without_lock = (entry.name for entry in tree.iterdir() if entry.name not in environments)
-        for name in sorted(without_lock):
+    if "" in environments:
+        return
+    without_lock = (entry.name for entry in tree.iterdir() if entry.name not in environments)
+    for name in sorted(without_lock):
+        if known is not None and name in known and any(True for _ in list_files(tree / name)):
+            message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
+            yield TreeFault(f"{name}/{LOCK}", False, message)
+        elif environments:
             for path in list_files(tree / name):
                 yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
 
@@ -192,7 +207,9 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
     if lock is None:
         yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
         return
+    found = set()
     for path in _list_own_files(folder, lock):
+        found.add(path)
         if path == LOCK or path.startswith(others):
             continue
         if path not in lock.files:
@@ -201,6 +218,10 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
         content = _read_content(folder / path)
         if content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files[path]:
             yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
+    for path in sorted(lock.files.keys() - found):
+        # In a jobs repository, not all files are listed.
+        if not (folder / path).exists():
+            yield TreeFault(f"{prefix}{path}", True, f"the file was deleted after jobgen wrote it; {_REMEDY}")
 
 
 def _read_content(path: Folder, limit: int = MAX_BYTES) -> bytes | None:
