@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from transcripts import write_files
 
 from jobgen import cache, render
 from jobgen.check.schema.ambiguous import may_be_ambiguous
+from jobgen.cli.commands.policy import list_policies
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
+from jobgen.repo import layout
 from jobgen.repo.exclude import is_excluded, parse_patterns
 from jobgen.yamlio.read import read
 
@@ -619,6 +622,79 @@ def test_errors_of_a_spec_are_shown_at_once(jobs_repository: Path) -> None:
         "unknown-field",
         "unknown-variable",
     ]
+
+
+@pytest.mark.parametrize("below", ["", "team"])
+def test_a_workflow_of_the_same_name_is_not_the_settings(jobs_repository: Path, below: str) -> None:
+    workflows = jobs_repository / ".github/workflows"
+    write_all(jobs_repository, {".github/workflows/jobgen.yaml": "on: push\njobs: {}\n", "jobs/good.yaml": LATEST})
+    (workflows / below).mkdir(exist_ok=True)
+
+    assert layout.find_root(workflows / below) == jobs_repository
+    assert found_in(lint_report(workflows / below)[1]) == found_in(lint_report(jobs_repository)[1]) != []
+    code, _, errors = lint_report(jobs_repository, ".github/workflows")
+    assert (code, errors) == (3, "jobgen: there is nothing to lint here\n")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "has_crd"),
+    [
+        ("v1", "Secret", False),
+        ("networking.k8s.io/v1", "NetworkPolicy", False),
+        ("example.com/v1", "Thing", True),
+        ("gateway.networking.k8s.io/v1", "Gateway", True),
+    ],
+)
+def test_only_kinds_with_a_crd_are_imported(tmp_path: Path, api_version: str, kind: str, has_crd: bool) -> None:
+    write_all(tmp_path, {"m.yaml": f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n"})
+    found = [each["message"] for each in lint_report(tmp_path)[1]["findings"] if each["rule"] == "missing-schema"]
+
+    assert ["jobgen schema import" in message for message in found] == [has_crd]
+    assert all("its fields were not checked" in message for message in found)
+
+
+PAIRED = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [kubeflow.org], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]
+  validations: [{expression: "true", message: never}]
+"""
+PAIRING = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: p}
+spec: {policyName: p, validationActions: [Deny]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "binding", "rules"),
+    [
+        (PAIRED, f"{PAIRING}  :\n", ["yaml-syntax"]),
+        (f"{PAIRED}  :\n", PAIRING, ["yaml-syntax"]),
+        (PAIRED, PAIRING.replace("Deny", "Refuse"), ["invalid-policy"]),
+        (PAIRED, "", ["policy-without-binding"]),
+        ("", PAIRING, ["binding-without-policy"]),
+    ],
+)
+def test_broken_policy_files_hide_no_binding(
+    jobs_repository: Path, policy: str, binding: str, rules: list[str]
+) -> None:
+    files = {"policies/p.yaml": policy, "policies/b.yaml": binding}
+    write_all(jobs_repository, {path: text for path, text in files.items() if text})
+
+    assert [rule for _, rule in found_in(lint_report(jobs_repository)[1]) if rule != "empty-file"] == rules
+    assert list_policies(jobs_repository).code == (0 if rules == ["policy-without-binding"] else 4)
+
+
+def test_errors_of_settings_are_sorted(jobs_repository: Path) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": "rules:\n  no-such: off\nexclude: 5\nother: 1\n"})
+    errors = lint_paths(jobs_repository, (), (), format_="text").err
+
+    assert re.findall(r"jobgen.yaml:(\d+)", errors) == ["2", "3", "4"]
 
 
 # Pods: everything that holds a pod template gets the rules and the validation of pods.

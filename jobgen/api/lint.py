@@ -175,7 +175,7 @@ def check_request(request: LintRequest) -> None:
     root = layout.find_root(request.directory.resolve())
     for path in request.paths:
         inside = (request.directory / path).resolve()
-        if inside != root and (inside / layout.SETTINGS).is_file():
+        if inside != root and layout.has_settings(inside):
             raise UsageError(f"`{path}` is another jobs repository; lint it with `jobgen -C {path} lint`")
     if request.today:
         from jobgen.api.project import check_date

@@ -89,7 +89,10 @@ def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[st
     """
     if any(finding.location.file == layout.SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
-        errors = [finding for finding in traced if finding.location.file == layout.SETTINGS]
+        errors = sorted(
+            (finding for finding in traced if finding.location.file == layout.SETTINGS),
+            key=lambda finding: (finding.location, finding.rule),
+        )
         raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:

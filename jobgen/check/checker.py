@@ -31,6 +31,34 @@ _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
+# The groups of Kubernetes itself, whose kinds have no CRD.
+_BUILTIN_GROUPS = frozenset(
+    (
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "apps",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    )
+)
 
 
 class Checker:
@@ -139,10 +167,15 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
-        missing = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
+        message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
+        if group in _BUILTIN_GROUPS:
+            message = f"jobgen has no schema for `{name}` of `{api_version}`, which is built into Kubernetes, so its"
+            message += " fields were not checked"
+        else:
+            message += "; add its CRD with `jobgen schema import`"
         return Problem(
             "missing-schema",
-            f"{missing}; add its CRD with `jobgen schema import`",
+            message,
             obj.get("kind"),
             category="meta",
             severity=Severity.WARNING,

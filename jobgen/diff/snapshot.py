@@ -85,7 +85,7 @@ class Snapshot:
 
 def is_repository(folder: Folder) -> bool:
     """Whether a folder is the root of a jobs repository."""
-    return (folder / layout.SETTINGS).is_file() or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
+    return layout.has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
 def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:

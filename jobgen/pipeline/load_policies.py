@@ -18,6 +18,8 @@ from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 
+_UNPAIRED = frozenset(("binding-without-policy", "policy-without-binding"))
+
 
 class PolicyFiles(NamedTuple):
     """Compiled policies, the errors in their files, and the file of each policy."""
@@ -57,10 +59,12 @@ def compile_policy_files(
     findings: list[Finding] = []
     shipped_documents, documents = _read_files(shipped, findings), _read_files(own, findings)
     policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
-    if problems:
+    # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
+    unpaired = _UNPAIRED if findings else frozenset()
+    if any(problem.rule not in unpaired for problem in problems):
         traced = _read_files(own, [], traced=True)
         _, problems = compile_policies((data for _, data in traced), (data for _, data in shipped_documents))
-        findings += [locate(problem, "policies") for problem in problems]
+        findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
     named = {
         str(value_of(data["metadata"].get("name"))): path
         for path, data in (*shipped_documents, *documents)

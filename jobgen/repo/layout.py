@@ -23,6 +23,7 @@ from jobgen.repo.exclude import ExcludePattern
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 
 SETTINGS = "jobgen.yaml"
+_WORKFLOWS = (".github", "workflows")
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
 _SUFFIXES = (".yaml", ".yml", ".json")
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
@@ -99,9 +100,14 @@ def find_root(start: Folder) -> Folder | None:
     """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
     folder: Folder
     for folder in (start, *start.parents):
-        if _is_there(folder / SETTINGS, os.path.isfile):
+        if has_settings(folder):
             return folder
     return start if any(_is_there(start / name, os.path.isdir) for name in ("jobs", "overlays")) else None
+
+
+def has_settings(folder: Folder) -> bool:
+    """Whether a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
+    return tuple(folder.parts[-2:]) != _WORKFLOWS and _is_there(folder / SETTINGS, os.path.isfile)
 
 
 def _is_there(path: Folder, check: Callable[[str], bool]) -> bool:
@@ -129,7 +135,7 @@ def _is_in_other_repository(folder: str, top: str) -> bool:
     for each in (folder, *map(str, Path(folder).parents)):
         if each == top:
             return False
-        if os.path.isfile(os.path.join(each, SETTINGS)) or os.path.basename(each) == "jobs":
+        if has_settings(Path(each)) or os.path.basename(each) == "jobs":
             return True
     return False
 

@@ -35,6 +35,7 @@ def compile_policies(
     problems: list[Problem] = []
     policies: dict[str, tuple[Policy | None, _Document]] = {}
     bindings: list[tuple[Binding, _Document]] = []
+    broken: list[_Document] = []
     others: list[Mapping[str, Any]] = []
     for document, is_trusted in (*((item, True) for item in trusted), *((item, False) for item in own)):
         if not is_policy(document):
@@ -42,9 +43,10 @@ def compile_policies(
         elif value_of(document["kind"]) == BINDING:
             binding = parse_binding(document, problems)
             bindings += [(binding, document)] if binding else []
+            broken += [] if binding else [document]
         else:
             _add_policy(document, parse_policy(document, problems, is_trusted=is_trusted), policies, problems)
-    problems += _find_unbound(policies, bindings)
+    problems += _find_unbound(policies, bindings, broken)
     used = [
         (policy, tuple(binding for binding, _ in bindings if binding.policy == policy.name))
         for policy, _ in policies.values()
@@ -80,11 +82,16 @@ def _add_policy(
 
 
 def _find_unbound(
-    policies: dict[str, tuple[Policy | None, _Document]], bindings: Sequence[tuple[Binding, _Document]]
+    policies: dict[str, tuple[Policy | None, _Document]],
+    bindings: Sequence[tuple[Binding, _Document]],
+    broken: Sequence[_Document],
 ) -> Iterable[Problem]:
-    """Report policies without a binding, and bindings without a policy."""
+    """Report policies without a binding, and bindings without a policy; a binding with errors counts too."""
+    broken_specs = (document.get("spec") for document in broken)
+    bound = {str(value_of(spec.get("policyName"))) for spec in broken_specs if isinstance(spec, dict)}
+    bound |= {binding.policy for binding, _ in bindings}
     for name, (policy, document) in policies.items():
-        if policy and not any(binding.policy == name for binding, _ in bindings):
+        if policy and name not in bound:
             message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
             node = document["metadata"]["name"]
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)

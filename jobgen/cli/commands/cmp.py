@@ -32,7 +32,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
-from jobgen.repo.layout import SETTINGS
+from jobgen.repo.layout import SETTINGS, has_settings
 from jobgen.report.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 
@@ -156,7 +156,7 @@ def _find_scope(folder: Path, environ: Mapping[str, str], parameters: PluginPara
 def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
     """Return the jobs repository around the folder of the Application, within the files that Argo CD sent."""
     here = folder.resolve()
-    marked = next((one for one in root_candidates(here, environ) if (one / SETTINGS).is_file()), None)
+    marked = next((one for one in root_candidates(here, environ) if has_settings(one)), None)
     if marked or (here / "jobs").is_dir() or (here / "overlays").is_dir():
         return marked or here
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")

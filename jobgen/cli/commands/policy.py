@@ -174,4 +174,6 @@ def list_policies(root: Path) -> Result:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no policies", findings)
     width = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ("  ".join(f"{cell:<{size}}" for cell, size in zip(row, [*width, 0], strict=True)) for row in rows)
-    return Result(ExitCode.OK, "".join(f"{line}\n" for line in lines), findings)
+    failed = any(finding.severity is Severity.ERROR for finding in book.findings)
+    code = ExitCode.INTERNAL_ERROR if failed else ExitCode.OK
+    return Result(code, "".join(f"{line}\n" for line in lines), findings)
