@@ -330,3 +330,24 @@ spec: SPEC
     assert "schemas/example.com/dancejob_v1.yaml:" in result.err
     assert message in result.err or "wrong-type" in result.err, result.err
     assert "nothing was built" in result.err
+
+
+# --- Inputs without an end
+
+
+@pytest.mark.parametrize("command", [["lint", "-"], ["fn"], ["import", "-"]])
+def test_endless_standard_input_is_a_usage_error(tmp_path: Path, command: list[str]) -> None:
+    with open("/dev/zero", "rb") as endless:
+        done = subprocess.run(
+            [sys.executable, "-m", "jobgen", *command],
+            cwd=tmp_path,
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        "jobgen: standard input is larger than 64 MiB; write it to several files\n",
+    )

@@ -317,3 +317,28 @@ def test_repository_is_linted_in_time(tmp_path: Path, case: str) -> None:
     result = lint(tmp_path, files())
 
     assert message in result.out, result.out[:2000] + result.err[:2000]
+
+
+def test_many_stale_entries_of_a_baseline_are_counted(tmp_path):
+    entries = [{"rule": "x", "file": str(number)} for number in range(20_000)]
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(JOB)
+    (tmp_path / "known.json").write_text(json.dumps({"version": 1, "findings": entries}))
+
+    result = run_limited(lambda: lint_paths(tmp_path, (), (), format_="text", baseline="known.json"))
+
+    assert "19900 more entries no longer find anything; rewrite the baseline" in result.out
+
+
+@pytest.mark.parametrize("patterns", [["[" * 60_000], ["**/" * 30 + f"x{number}*" for number in range(3_000)]])
+def test_hostile_exclude_patterns_are_errors_of_the_settings(tmp_path, patterns):
+    folder = tmp_path / "jobs" / "/".join("a" * 30)
+    folder.mkdir(parents=True)
+    for number in range(20):
+        (folder / f"{number}.yaml").write_text(JOB)
+    (tmp_path / "jobgen.yaml").write_text(json.dumps({"exclude": patterns}))
+
+    result = run_limited(lambda: lint_paths(tmp_path, (), (), format_="text"))
+
+    assert result.code == 2
+    assert "and must" in result.err

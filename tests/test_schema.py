@@ -40,7 +40,7 @@ GOOD = [
 ]
 # What the compiler reads, and what it may pass over because it judges nothing.
 KEYWORDS = set(
-    """$ref anyOf enum type properties additionalProperties required minProperties items pattern minLength maxLength
+    """$ref anyOf enum type properties additionalProperties required minProperties items maxItems pattern minLength maxLength
     minimum maximum x-must title $schema $id $defs description""".split()
 )
 

@@ -9,6 +9,7 @@ import time
 from typing import TextIO
 
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.model.limits import MAX_STDIN_BYTES
 
 _BAR_WIDTH = 30
 
@@ -53,7 +54,7 @@ def read_stdin() -> bytes:
     """Read the standard input.
 
     Raises:
-        UsageError: It is closed, or cannot be read.
+        UsageError: It is closed, cannot be read, or is too large.
 
     """
     from jobgen.api.errors import UsageError
@@ -61,9 +62,12 @@ def read_stdin() -> bytes:
     if sys.stdin is None:
         raise UsageError("standard input is closed; pipe or redirect something to it")
     try:
-        return sys.stdin.buffer.read()
+        content = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}") from error
+    if len(content) > MAX_STDIN_BYTES:
+        raise UsageError(f"standard input is larger than {MAX_STDIN_BYTES >> 20} MiB; write it to several files")
+    return content
 
 
 def _write_output(content: bytes) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 MAX_BYTES = 8 * 1024 * 1024
 """Larger files are not read: the API server accepts objects of at most 3 MiB."""
 
+MAX_STDIN_BYTES = 64 * 1024 * 1024
+"""More is not read from standard input: a KRM function may get many objects at once."""
+
 MAX_WALKED_ENTRIES = 200_000
 """Files and folders that a search for manifests looks at: a home folder or `/` has more."""
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 _ANY_FOLDERS = "**"
+_MAX_PATTERNS = 100
+_MAX_LENGTH = 200
+"""The same as in the schema of the settings: more, or longer ones, are errors there and match nothing here."""
 
 
 class ExcludePattern(NamedTuple):
@@ -45,12 +49,14 @@ class ExcludePattern(NamedTuple):
 
 def parse_patterns(texts: Iterable[str]) -> tuple[ExcludePattern, ...]:
     """Parse the patterns of a list."""
-    return tuple(map(_parse_pattern, texts))
+    return tuple(_parse_pattern(text) for text in islice(texts, _MAX_PATTERNS) if len(text) <= _MAX_LENGTH)
 
 
 def _parse_pattern(text: str) -> ExcludePattern:
     body = text.rstrip("/")
-    names = tuple(name for name in body.split("/") if name not in ("", "."))
+    written = [name for name in body.split("/") if name not in ("", ".")]
+    # `**/**` is the same as `**`.
+    names = tuple(name for before, name in pairwise(["", *written]) if not before == name == _ANY_FOLDERS)
     return ExcludePattern(text, names if "/" in body else (_ANY_FOLDERS, *names), text.endswith("/"))
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from jobgen.check.rule_names import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, quoted_values
+from jobgen.model.limits import MAX_FINDINGS
 
 VERSION = 1
 _FIELDS = ("rule", "env", "object", "pointer", "file", "message")
@@ -117,11 +118,14 @@ def find_stale(left: Counter[FindingKey], text: str, file: str) -> Iterator[Find
     """Report each entry of the baseline that no finding matches, on its line."""
     lines = {line.strip().rstrip(","): number for number, line in enumerate(text.splitlines(), 1)}
     known = parse(text)
-    for key in sorted(left):
+    for key in sorted(left)[:MAX_FINDINGS]:
         line = lines.get(_format_json(_entry(key, known[key])), 1)
         rule = canonical_rule_name(key.rule)
         message = f"`{rule}` no longer finds anything in `{key.object or key.file}`; rewrite the baseline"
         yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, line))
+    if len(left) > MAX_FINDINGS:
+        message = f"{len(left) - MAX_FINDINGS} more entries no longer find anything; rewrite the baseline"
+        yield Finding("stale-baseline", "meta", Severity.WARNING, message, Location(file, 1))
 
 
 def remove_stale(text: str, left: Counter[FindingKey]) -> str:

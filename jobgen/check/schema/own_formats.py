@@ -84,6 +84,8 @@ class _Compiler:
             checks.append(self.mapping(schema, file))
         if "items" in schema:
             checks.append(_items(self.compile(schema["items"], file)))
+        if "maxItems" in schema:
+            checks.append(_max_items(schema["maxItems"]))
         if schema.keys() & {"pattern", "minLength", "maxLength"}:
             checks.append(_text(schema))
         if schema.keys() & {"minimum", "maximum"}:
@@ -190,6 +192,15 @@ def _items(check_value: Check) -> Check:
                 check_value(item, name, parent, problems)
                 if len(problems) > before:
                     _name_items(problems, before, name, index)
+
+    return check
+
+
+def _max_items(most: int) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if isinstance(value, list) and len(value) > most:
+            message = f"`{name}` has {len(value)} items, and must have at most {most}"
+            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
 
     return check
 
