@@ -40,8 +40,8 @@ GOOD = [
 ]
 # What the compiler reads, and what it may pass over because it judges nothing.
 KEYWORDS = set(
-    """$ref anyOf enum type properties additionalProperties required minProperties items maxItems pattern minLength maxLength
-    minimum maximum x-must title $schema $id $defs description""".split()
+    """$ref anyOf enum type properties additionalProperties required minProperties items maxItems pattern minLength
+    maxLength minimum maximum x-must title $schema $id $defs description""".split()
 )
 
 
