@@ -697,6 +697,18 @@ def test_errors_of_settings_are_sorted(jobs_repository: Path) -> None:
     assert re.findall(r"jobgen.yaml:(\d+)", errors) == ["2", "3", "4"]
 
 
+def test_an_empty_template_is_reported_at_its_role(tmp_path: Path) -> None:
+    roles = "    Worker: {replicas: 1, template: {}}\n    Master:\n      replicas: 1\n      template: {}\n"
+    job = MANIFEST.replace("spec: {replicas: 1}\n", f"spec:\n  pytorchReplicaSpecs:\n{roles}")
+    write_all(tmp_path, {"m.yaml": job})
+    found = [each for each in lint_report(tmp_path)[1]["findings"] if each["rule"] == "missing-pod-field"]
+
+    assert [(each["line"], each["message"]) for each in found] == [
+        (6, "role `Worker`: a pod requires `containers`; set it"),
+        (9, "role `Master`: a pod requires `containers`; set it"),
+    ]
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

@@ -13,9 +13,9 @@ from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
-from jobgen.k8s.objects import Manifest, Pod, as_text, find_nodes
+from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
 from jobgen.model.data import Node, value_of, with_value
-from jobgen.model.finding import FixStep, Problem, Severity
+from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -227,4 +227,12 @@ def _validate_pod(pod: Pod) -> list[Problem]:
     # A policy in the template is one of pods; one of the role, of the operator.
     # `Always` is not suggested: a role that completes the job would never complete it.
     supported = [name for name in kind.restart_policies if name != "Always"] if kind and value_of(policy) else ()
-    return validate_pod_template(pod.template, policy, restart_policies=supported, added_volumes=volumes)
+    problems = validate_pod_template(pod.template, policy, restart_policies=supported, added_volumes=volumes)
+    return problems if pod.template else [_locate_in_role(problem, pod.role) for problem in problems]
+
+
+def _locate_in_role(problem: Problem, role: Role) -> Problem:
+    """Point at the key of an empty template, which has no location itself, and name the role."""
+    node = next((key for key in role.replica_spec if key == "template"), role.key)
+    message = f"role `{role.replica_type}`: {problem.message}"
+    return problem._replace(node=node, message=message, evidence=problem.evidence or quoted_values(problem.message))
