@@ -73,9 +73,10 @@ def is_spec(data: Mapping[str, Node]) -> bool:
     """Whether a document is a job spec rather than a raw manifest."""
     # Any version of the group, and a misspelled group: these are errors in a spec, not a raw manifest.
     api_version = str(value_of(data.get("apiVersion")))
-    return api_version.startswith(_GROUP) or (
-        value_of(data.get("kind")) in _SPEC_KINDS and _is_misspelled(api_version, data.get("spec"))
-    )
+    if api_version.startswith(_GROUP):
+        return True
+    kind = value_of(data.get("kind"))
+    return isinstance(kind, str) and kind in _SPEC_KINDS and _is_misspelled(api_version, data.get("spec"))
 
 
 def _is_misspelled(api_version: str, spec: Node) -> bool:
