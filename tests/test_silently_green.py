@@ -709,6 +709,20 @@ def test_an_empty_template_is_reported_at_its_role(tmp_path: Path) -> None:
     ]
 
 
+def test_a_policy_that_fails_is_related_to_its_line(jobs_repository: Path) -> None:
+    policy = PAIRED.replace('"true"', "\"'team' in object.metadata.lables\"")
+    more = policy.replace("{name: p}", "{name: q}").replace("[{expression", "[{expression: 'true'}, {expression")
+    files = {"p.yaml": f"{policy}---\n{PAIRING}", "q.yaml": f"{more}---\n{PAIRING.replace('p}', 'q}')}"}
+    write_all(
+        jobs_repository, {f"policies/{name}": text.replace(": p,", f": {name[0]},") for name, text in files.items()}
+    )
+    found = {each["rule"]: each["related"] for each in lint_report(jobs_repository)[1]["findings"]}
+
+    assert [(each["file"], each["line"]) for each in found["p"]] == [("policies/p.yaml", 7)]
+    assert [(each["file"], each["line"]) for each in found["q"]] == [("policies/q.yaml", 3)]
+    assert "policies/p.yaml:7" in lint_paths(jobs_repository, (), (), format_="text").out
+
+
 # Pods: everything that holds a pod template gets the rules and the validation of pods.
 
 POD_FAULTS = """

@@ -10,7 +10,7 @@ from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
 from jobgen.check.policy.parse import POLICY, is_policy
 from jobgen.check.policy.unused import Resource, find_unevaluated, find_unmatched
-from jobgen.model.data import ValidFields, value_of
+from jobgen.model.data import Location, ValidFields, location_of, value_of
 from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
@@ -72,6 +72,22 @@ def compile_policy_files(
     }
     unused, unmatched = _find_unused(own, [data for _, data in documents], policies, resources)
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
+
+
+def locate_policies(own: Iterable[layout.File]) -> dict[str, Location]:
+    """The location of each policy of a repository: its only validation, or its name."""
+    found: dict[str, Location] = {}
+    for _, data in _read_files(own, [], traced=True):
+        metadata, spec = data.get("metadata"), data.get("spec")
+        if not is_policy(data) or value_of(data["kind"]) != POLICY or not isinstance(metadata, dict):
+            continue
+        validations = spec.get("validations") if isinstance(spec, dict) and "matchConditions" not in spec else None
+        only = validations[0] if isinstance(validations, list) and len(validations) == 1 else None
+        node = only.get("expression") if isinstance(only, dict) else metadata.get("name")
+        location = location_of(node) or location_of(metadata.get("name"))
+        if location:
+            found.setdefault(str(value_of(metadata.get("name"))), location)
+    return found
 
 
 def _find_unused(

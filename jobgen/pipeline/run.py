@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
 from jobgen.model.data import value_of
-from jobgen.model.finding import Finding, Identity, Problem, Severity
+from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.cross_job import note_duplicate
 from jobgen.pipeline.environment import (
@@ -145,6 +145,7 @@ def _process(run: Run) -> Iterator[Rendered]:
                 yield made
     run.findings += _redact_shared(run, _find_across_jobs(run, runners, parts, entries, tracer))
     if run.checked:
+        _name_failed_policies(run)
         run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
     run.findings[:] = sorted(
         set(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
@@ -231,6 +232,27 @@ def _compile_policies(
     from jobgen.pipeline.load_policies import compile_policy_files
 
     return compile_policy_files(shipped, own, resources)
+
+
+def _name_failed_policies(run: Run) -> None:
+    """Give each finding about a policy that could not be evaluated the location of the policy."""
+    failed = [finding for finding in run.findings if _is_failed_policy(finding)]
+    if not failed:
+        return
+    from jobgen.pipeline.load_policies import locate_policies
+
+    places = locate_policies(layout.read_own_policies(run.project.root))
+    for number, finding in enumerate(run.findings):
+        if _is_failed_policy(finding) and finding.rule in places:
+            related = (*finding.related, Related(places[finding.rule], f"policy `{finding.rule}`"))
+            run.findings[number] = finding._replace(related=related)
+
+
+def _is_failed_policy(finding: Finding) -> bool:
+    """Whether a finding says that a policy could not be evaluated."""
+    return finding.category == "policy" and finding.message.startswith(
+        f"policy `{finding.rule}` could not be evaluated"
+    )
 
 
 def _can_cache(run: Run, runners: list[EnvironmentRunner]) -> bool:
