@@ -687,3 +687,59 @@ def test_migration_of_a_job_with_errors_shows_them(tmp_path):
 
     assert "`bogus` is not a field of a job" in done.err
     assert "no job is called `bert`" in done.err
+
+
+# Specs: numbers and booleans in place of text
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (
+            "command: [torchrun, yes]",
+            "`command[1]` is `yes`, which YAML reads as `true`, and must be a string; quote it",
+        ),
+        ("command: [a, 1.10]", "`command[1]` is `1.10`, which YAML reads as `1.1`, and must be a string; quote it"),
+        ("args: [010]", "`args[0]` is `010`, which YAML reads as `8`, and must be a string; quote it"),
+        ("args: [5]", "`args[0]` is `5`, and must be a string; quote it"),
+        ("labels: {v: 1.10}", "`v` is `1.10`, which YAML reads as `1.1`, and must be a string; quote it"),
+        ("nodeSelector: {gpu: true}", "`gpu` is `true`, and must be a string; quote it"),
+        ("image: 1.10", "`image` is `1.10`, which YAML reads as `1.1`, and must be a string; quote it"),
+        ("env: {E: 1.10}", "`E` is `1.10`, which YAML reads as `1.1`, and must be"),
+        ("env: {LR: 0.5}", "true or false; quote it"),
+        ("env: [{name: LR, value: 0.5}]", "true or false; quote it"),
+    ],
+)
+def test_number_in_place_of_text_is_shown_as_written(tmp_path, field, message):
+    job = SPEC.replace("  image: registry.example.com/bert:1.4.2\n", "") if "image" in field else SPEC
+    [finding] = lint_spec(tmp_path, job + f"  {field}\n")
+
+    assert (finding["rule"], message in finding["message"]) == ("wrong-type", True), finding["message"]
+
+    lint_paths(tmp_path, (), (), format_="json", fix="safe")
+    assert not [found for found in lint_spec_again(tmp_path) if found["rule"] == "wrong-type"]
+
+
+def lint_spec_again(folder: Path) -> list[dict[str, Any]]:
+    """The findings of a repository as it is now."""
+    found: list[dict[str, Any]] = json.loads(lint_paths(folder, (), (), format_="json").out)["findings"]
+    return found
+
+
+def test_version_and_key_that_yaml_changes_are_shown_as_written(tmp_path):
+    overlay = "  cluster: {operators: {training-operator: 1.10}}\n  defaults: {labels: {on: yes}}\n"
+
+    messages = [finding["message"] for finding in lint_spec(tmp_path, overlay=overlay)]
+
+    assert messages == [
+        "`training-operator` is `1.10`, which YAML reads as `1.1`, and must be a string; quote it",
+        "the key `on` is read as `true` by YAML; quote it",
+        "`on` is `yes`, which YAML reads as `true`, and must be a string; quote it",
+    ]
+
+
+@pytest.mark.parametrize("field", ["command: {a: b}", "labels: [a]", "replicas: many"])
+def test_other_wrong_types_are_not_to_be_quoted(tmp_path, field):
+    [finding] = lint_spec(tmp_path, SPEC + f"  {field}\n")
+
+    assert "quote it" not in finding["message"]

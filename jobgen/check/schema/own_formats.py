@@ -208,9 +208,12 @@ def _max_items(most: int) -> Check:
 def _name_items(problems: list[Problem], start: int, name: str, index: int) -> None:
     """Add the index of an item to the messages about it."""
     for number in range(start, len(problems)):
-        message = problems[number].message
+        message, evidence = problems[number].message, problems[number].evidence
         if message.startswith(f"`{name}` is "):
-            problems[number] = problems[number]._replace(message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1))
+            problems[number] = problems[number]._replace(
+                message=message.replace(f"`{name}`", f"`{name}[{index}]`", 1),
+                evidence=evidence and (f"{name}[{index}]", *evidence[1:]),
+            )
 
 
 def _type(wanted: str | list[str]) -> Check:
@@ -221,15 +224,24 @@ def _type(wanted: str | list[str]) -> Check:
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
-            message = f"`{name}` is {format_value(value)}, and must be {expected}"
-            fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in names else expected)
-            problems.append(
-                Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
-            )
+            problems.append(_report_type(value, name, parent, expected, names))
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
     return check
+
+
+def _report_type(value: Node, name: str, parent: Node, expected: str, types: list[str]) -> Problem:
+    """Report a value of a wrong type as it is written. A number or a boolean in place of text needs quotes."""
+    evidence = quoted_values(f"`{name}` is {format_value(value)}")
+    key = (name.written if type(name) is TracedKey else "") or name
+    written = value.written if type(value) is TracedScalar else ""
+    shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
+    fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
+    hint = "; quote it" if "string" in types and fix_steps else ""
+    message = f"`{key}` is {shown}, and must be {expected}{hint}"
+    node = reported_node(value, parent)
+    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, evidence=evidence)
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -240,11 +252,7 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
         if check_value is None:
-            message = f"`{name}` is {format_value(value)}, and must be {expected}"
-            fix_steps, safe = suggest_type(value, TYPE_NAMES["string"]) if "string" in names else NO_FIX
-            problems.append(
-                Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
-            )
+            problems.append(_report_type(value, name, parent, expected, names))
         else:
             check_value(value, name, parent, problems)
 
