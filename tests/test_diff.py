@@ -482,8 +482,8 @@ def test_diff_of_1000_changed_jobs_is_fast(format_, thousand):
     taken = time.process_time() - started + os.times().children_user - children
 
     assert result.code == 0
-    # Measured: 1.4 s for people and 2.6 s for programs, on one core; others may be at work here.
-    assert taken < 6
+    # Measured: 1.4 s for people and 2.6 s for programs, on one idle core; comparing each with each takes minutes.
+    assert taken < 20
     if format_ == "json":
         assert json.loads(result.out)["summary"]["changed"] == 1000
 
