@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import jobgen
 from jobgen import cache
 from jobgen.api.fix import FixedFile, write_fixes
 from jobgen.cli.commands.diff import diff_states
@@ -1429,3 +1430,28 @@ def test_shipped_commands_do_not_import_from_the_current_folder():
     text = "\n".join(path.read_text("utf-8") for path in shipped if path.is_file())
 
     assert re.findall(r"\bpython3? (?:-m|-c)\b.*", text.replace("`python -m", "")) == []
+
+
+@pytest.mark.parametrize("tampering", ["link", "stray file", "linked environment", "linked tree"])
+def test_links_and_stray_files_beside_environments_are_reported(tmp_path: Path, tampering: str) -> None:
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: dev}\nspec: {namespace: ml}\n"
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\n"
+    job += "spec: {framework: pytorch, image: r.io/a:1.0}\n"
+    files = {"jobgen.yaml": "", "overlays/dev/o.yaml": overlay, "jobs/a.yaml": job, "evil/b/x.yaml": "x: 1"}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    run_command_line(["-C", str(tmp_path), "render", "-o", "rendered"])
+    assert not jobgen.lint(tmp_path).failed
+    places = {"link": "extra", "stray file": "x.yaml", "linked environment": "dev", "linked tree": ""}
+    place = f"rendered/{places[tampering]}".rstrip("/")
+    if tampering == "stray file":
+        (tmp_path / place).write_text("x: 1\n")
+    else:
+        if (tmp_path / place).exists():
+            (tmp_path / place).rename(tmp_path / "evil/moved")
+        (tmp_path / place).symlink_to(tmp_path / ("evil/moved" if (tmp_path / "evil/moved").exists() else "evil"))
+
+    assert [(finding.rule, finding.location.file) for finding in jobgen.lint(tmp_path).findings] == [
+        ("unlisted-rendered-file", place)
+    ]

@@ -119,7 +119,7 @@ def _check_rendered_tree(files: LintFiles, request: LintRequest, project: Projec
         return
     named = [_path_from_root(request.directory, path, files.root) for path in request.paths if path != "-"]
     for fault in find_tree_faults(files.root / TREE, _list_environments(files.root, project)):
-        path = f"{TREE}/{fault.path}"
+        path = f"{TREE}/{fault.path}".rstrip("/")
         rule = "edited-rendered-file" if fault.is_listed else "unlisted-rendered-file"
         finding = project.severities.apply(Finding(rule, "gitops", Severity.ERROR, fault.message, Location(path)))
         is_named = any(folder in ("", ".") or f"{path}/".startswith(f"{folder}/") for folder in named)

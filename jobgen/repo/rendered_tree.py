@@ -24,6 +24,7 @@ _SOURCES = ("jobs/", "overlays/", "policies/", "schemas/")
 _MAX_LOCK_BYTES = 64 * 1024 * 1024
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"
+_LINK = "a symbolic link, which is not followed; replace it by a folder that `jobgen render` writes"
 _REMEDY = f"run `jobgen render -o {TREE}`"
 _REMOVAL = f"run `jobgen render -o {TREE} --allow-empty`, which removes them"
 
@@ -178,6 +179,8 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
     `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
     these, a folder without any lock is no tree.
     """
+    if tree.is_symlink():
+        yield TreeFault("", False, _LINK)
     if tree.is_symlink() or not tree.is_dir():
         return
     environments = find_environments(tree)
@@ -191,14 +194,24 @@ def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Itera
         yield from _find_faults(tree, env, others)
     if "" in environments:
         return
-    without_lock = (entry.name for entry in tree.iterdir() if entry.name not in environments)
-    for name in sorted(without_lock):
-        if known is not None and name in known and any(True for _ in list_files(tree / name)):
-            message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
-            yield TreeFault(f"{name}/{LOCK}", False, message)
-        elif environments:
-            for path in list_files(tree / name):
-                yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
+    for name in sorted(entry.name for entry in tree.iterdir() if entry.name not in environments):
+        is_environment = known is not None and name in known
+        if environments or is_environment:
+            yield from _find_faults_without_lock(tree, name, is_environment=is_environment)
+
+
+def _find_faults_without_lock(tree: Folder, name: str, *, is_environment: bool) -> Iterator[TreeFault]:
+    """Report an entry of a tree that has no lock: a link, a file, or a folder."""
+    if (tree / name).is_symlink():
+        yield TreeFault(name, False, _LINK)
+    elif not (tree / name).is_dir():
+        yield TreeFault(name, False, f"no {LOCK} lists the file, so {_NOT_OURS}")
+    elif is_environment and any(True for _ in list_files(tree / name)):
+        message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
+        yield TreeFault(f"{name}/{LOCK}", False, message)
+    else:
+        for path in list_files(tree / name):
+            yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
 
 
 def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
