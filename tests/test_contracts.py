@@ -1,8 +1,9 @@
-"""Verdicts, fingerprints, baselines, exit codes and rendered bytes stay what they were at commit 902d7f5.
+"""Verdicts, fingerprints, baselines, exit codes and rendered bytes stay what was recorded.
 
-The files in contracts/ were recorded with the code of that commit. Message texts are not part of them; everything else
-that a program may rely on is. `pytest --accept tests/test_contracts.py` records them again, for an announced change;
-`pytest --accept` without the name of this file does not.
+The files in contracts/ were first recorded at commit 902d7f5, and again after the changes that CHANGELOG.md lists.
+Message texts are not part of them; everything else that a program may rely on is. `pytest --accept
+tests/test_contracts.py` records them again, for an announced change; `pytest --accept` without the name of this file
+does not.
 
 Files of ../shared are known by a digest of their path, and objects by a digest of their identity: only verdicts are
 recorded, never content.
