@@ -134,3 +134,16 @@ def test_fixed_entries_can_be_removed(repository):
 
     assert baseline.parse(baseline.remove_stale(text, baseline.parse(text))) == {}
     assert baseline.remove_stale(text, type(baseline.parse(text))()) == text
+
+
+def test_baseline_lists_findings_that_others_hide(tmp_path):
+    """Both rules report this GPU mismatch; a lint shows one of them, and a baseline must know both."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobgen.yaml").write_text("")
+    resources = "  resources: {requests: {gpu: 1}, limits: {gpu: 2}}\n"
+    job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a, namespace: b}\nspec:\n"
+    (tmp_path / "jobs/a.yaml").write_text(f"{job}  framework: pytorch\n  image: r.io/a:1.0\n{resources}")
+    assert lint_paths(tmp_path, (), (), format_="text").code == 1
+
+    lint_paths(tmp_path, (), (), format_="text", write_baseline=True)
+    assert lint_paths(tmp_path, (), (), format_="text", baseline="jobgen-baseline.json").code == 0

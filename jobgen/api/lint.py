@@ -45,6 +45,8 @@ class LintResult(NamedTuple):
     """The folder that was linted."""
     skipped: Mapping[str, int]
     """How many files and folders were not read, by reason."""
+    merged: tuple[Finding, ...] = ()
+    """Findings about a fault that one of `findings` reports already."""
     pruned: int = 0
     """The number of entries that were removed from the baseline."""
 
@@ -146,10 +148,12 @@ def lint(
         )
     from jobgen.report.duplicates import merge_duplicates
 
-    findings = merge_duplicates(findings, linted.mandatory)
+    kept = merge_duplicates(findings, linted.mandatory)
+    listed = {_key_of(finding) for finding in kept}
+    merged = tuple(finding for finding in findings if _key_of(finding) not in listed)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     return LintResult(
-        tuple(findings),
+        tuple(kept),
         (*by_comment, *known),
         linted.files,
         linted.objects,
@@ -158,8 +162,13 @@ def lint(
         linted.root,
         directory,
         linted.skipped,
+        merged,
         pruned,
     )
+
+
+def _key_of(finding: Finding) -> tuple[object, ...]:
+    return finding.rule, finding.env, finding.object, finding.pointer, finding.location, finding.message
 
 
 def _open(path: ProjectPath, today: str) -> tuple[Path, str]:

@@ -134,8 +134,10 @@ def _write_baseline(request: LintRequest, file: str, result: LintResult, *, fsyn
 
     path = request.directory / file
     paths = relative_paths(request, result.root)
-    write_baseline(path, result.findings, result.root, paths, fsync=fsync)
-    return Result(ExitCode.OK, err=f"{pluralize(len(result.findings), 'finding')} written to {path}\n")
+    # Findings that others hide would be new as soon as the baseline suppresses these.
+    findings = (*result.findings, *result.merged)
+    write_baseline(path, findings, result.root, paths, fsync=fsync)
+    return Result(ExitCode.OK, err=f"{pluralize(len(findings), 'finding')} written to {path}\n")
 
 
 def _write_step_summary(report: Report, file: str) -> str:
