@@ -236,7 +236,7 @@ manifests = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(manifests)
 def test_any_imported_manifest_renders_to_itself(manifest):
     spec = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
@@ -264,13 +264,13 @@ def meaning(tree, name="", holder=""):
     return type(tree).__name__, tree
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from("abcdef"), trees), st.dictionaries(st.sampled_from("abcdef"), trees))
 def test_patch_between_two_trees(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(templates, templates)
 def test_patch_between_two_templates(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)

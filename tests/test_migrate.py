@@ -181,7 +181,7 @@ def routes(draw):
     return migrate_job(document, source, source, framework, SHELF.kinds).document, source, target, framework
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(routes())
 def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
@@ -209,7 +209,7 @@ def texts(value):
     return [value] if isinstance(value, str) and value.startswith("t") and value.endswith("x") else []
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(routes())
 def test_migrated_job_can_be_rendered(route):
     document, source, target, framework = route

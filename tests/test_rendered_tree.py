@@ -552,7 +552,7 @@ def test_killed_run_leaves_whole_files_and_the_next_run_repairs(
     began = time.monotonic()
     assert render(repo, "-o", "../out")[0] == 0
     length, rng, caught = time.monotonic() - began, random.Random(moment.__name__), 0
-    for attempt in range(6 * stress):
+    for attempt in range(4 * stress):
         was, becomes = ("two", "one") if attempt % 2 == 0 else ("one", "two")
         set_version(repo, becomes)
         with start(repo, "-o", "../out", start_new_session=True) as run:
