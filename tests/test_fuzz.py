@@ -1,4 +1,7 @@
-"""Fuzzing: for any bytes in a repository, lint and render end in time, with findings and without internal errors."""
+"""Fuzzing: for any bytes in a repository, lint and render end with findings and without internal errors.
+
+They do so in limited time and memory.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from limitedrun import MEMORY
 
 from jobgen.cli.commands.render import render
 from jobgen.cli.result import ExitCode, Result
@@ -24,6 +28,8 @@ from jobgen.cli.run_lint import lint_paths
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 10
+STATM = Path("/proc/self/statm")
+"""The memory of this process; only Linux has it."""
 SEEDS = {
     "jobgen.yaml": "jobgen.yaml",
     "jobs/a.yaml": "jobs/kubeflow/pytorch-simple.yaml",
@@ -43,23 +49,28 @@ class TooLongError(Exception):
 
 
 @contextmanager
-def in_time(seconds: float = SECONDS) -> Iterator[None]:
-    """Time at work is counted, not time spent waiting for other tests."""
+def within_limits(seconds: float = SECONDS) -> Iterator[None]:
+    """Limit CPU time, not time spent waiting for other tests, and how much memory is taken in addition."""
 
     def stop(*_: object) -> None:
         raise TooLongError
 
     before = signal.signal(signal.SIGVTALRM, stop)
+    memory = resource.getrlimit(resource.RLIMIT_AS)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    if STATM.exists():
+        used = int(STATM.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, memory[1]))
     try:
         yield
     finally:
+        resource.setrlimit(resource.RLIMIT_AS, memory)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
 
 
 def lint(repository: Path, **options: Any) -> Result:
-    with in_time():
+    with within_limits():
         result = lint_paths(repository, (), (), format_="text", **options)
     assert "[internal-error]" not in result.out, result.out[:2000]
     assert "internal error" not in result.err, result.err[:2000]
@@ -69,7 +80,7 @@ def lint(repository: Path, **options: Any) -> Result:
 def assert_ends_in_findings(repository: Path) -> None:
     """Check that a lint, a render and a fix end with a message for people."""
     results = [lint(repository), lint(repository, fix="unsafe", diff=True)]
-    with in_time():
+    with within_limits():
         results.append(render(repository, (), (), None, format_="yaml"))
     assert not [result.err for result in results if "internal error" in result.err or "internal-error" in result.err]
 
@@ -370,7 +381,7 @@ def test_very_many_errors_take_little_memory(tmp_path: Path) -> None:
         f"{{spec: {{containers: [{{name: pytorch, image: a, args: [{'1,' * 30_000}1]}}]}}}}}}}}}}\n"
     )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with in_time(2 * SECONDS):
+    with within_limits(2 * SECONDS):
         result = lint_paths(tmp_path, ["a.yaml"], (), format_="text")
 
     assert result.code is ExitCode.ERRORS
