@@ -33,7 +33,7 @@ RESERVED = {
     },  # flushed before a fork
     "sys.stderr": {"cli.terminal", "pipeline.parallel"},
     "os.walk": set(),
-    "os.listdir": {"check.rules", "cli.app", "diff.formats", "report.formats"},  # list own modules
+    "os.listdir": {"check.rules", "check.validation", "cli.app", "diff.formats", "report.formats"},  # list own modules
     "os.scandir": {"repo.layout", "repo.scratch", "cache"},  # temporary folders and the cache, which list their own
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
     ".glob": set(),

@@ -13,7 +13,9 @@ from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
+from jobgen.check.validation import find_name_format, validate_object
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
+from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -79,6 +81,7 @@ class Checker:
         self.cluster = cluster
         self.evaluator = evaluator
         self._rule_runner = RuleRunner(rules)
+        self._release = parse_release(cluster.kubernetes)
         self._schemas: dict[str, _SchemaCheck | None] = {}
 
     def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
@@ -130,7 +133,8 @@ class Checker:
         try:
             check = self._schema_check(self.schema_file(manifest))
             problems += [self._report_missing_schema(manifest)] if check is None else check(obj)
-            problems += validate_object_metadata(obj.get("metadata"))
+            problems += validate_object_metadata(obj.get("metadata"), find_name_format(obj))
+            problems += validate_object(obj, self._release)
             is_valid = not problems
             for pod in manifest.pods:
                 found = _validate_pod(pod)

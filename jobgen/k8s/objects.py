@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from jobgen.k8s.accelerators import is_device, name_device
+from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
@@ -285,7 +286,7 @@ class Manifest:
         """All pod templates of the object: those of its roles, and those that are elsewhere in it."""
         if self._pods is None:
             self._pods = [role.pod for role in self.roles]
-            self._pods += _find_other_pods(self, self.kind) if self.kind else ()
+            self._pods += _find_other_pods(self, self.kind) if self.kind else _find_pods(self)
         return self._pods
 
     @property
@@ -372,6 +373,15 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Iterator[Role]:
             container[field] = found
     role.pod = Pod({"spec": {"containers": [container]}}, manifest, role, "patch")
     yield role
+
+
+def _find_pods(manifest: Manifest) -> Iterator[Pod]:
+    """Yield the pod templates of an object whose kind has no description."""
+    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
+    for path in list_template_paths(group, manifest.kind_name):
+        for template in find_nodes(manifest.object, path):
+            if isinstance(template, dict):
+                yield Pod(template, manifest)
 
 
 def _find_other_pods(manifest: Manifest, kind: Kind) -> Iterator[Pod]:

@@ -24,6 +24,8 @@ class Cluster(NamedTuple):
 
     platform: str = DEFAULT_PLATFORM
     operators: Mapping[str, str] = MappingProxyType({})
+    kubernetes: str = ""
+    """The release of Kubernetes; empty means the newest that jobgen knows."""
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
@@ -184,6 +186,7 @@ def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cl
     return Cluster(
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
+        kubernetes=known.get("kubernetes", ""),
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),

@@ -16,7 +16,7 @@ from jobgen.check.admission.containers import (
     validate_pod_restart_policy,
 )
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     ValidatorTable,
     report_missing,
     validate_all,
@@ -62,7 +62,7 @@ _validate_class_name = validate_string(
 )
 
 
-def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_service_account(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the old name of `serviceAccountName`, which Kubernetes reads if that is not set."""
     if not as_text(owner.get("serviceAccountName")):
         _validate_object_name(key, value, owner, pod)
@@ -132,7 +132,7 @@ def validate_pod_template(
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
-    pod = PodValidation(metadata, spec, volumes, policy, pod_name, [], needs_images)
+    pod = Validation(metadata, spec, [], volumes, policy, pod_name, needs_images)
     if metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")):

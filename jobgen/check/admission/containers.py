@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.env import validate_env, validate_env_from
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     ValidatorTable,
     is_set,
     iter_mappings,
@@ -33,7 +33,7 @@ _POLICY_RULE = "invalid-container-policy"
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
-def validate_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_containers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the containers of the pod."""
     if not isinstance(value, list):
         return
@@ -47,7 +47,7 @@ def validate_containers(key: str, value: Node, owner: Mapping[str, Node], pod: P
         validate_host_network_ports(pod)
 
 
-def validate_init_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_init_containers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
     if not isinstance(value, list):
         return
@@ -61,14 +61,14 @@ def validate_init_containers(key: str, value: Node, owner: Mapping[str, Node], p
                 validate_host_ports([container], pod)
 
 
-def validate_ephemeral_containers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_ephemeral_containers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Report ephemeral containers, which can only be added to a running pod."""
     if isinstance(value, list) and value:
         message = "`ephemeralContainers` can only be added to a running pod; delete them"
         pod.report("ephemeral-container-in-template", message, key)
 
 
-def _validate_name_and_image(container: Mapping[str, Node], names: set[str], parent: str, pod: PodValidation) -> None:
+def _validate_name_and_image(container: Mapping[str, Node], names: set[str], parent: str, pod: Validation) -> None:
     name = value_of(container.get("name"))
     if name is None or name == "":
         report_missing("a container", container, "name", parent, pod)
@@ -96,7 +96,7 @@ def _validate_name_and_image(container: Mapping[str, Node], names: set[str], par
         )
 
 
-def _validate_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     names: set[str] = set()
     for policy in iter_mappings(value):
         validate_fields(policy, _RESIZE_POLICY, pod)
@@ -113,7 +113,7 @@ def _validate_resize_policy(key: str, value: Node, owner: Mapping[str, Node], po
             pod.report(_POLICY_RULE, message, policy["restartPolicy"])
 
 
-def _validate_init_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_init_resize_policy(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     _validate_resize_policy(key, value, owner, pod)
     for policy in iter_mappings(value):
         if value_of(policy.get("restartPolicy")) == "RestartContainer" and value_of(pod.restart_policy) != "Never":
@@ -123,7 +123,7 @@ def _validate_init_resize_policy(key: str, value: Node, owner: Mapping[str, Node
             pod.report(_POLICY_RULE, message, policy["restartPolicy"])
 
 
-def _validate_restart_rules(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_restart_rules(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(value, list) or not value:
         return
     require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), key, pod)
@@ -136,7 +136,7 @@ def _validate_restart_rules(key: str, value: Node, owner: Mapping[str, Node], po
             report_missing("a restart rule", rule, "exitCodes", key, pod)
 
 
-def _validate_exit_codes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_exit_codes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(value, list) and len(value) > 255:
         pod.report(_POLICY_RULE, f"there are `{len(value)}` exit codes; the maximum is 255", key)
 
@@ -169,7 +169,7 @@ _CONTAINER: ValidatorTable = {**_SHARED, **PROBES}
 _INIT_CONTAINER: ValidatorTable = {**_SHARED, **FORBIDDEN_PROBES, "resizePolicy": _validate_init_resize_policy}
 
 
-def validate_pod_restart_policy(pod: PodValidation, supported: tuple[str, ...] = ()) -> None:
+def validate_pod_restart_policy(pod: Validation, supported: tuple[str, ...] = ()) -> None:
     """Validate the restart policy that the operator sets for the pod; an operator may support others than pods do."""
     found = value_of(pod.restart_policy)
     if type(found) is str and found and found not in _RESTART_POLICIES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     Validator,
     ValidatorTable,
     is_set,
@@ -53,7 +53,7 @@ _validate_config_key = validate_string("invalid-config-key", "ConfigMap or Secre
 _validate_env_name = validate_string("invalid-env-name", "variable name", is_env_name, ENV_NAME)
 
 
-def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the variables of one container."""
     if not isinstance(value, list):
         return
@@ -68,7 +68,7 @@ def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: PodValid
                 _validate_value_from(item, item["valueFrom"], pod)
 
 
-def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], pod: Validation) -> None:
     validate_fields(source, _SOURCES, pod)
     given = list_set_keys(source, _SOURCES)
     name = as_text(item.get("name"))
@@ -85,7 +85,7 @@ def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], p
 def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     """Return a validator for a reference to a field of the pod: one of the paths, or a label or an annotation."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         if not isinstance(value, dict):
             return
         version, path = as_text(value.get("apiVersion")), as_text(value.get("fieldPath"))
@@ -99,7 +99,7 @@ def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     return validate
 
 
-def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], pod: PodValidation) -> None:
+def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], pod: Validation) -> None:
     """Validate a path like `metadata.labels['key']`, the only other form."""
     field, _, rest = path.partition("['")
     if not (field and rest.endswith("']")):
@@ -115,14 +115,14 @@ def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], po
         )
 
 
-def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Node, pod: PodValidation) -> None:
+def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Node, pod: Validation) -> None:
     hint = did_you_mean(found, list(known))
     values = None if hint else (key, found)
     message = f"`{key}` is `{found}`, which cannot be referenced here"
     pod.report(_REF_RULE, message + (hint or f"; use {join_names(list(known), 'or')}"), node, values=values)
 
 
-def _validate_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(value, dict):
         return
     resource = as_text(value.get("resource"))
@@ -134,7 +134,7 @@ def _validate_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod
         _validate_divisor(resource, value["divisor"], pod)
 
 
-def _validate_divisor(resource: str, node: Node, pod: PodValidation) -> None:
+def _validate_divisor(resource: str, node: Node, pod: Validation) -> None:
     known = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS
     found = str(value_of(node))
     if canonicalize_quantity(found) not in known:
@@ -145,7 +145,7 @@ def _validate_divisor(resource: str, node: Node, pod: PodValidation) -> None:
 validate_file_field_ref = _validate_field_ref(_FILE_FIELD_PATHS)
 
 
-def validate_file_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_file_resource_ref(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate a reference to a resource in a file, which has to name the container."""
     if isinstance(value, dict) and not as_text(value.get("containerName")):
         report_missing(f"`{key}`", value, "containerName", key, pod)
@@ -153,12 +153,12 @@ def validate_file_resource_ref(key: str, value: Node, owner: Mapping[str, Node],
         _validate_resource_ref(key, value, owner, pod)
 
 
-def _validate_file_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_file_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if has_backsteps(as_text(value)):
         pod.report("invalid-volume-path", f"`{value_of(value)}` contains `..`; write a path inside the volume", value)
 
 
-def _validate_file_volume(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_file_volume(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     name = as_text(value)
     volume = pod.volumes.get(name)
     if volume is None:
@@ -186,7 +186,7 @@ _SOURCES: ValidatorTable = {
 }
 
 
-def validate_env_from(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_env_from(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the ConfigMaps and Secrets that become variables as a whole."""
     if not isinstance(value, list):
         return

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.objects import as_text
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
+# The names of rules for objects where pods have a rule of their own.
+_RULES_OF_OBJECTS = {"missing-pod-field": "missing-field", "unsupported-value": "invalid-value"}
 
-class PodValidation(NamedTuple):
-    """The pod that is validated: what validators of one part need to know about the others, and the problems so far."""
+
+class Validation(NamedTuple):
+    """The pod or object that is validated: what validators of one part need to know of others, the problems so far."""
 
     metadata: Mapping[str, Node]
     spec: Mapping[str, Node]
-    volumes: Mapping[str, Mapping[str, Node]]
-    restart_policy: Node
-    name: str
     problems: list[Problem]
+    volumes: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    restart_policy: Node = None
+    name: str = ""
     needs_images: bool = True
+    release: Release = NEWEST_RELEASE
+    """The release of Kubernetes that validates."""
+    category: str = "pod"
+    """The category of the problems: `pod`, or `schema` for objects."""
 
     def report(
         self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None
     ) -> None:
-        """Add a problem for which the API server rejects the pod, with its fix if there is one.
+        """Add a problem for which the API server rejects the pod or object, with its fix if there is one.
 
         `values` identify the problem in fingerprints where they are not those in backticks in the message.
         """
-        problem = Problem(rule, message, node, category="pod", fix_steps=fix[0], safe=fix[1], evidence=values)
+        if self.category == "schema":
+            rule = _RULES_OF_OBJECTS.get(rule, rule)
+        problem = Problem(rule, message, node, category=self.category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem)
 
     def is_true(self, field: str) -> bool:
@@ -42,13 +53,13 @@ class PodValidation(NamedTuple):
             yield from iter_mappings(self.spec.get(field))
 
 
-Validator: TypeAlias = Callable[[str, Node, Mapping[str, Node], PodValidation], None]
+Validator: TypeAlias = Callable[[str, Node, Mapping[str, Node], Validation], None]
 """Validates a field: its key, its value, the mapping that contains it, the pod. Items of a list get the list's key."""
 
 ValidatorTable: TypeAlias = Mapping[str, Validator]
 
 
-def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: PodValidation) -> None:
+def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: Validation) -> None:
     """Validate every field of the mapping that is in the table."""
     for key, value in mapping.items():
         validate = table.get(key)
@@ -59,7 +70,7 @@ def validate_fields(mapping: Mapping[str, Node], table: ValidatorTable, pod: Pod
 def validate_mapping(table: ValidatorTable, *required: str) -> Validator:
     """Return a validator for a mapping: its fields by the table, and its required fields."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         if isinstance(value, dict):
             validate_fields(value, table, pod)
             require_fields(f"`{key}`", value, required, key, pod)
@@ -70,7 +81,7 @@ def validate_mapping(table: ValidatorTable, *required: str) -> Validator:
 def validate_each(validate_item: Validator) -> Validator:
     """Return a validator for a list: the same validator for every item."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         if isinstance(value, list):
             for item in value:
                 validate_item(key, item, owner, pod)
@@ -81,7 +92,7 @@ def validate_each(validate_item: Validator) -> Validator:
 def validate_all(*validators: Validator) -> Validator:
     """Return a validator that runs several validators on one value."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         for one in validators:
             one(key, value, owner, pod)
 
@@ -92,7 +103,7 @@ def validate_enum(*values: str) -> Validator:
     """Return a validator for a string with fixed values; "" is one of them if the API server has a default for it."""
     known = frozenset(values)
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         found = value_of(value)
         if type(found) is str and found not in known:
             report_unsupported(key, value, values, pod)
@@ -101,7 +112,7 @@ def validate_enum(*values: str) -> Validator:
 
 
 def report_unsupported(
-    key: str, value: Node, values: tuple[str, ...], pod: PodValidation, original_values: tuple[str, ...] = ()
+    key: str, value: Node, values: tuple[str, ...], pod: Validation, original_values: tuple[str, ...] = ()
 ) -> None:
     """Report a value that is not one of the supported values, with the closest of them.
 
@@ -123,7 +134,7 @@ def validate_string(
 ) -> Validator:
     """Return a validator for a string; where `allow_empty`, an empty string means that the field is not set."""
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         found = value_of(value)
         if type(found) is str and (found or not allow_empty) and not is_valid(found):
             pod.report(rule, f"`{found}` is not a valid {noun}; {hint}", value)
@@ -137,7 +148,7 @@ def validate_number(
     """Return a validator for an integer; where `allow_zero`, 0 means that the field is not set."""
     bounds = f"at least {low}" if high is None else f"between {low} and {high}" if low < high else str(low)
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         found = value_of(value)
         if type(found) is not int or (allow_zero and found == 0):
             return
@@ -147,16 +158,14 @@ def validate_number(
     return validate
 
 
-def require_fields(
-    what: str, owner: Mapping[str, Node], names: tuple[str, ...], parent: Node, pod: PodValidation
-) -> None:
+def require_fields(what: str, owner: Mapping[str, Node], names: tuple[str, ...], parent: Node, pod: Validation) -> None:
     """Report fields that are missing, null or empty."""
     for name in names:
         if is_empty(owner.get(name)):
             report_missing(what, owner, name, parent, pod)
 
 
-def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: PodValidation) -> None:
+def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: Validation) -> None:
     """Report a missing field, at its empty value if there is one."""
     value = owner.get(name)
     # An empty mapping has no location.

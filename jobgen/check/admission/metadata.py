@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.admission.fields import PodValidation, iter_strings
+from jobgen.check.admission.fields import Validation, iter_strings
 from jobgen.check.admission.names import (
     DNS_LABEL,
-    DNS_SUBDOMAIN,
     LABEL_KEY,
     LABEL_VALUE,
+    SUBDOMAIN_NAME,
+    NameFormat,
     is_annotation_key,
     is_dns_label,
-    is_dns_subdomain,
     is_label_key,
     is_label_value,
 )
@@ -24,11 +24,11 @@ MAX_ANNOTATION_BYTES = 256 * 1024
 _FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 
 
-def validate_object_metadata(metadata: Node) -> Iterator[Problem]:
+def validate_object_metadata(metadata: Node, name_format: NameFormat = SUBDOMAIN_NAME) -> Iterator[Problem]:
     """Yield the problems for which the API server rejects an object of any kind because of its metadata."""
     if not isinstance(metadata, dict):
         return
-    yield from _validate_object_names(metadata)
+    yield from _validate_object_names(metadata, name_format)
     for name, label in _iter_string_entries(metadata.get("labels")):
         if not is_label_key(name):
             yield _make_problem("invalid-label", describe_label_key(name), name)
@@ -43,13 +43,14 @@ def validate_object_metadata(metadata: Node) -> Iterator[Problem]:
         yield _make_problem("invalid-annotation", _describe_annotation_size(size), metadata["annotations"])
 
 
-def _validate_object_names(metadata: Mapping[str, Node]) -> Iterator[Problem]:
+def _validate_object_names(metadata: Mapping[str, Node], name_format: NameFormat) -> Iterator[Problem]:
     name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
-    if name and not is_dns_subdomain(name):
-        yield _make_problem("invalid-name", f"`{name}` is not a valid object name; {DNS_SUBDOMAIN}", metadata["name"])
+    if name and not name_format.is_valid(name):
+        message = f"`{name}` is not a valid object name; {name_format.hint}"
+        yield _make_problem("invalid-name", message, metadata["name"])
     # The API server appends five characters, so the prefix may end in `-` or `.`.
-    if prefix and not name and not is_dns_subdomain(f"{prefix}aaaaa"):
-        message = f"`{prefix}` is not a valid prefix of an object name; {DNS_SUBDOMAIN}"
+    if prefix and not name and not name_format.is_valid(f"{prefix}aaaaa"):
+        message = f"`{prefix}` is not a valid prefix of an object name; {name_format.hint}"
         yield _make_problem("invalid-name", message, metadata["generateName"])
     if namespace and not is_dns_label(namespace):
         yield _make_problem(
@@ -84,7 +85,7 @@ def _describe_annotation_size(size: int) -> str:
     return f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
 
 
-def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate labels, or a selector by labels."""
     if not isinstance(value, dict):
         return
@@ -96,7 +97,7 @@ def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: PodVa
             pod.report("invalid-label", _describe_label_value(name, found), label)
 
 
-def validate_annotation_key(name: str, pod: PodValidation) -> bool:
+def validate_annotation_key(name: str, pod: Validation) -> bool:
     """Validate the key of an annotation and return whether it is valid."""
     if is_annotation_key(name):
         return True
@@ -104,7 +105,7 @@ def validate_annotation_key(name: str, pod: PodValidation) -> bool:
     return False
 
 
-def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate annotations of a template other than the pod's: Kubernetes does not read their values here."""
     if isinstance(value, dict):
         for name in value:
@@ -112,14 +113,14 @@ def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], p
         validate_annotation_size(key, value, pod)
 
 
-def validate_annotation_size(key: str, value: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_annotation_size(key: str, value: Mapping[str, Node], pod: Validation) -> None:
     """Validate the size of all annotations, in bytes of UTF-8."""
     size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
     if size > MAX_ANNOTATION_BYTES:
         pod.report("invalid-annotation", _describe_annotation_size(size), key)
 
 
-def validate_finalizers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_finalizers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
     for found, node in iter_strings(value):
         if not (is_label_key(found) and ("/" in found or found in _FINALIZERS)):

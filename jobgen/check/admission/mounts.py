@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     is_set,
     iter_mappings,
     report_missing,
@@ -22,7 +22,7 @@ _RULE = "conflicting-mount"
 _PATH_RULE = "invalid-volume-path"
 
 
-def validate_local_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_local_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate a path inside a directory: relative, and without `..` steps."""
     path = as_text(value)
     if path.startswith("/"):
@@ -31,7 +31,7 @@ def validate_local_path(key: str, value: Node, owner: Mapping[str, Node], pod: P
         pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not contain `..`", value)
 
 
-def validate_unreserved_local_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_unreserved_local_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the path of a file that Kubernetes writes; it reserves names that start with `..`."""
     validate_local_path(key, value, owner, pod)
     path = as_text(value)
@@ -39,7 +39,7 @@ def validate_unreserved_local_path(key: str, value: Node, owner: Mapping[str, No
         pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not start with `..`", value)
 
 
-def validate_volume_mounts(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_volume_mounts(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the volumes that one container mounts."""
     if not isinstance(value, list):
         return
@@ -60,7 +60,7 @@ def validate_volume_mounts(key: str, value: Node, owner: Mapping[str, Node], pod
                 _validate_mount_options(mount, owner, pod)
 
 
-def _validate_volume_reference(what: str, mount: Mapping[str, Node], parent: str, pod: PodValidation) -> None:
+def _validate_volume_reference(what: str, mount: Mapping[str, Node], parent: str, pod: Validation) -> None:
     name = value_of(mount.get("name"))
     if name is None or name == "":
         report_missing(what, mount, "name", parent, pod)
@@ -69,7 +69,7 @@ def _validate_volume_reference(what: str, mount: Mapping[str, Node], parent: str
         pod.report("unknown-volume", message, mount["name"])
 
 
-def _validate_mount_options(mount: Mapping[str, Node], container: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_mount_options(mount: Mapping[str, Node], container: Mapping[str, Node], pod: Validation) -> None:
     for key in ("subPath", "subPathExpr"):
         if key in mount:
             validate_local_path(key, mount[key], mount, pod)
@@ -82,7 +82,7 @@ def _validate_mount_options(mount: Mapping[str, Node], container: Mapping[str, N
         _validate_recursive_read_only(mount["recursiveReadOnly"], mount, pod)
 
 
-def _validate_propagation(value: Node, container: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_propagation(value: Node, container: Mapping[str, Node], pod: Validation) -> None:
     found = value_of(value)
     if type(found) is str and found not in _PROPAGATION_MODES:
         report_unsupported("mountPropagation", value, _PROPAGATION_MODES, pod)
@@ -92,7 +92,7 @@ def _validate_propagation(value: Node, container: Mapping[str, Node], pod: PodVa
         pod.report(_RULE, message, value)
 
 
-def _validate_recursive_read_only(value: Node, mount: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_recursive_read_only(value: Node, mount: Mapping[str, Node], pod: Validation) -> None:
     found = value_of(value)
     if type(found) is not str or found == "Disabled":
         return
@@ -107,7 +107,7 @@ def _validate_recursive_read_only(value: Node, mount: Mapping[str, Node], pod: P
         )
 
 
-def validate_volume_devices(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_volume_devices(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the volumes that one container uses as block devices."""
     if not isinstance(value, list):
         return
@@ -126,7 +126,7 @@ def validate_volume_devices(key: str, value: Node, owner: Mapping[str, Node], po
         _validate_unique("devicePath", device, paths, pod)
 
 
-def _validate_block_volume(device: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_block_volume(device: Mapping[str, Node], pod: Validation) -> None:
     name = as_text(device.get("name"))
     volume = pod.volumes.get(name, {})
     if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
@@ -134,7 +134,7 @@ def _validate_block_volume(device: Mapping[str, Node], pod: PodValidation) -> No
         pod.report(_RULE, message, device["name"])
 
 
-def _validate_unique(field: str, device: Mapping[str, Node], used: set[str], pod: PodValidation) -> None:
+def _validate_unique(field: str, device: Mapping[str, Node], used: set[str], pod: Validation) -> None:
     found = as_text(device.get(field))
     if found in used:
         message = f"`{found}` is already a mount or a device of the container; change one of them"

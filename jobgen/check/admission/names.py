@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
 
 _ENDS = "starting and ending with a letter or digit"
 DNS_LABEL = f"use at most 63 characters from `a-z`, `0-9` and `-`, {_ENDS}"
+DNS_LABEL_1035 = (
+    "use at most 63 characters from `a-z`, `0-9` and `-`, starting with a letter and ending with a letter or digit"
+)
+PATH_SEGMENT = "use any characters except `/` and `%`, but not `.` or `..`"
 DNS_SUBDOMAIN = (
     "use at most 253 characters from `a-z`, `0-9`, `-` and `.`, with a letter or digit around each `.` and at both ends"
 )
@@ -40,6 +46,18 @@ _header_name = lazy_pattern(r"[-A-Za-z0-9]+")
 def is_dns_label(text: str) -> bool:
     """Return whether a text can be the name of a container, a volume or a namespace."""
     return len(text) <= 63 and _dns_label.fullmatch(text) is not None
+
+
+@_cache_result
+def is_dns_label_1035(text: str) -> bool:
+    """Return whether a text can be the name of a Service before Kubernetes 1.34: a label that starts with a letter."""
+    return is_dns_label(text) and not text[0].isdigit()
+
+
+@_cache_result
+def is_path_segment(text: str) -> bool:
+    """Return whether a text can be the name of a role, which may have any character that a path segment may have."""
+    return text not in (".", "..") and "/" not in text and "%" not in text
 
 
 @_cache_result
@@ -122,3 +140,16 @@ def is_ip_address(text: str) -> bool:
 def has_backsteps(path: str) -> bool:
     """Return whether a path contains a `..` step."""
     return ".." in path and ".." in path.split("/")
+
+
+class NameFormat(NamedTuple):
+    """The format of the names of a kind's objects, with a hint for messages."""
+
+    is_valid: Callable[[str], bool]
+    hint: str
+
+
+SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)
+LABEL_NAME = NameFormat(is_dns_label, DNS_LABEL)
+LABEL_1035_NAME = NameFormat(is_dns_label_1035, DNS_LABEL_1035)
+PATH_SEGMENT_NAME = NameFormat(is_path_segment, PATH_SEGMENT)

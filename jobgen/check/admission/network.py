@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     is_empty,
     iter_mappings,
     iter_strings,
@@ -41,7 +41,7 @@ validate_port_number = validate_number(1, 65535, rule="invalid-port")
 _validate_port_name = validate_string("invalid-port-name", "port name", is_port_name, PORT_NAME)
 
 
-def validate_port_reference(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_port_reference(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the port of a probe or a hook: a number, or the name of a port."""
     if type(value_of(value)) is int:
         validate_port_number(key, value, owner, pod)
@@ -49,7 +49,7 @@ def validate_port_reference(key: str, value: Node, owner: Mapping[str, Node], po
         _validate_port_name(key, value, owner, pod)
 
 
-def validate_ports(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_ports(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the ports of one container."""
     if not isinstance(value, list):
         return
@@ -59,7 +59,7 @@ def validate_ports(key: str, value: Node, owner: Mapping[str, Node], pod: PodVal
             _validate_port(port, key, names, pod)
 
 
-def _validate_port(port: Mapping[str, Node], parent: str, names: set[str], pod: PodValidation) -> None:
+def _validate_port(port: Mapping[str, Node], parent: str, names: set[str], pod: Validation) -> None:
     node = port.get("containerPort")
     number = value_of(node)
     if number is None or number == 0:
@@ -74,7 +74,7 @@ def _validate_port(port: Mapping[str, Node], parent: str, names: set[str], pod: 
         validate_port_number("hostPort", port["hostPort"], port, pod)
 
 
-def _validate_unique_port_name(value: Node, names: set[str], pod: PodValidation) -> None:
+def _validate_unique_port_name(value: Node, names: set[str], pod: Validation) -> None:
     name = as_text(value)
     if name and not is_port_name(name):
         pod.report("invalid-port-name", f"`{name}` is not a valid port name; {PORT_NAME}", value)
@@ -84,7 +84,7 @@ def _validate_unique_port_name(value: Node, names: set[str], pod: PodValidation)
         names.add(name)
 
 
-def validate_host_ports(containers: list[Node], pod: PodValidation) -> None:
+def validate_host_ports(containers: list[Node], pod: Validation) -> None:
     """Validate that no two of these containers use the same port of the host."""
     on_host = "hostNetwork" in pod.spec and pod.is_true("hostNetwork")
     used: set[tuple[str, str, int]] = set()
@@ -96,7 +96,7 @@ def validate_host_ports(containers: list[Node], pod: PodValidation) -> None:
 
 
 def _validate_host_port(
-    port: Mapping[str, Node], used: set[tuple[str, str, int]], pod: PodValidation, *, on_host: bool
+    port: Mapping[str, Node], used: set[tuple[str, str, int]], pod: Validation, *, on_host: bool
 ) -> None:
     container_port, host_port = value_of(port.get("containerPort")), value_of(port.get("hostPort"))
     # On the host's network `hostPort` defaults to `containerPort`.
@@ -110,7 +110,7 @@ def _validate_host_port(
     used.add(endpoint)
 
 
-def validate_host_network_ports(pod: PodValidation) -> None:
+def validate_host_network_ports(pod: Validation) -> None:
     """Validate that on the host's network the port of a container is that of the host."""
     for container in pod.iter_containers("containers"):
         for port in iter_mappings(container.get("ports")):
@@ -138,7 +138,7 @@ validate_host_aliases = validate_each(
 )
 
 
-def _validate_nameservers(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_nameservers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(value, list):
         if len(value) > _MAX_NAMESERVERS:
             message = f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}"
@@ -147,7 +147,7 @@ def _validate_nameservers(key: str, value: Node, owner: Mapping[str, Node], pod:
             _validate_nameserver(key, item, owner, pod)
 
 
-def _validate_searches(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_searches(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(value, list):
         return
     length = len(" ".join(found for found, _ in iter_strings(value)))
@@ -167,7 +167,7 @@ validate_dns_config = validate_mapping(
 )
 
 
-def validate_dns_policy(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_dns_policy(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate that the policy `None` has nameservers in `dnsConfig`."""
     if value_of(value) != "None":
         return
@@ -178,7 +178,7 @@ def validate_dns_policy(key: str, value: Node, owner: Mapping[str, Node], pod: P
         report_missing("`dnsPolicy: None`", config, "nameservers", value, pod)
 
 
-def validate_hostname_override(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_hostname_override(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the host name that replaces the one of Kubernetes."""
     found = value_of(value)
     if type(found) is not str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from jobgen.check.admission.fields import PodValidation
+from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.metadata import MAX_ANNOTATION_BYTES, validate_annotation_key, validate_annotation_size
 from jobgen.check.admission.names import has_backsteps
 from jobgen.check.admission.scheduling import validate_tolerations
@@ -22,7 +22,7 @@ _APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILE_VALUES = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined": ("unconfined",)}
 
 
-def validate_pod_annotations(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_pod_annotations(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate annotations: their keys, their size, and the values that Kubernetes reads."""
     if not isinstance(value, dict):
         return
@@ -38,11 +38,11 @@ def validate_pod_annotations(key: str, value: Node, owner: Mapping[str, Node], p
         validate_annotation_size(key, value, pod)
 
 
-def _report_value(name: str, found: str, wanted: str, node: Node, pod: PodValidation) -> None:
+def _report_value(name: str, found: str, wanted: str, node: Node, pod: Validation) -> None:
     pod.report(_RULE, f"`{name}` is `{found}`, but must be {wanted}", node)
 
 
-def _validate_deletion_cost(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_deletion_cost(name: str, found: str, node: Node, pod: Validation) -> None:
     digits = found.removeprefix("-")
     is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
     # Kubernetes accepts leading zeros only after a minus.
@@ -50,12 +50,12 @@ def _validate_deletion_cost(name: str, found: str, node: Node, pod: PodValidatio
         _report_value(name, found, "a 32-bit integer", node, pod)
 
 
-def _validate_mirror(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_mirror(name: str, found: str, node: Node, pod: Validation) -> None:
     if not as_text(pod.spec.get("nodeName")):
         pod.report(_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", name)
 
 
-def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Validation) -> None:
     try:
         items = json.loads(found) if found else []
     except (ValueError, RecursionError):
@@ -71,14 +71,14 @@ def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Pod
         pod.report(_RULE, message, node, fix, values=quoted_values(problem.message))
 
 
-_VALIDATORS: dict[str, Callable[[str, str, Node, PodValidation], None]] = {
+_VALIDATORS: dict[str, Callable[[str, str, Node, Validation], None]] = {
     "controller.kubernetes.io/pod-deletion-cost": _validate_deletion_cost,
     "kubernetes.io/config.mirror": _validate_mirror,
     "scheduler.alpha.kubernetes.io/tolerations": _validate_tolerations_annotation,
 }
 
 
-def _validate_profile(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_profile(name: str, found: str, node: Node, pod: Validation) -> None:
     """Validate a seccomp or AppArmor annotation, which predate the fields in `securityContext`."""
     if name == _SECCOMP_POD:
         _validate_seccomp(name, found, node, pod)
@@ -91,14 +91,14 @@ def _validate_profile(name: str, found: str, node: Node, pod: PodValidation) -> 
         _validate_apparmor(name, found, node, pod)
 
 
-def _validate_seccomp(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_seccomp(name: str, found: str, node: Node, pod: Validation) -> None:
     path = found.removeprefix(_LOCALHOST)
     is_local = found.startswith(_LOCALHOST) and not path.startswith("/") and not has_backsteps(path)
     if found not in ("runtime/default", "docker/default", "unconfined") and not is_local:
         _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", node, pod)
 
 
-def _validate_apparmor(name: str, found: str, node: Node, pod: PodValidation) -> None:
+def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> None:
     container = _find_container(name.removeprefix(_APPARMOR_CONTAINER), pod)
     if not container:
         message = f"`{name}` does not name a container of the pod; end it with the name of one"
@@ -110,7 +110,7 @@ def _validate_apparmor(name: str, found: str, node: Node, pod: PodValidation) ->
         _validate_same_profile(name, found, node, profile, pod)
 
 
-def _validate_same_profile(name: str, found: str, node: Node, profile: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_same_profile(name: str, found: str, node: Node, profile: Mapping[str, Node], pod: Validation) -> None:
     """Validate that the annotation agrees with the profile in `securityContext`, if there is one."""
     profile_type = as_text(profile.get("type"))
     values = _PROFILE_VALUES.get(profile_type, (f"{_LOCALHOST}{as_text(profile.get('localhostProfile'))}",))
@@ -124,6 +124,6 @@ def _get_profile(owner: Mapping[str, Node], field: str) -> Mapping[str, Node]:
     return as_mapping(get_path(owner, "securityContext", field))
 
 
-def _find_container(name: str, pod: PodValidation) -> Mapping[str, Node]:
+def _find_container(name: str, pod: Validation) -> Mapping[str, Node]:
     containers = pod.iter_containers("containers", "initContainers")
     return next((one for one in containers if as_text(one.get("name")) == name), {})

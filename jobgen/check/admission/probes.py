@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     Validator,
     ValidatorTable,
     is_set,
@@ -28,7 +28,7 @@ _DEFAULT_GRACE_PERIOD = 30
 _validate_header_name = validate_string(_RULE, "header name", is_header_name, "use letters, digits and `-`")
 
 
-def _validate_sleep(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_sleep(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     grace_period = value_of(pod.spec.get("terminationGracePeriodSeconds"))
     if grace_period is None:
         grace_period = _DEFAULT_GRACE_PERIOD
@@ -63,7 +63,7 @@ _PROBE_HANDLERS: ValidatorTable = {**_HANDLERS, "grpc": _validate_grpc}
 _HOOK_HANDLERS: ValidatorTable = {**_HANDLERS, "sleep": _validate_sleep}
 
 
-def _validate_one_handler(key: str, value: Mapping[str, Node], handlers: ValidatorTable, pod: PodValidation) -> None:
+def _validate_one_handler(key: str, value: Mapping[str, Node], handlers: ValidatorTable, pod: Validation) -> None:
     given = list_set_keys(value, handlers)
     if not given:
         pod.report(_RULE, f"`{key}` has no handler; set one of {join_names(list(handlers), 'or')}", key)
@@ -72,7 +72,7 @@ def _validate_one_handler(key: str, value: Mapping[str, Node], handlers: Validat
         pod.report(_RULE, message, given[-1])
 
 
-def _validate_hook(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_hook(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(value, dict):
         validate_fields(value, _HOOK_HANDLERS, pod)
         _validate_one_handler(key, value, _HOOK_HANDLERS, pod)
@@ -82,7 +82,7 @@ def _validate_probe(table: ValidatorTable) -> Validator:
     """Return a validator for a probe: the fields of all probes, and those of the table."""
     fields = {**_PROBE_HANDLERS, **_PROBE, **table}
 
-    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         if isinstance(value, dict):
             validate_fields(value, fields, pod)
             _validate_one_handler(key, value, _PROBE_HANDLERS, pod)
@@ -90,7 +90,7 @@ def _validate_probe(table: ValidatorTable) -> Validator:
     return validate
 
 
-def _forbid_grace_period(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _forbid_grace_period(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if is_set(value):
         pod.report(_RULE, f"`{key}` cannot be set for a readiness probe; delete it", key)
 
@@ -119,7 +119,7 @@ PROBES: ValidatorTable = {
 }
 
 
-def _forbid_probe(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _forbid_probe(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if is_set(value):
         message = f"an init container cannot have `{key}` without `restartPolicy: Always`; delete it"
         pod.report("probe-of-init-container", message, key)

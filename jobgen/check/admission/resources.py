@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     ValidatorTable,
     is_set,
     iter_mappings,
@@ -58,14 +58,14 @@ def _classify_resource(name: str) -> ResourceClass:
     return _EXTENDED if is_valid else _UNKNOWN
 
 
-def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the requests, limits and claims of one container."""
     _validate_requirements(value, pod)
     if isinstance(value, dict) and "claims" in value:
         _validate_container_claims(value["claims"], key, pod)
 
 
-def _validate_requirements(value: Node, pod: PodValidation) -> None:
+def _validate_requirements(value: Node, pod: Validation) -> None:
     """Validate requests and limits, alone and against each other."""
     if not isinstance(value, dict):
         return
@@ -79,17 +79,17 @@ def _validate_requirements(value: Node, pod: PodValidation) -> None:
         _report_hugepages_alone(value, pod)
 
 
-def validate_overhead(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_overhead(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the overhead of the pod."""
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 
 
-def _report_hugepages_alone(node: Node, pod: PodValidation) -> None:
+def _report_hugepages_alone(node: Node, pod: Validation) -> None:
     pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", node)
 
 
-def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate a quantity, which cannot be negative."""
     found = value_of(value)
     milli = to_milli(value)
@@ -101,7 +101,7 @@ def validate_quantity(key: str, value: Node, owner: Mapping[str, Node], pod: Pod
         pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
 
 
-def _validate_resource_list(resources: Mapping[str, Node], pod: PodValidation) -> bool:
+def _validate_resource_list(resources: Mapping[str, Node], pod: Validation) -> bool:
     """Validate requests or limits and return whether they contain huge pages."""
     has_hugepages = False
     for name, value in resources.items():
@@ -121,14 +121,14 @@ def _validate_resource_list(resources: Mapping[str, Node], pod: PodValidation) -
     return has_hugepages
 
 
-def _report_unknown(name: str, resources: Mapping[str, Node], pod: PodValidation) -> None:
+def _report_unknown(name: str, resources: Mapping[str, Node], pod: Validation) -> None:
     known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
     hint = did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
     message = f"containers cannot request the resource `{name}`{hint}"
     pod.report("unknown-resource", message, name, suggest_rename(name, known, resources))
 
 
-def _validate_hugepages(name: str, value: Node, milli: int | None, pod: PodValidation) -> None:
+def _validate_hugepages(name: str, value: Node, milli: int | None, pod: Validation) -> None:
     size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
     if size is None or size <= 0 or size % 1000:
         pod.report(_HUGEPAGES_RULE, f"`{name}` does not contain a page size; write it like `hugepages-2Mi`", name)
@@ -138,7 +138,7 @@ def _validate_hugepages(name: str, value: Node, milli: int | None, pod: PodValid
         pod.report(_HUGEPAGES_RULE, message, value)
 
 
-def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[str, Node], pod: Validation) -> None:
     resource_class = _classify_resource(name)
     is_native = resource_class is _NATIVE
     if resource_class is _UNKNOWN or not is_set(request):
@@ -163,7 +163,7 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[
         pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))
 
 
-def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node], pod: PodValidation) -> None:
+def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node], pod: Validation) -> None:
     message = f"`{name}` has a request but no limit, and cannot be overcommitted; set a limit equal to the request"
     limits = resources.get("limits")
     if isinstance(limits, dict) and limits:
@@ -176,7 +176,7 @@ def _report_missing_limit(name: str, request: Node, resources: Mapping[str, Node
 _POD_RULE = "inconsistent-pod-resources"
 
 
-def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the requests and limits of the whole pod against those of its containers."""
     if not isinstance(value, dict):
         return
@@ -197,12 +197,12 @@ def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod
             pod.report(_POD_RULE, message, node)
 
 
-def _validate_pod_resource_name(name: str, pod: PodValidation) -> None:
+def _validate_pod_resource_name(name: str, pod: Validation) -> None:
     if name not in ("cpu", "memory") and not name.startswith(_HUGEPAGES_PREFIX):
         pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", name)
 
 
-def _validate_pod_limit(name: str, node: Node, pod: PodValidation, *, has_request: bool) -> None:
+def _validate_pod_limit(name: str, node: Node, pod: Validation, *, has_request: bool) -> None:
     limit = to_milli(node)
     if limit is None:
         return
@@ -215,7 +215,7 @@ def _validate_pod_limit(name: str, node: Node, pod: PodValidation, *, has_reques
         pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", node)
 
 
-def _sum_requests(name: str, pod: PodValidation) -> int:
+def _sum_requests(name: str, pod: Validation) -> int:
     """Return what the containers request together, or what the largest init container needs, if that is more."""
     total = sum(_get_request(container, name) for container in pod.iter_containers("containers"))
     sidecars = largest = 0
@@ -256,7 +256,7 @@ _RESOURCE_CLAIM: ValidatorTable = {
 }
 
 
-def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the claims for devices that the pod shares with its containers."""
     names: set[str] = set()
     for claim in iter_mappings(value):
@@ -272,7 +272,7 @@ def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], p
             pod.report(_CLAIM_RULE, message, given[-1] if given else claim or key)
 
 
-def _validate_container_claims(value: Node, parent: str, pod: PodValidation) -> None:
+def _validate_container_claims(value: Node, parent: str, pod: Validation) -> None:
     """Validate the claims of the pod that a container uses."""
     known = {as_text(claim.get("name")) for claim in iter_mappings(pod.spec.get("resourceClaims"))} - {""}
     used: set[tuple[str, str]] = set()

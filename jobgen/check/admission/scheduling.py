@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     ValidatorTable,
     is_empty,
     is_set,
@@ -45,7 +45,7 @@ _VALUE_COUNTS = {"In": _SOME, "NotIn": _SOME, "Exists": _NONE, "DoesNotExist": _
 _COUNT_NAMES = {_NONE: "no values", _ONE: "exactly one value", _SOME: "at least one value"}
 
 
-def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[str, ...], pod: PodValidation) -> None:
+def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[str, ...], pod: Validation) -> None:
     """Validate the operator of a requirement and the number of its values."""
     operator = as_text(item.get("operator"))
     values = item.get("values")
@@ -62,7 +62,7 @@ def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[s
         pod.report(_SELECTOR_RULE, message, item.get("operator"))
 
 
-def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: PodValidation) -> None:
+def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: Validation) -> None:
     found = as_text(item.get("key"))
     if is_empty(item.get("key")):
         report_missing("a selector", item, "key", parent, pod)
@@ -70,32 +70,32 @@ def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: PodVal
         pod.report("invalid-label", describe_label_key(found), item["key"])
 
 
-def _validate_label_values(item: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_label_values(item: Mapping[str, Node], pod: Validation) -> None:
     for found, node in iter_strings(item.get("values")):
         if not is_label_value(found):
             pod.report("invalid-label", f"`{found}` is not a valid label value; {LABEL_VALUE}", node)
 
 
-def _validate_label_requirement(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_label_requirement(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(item, dict):
         _validate_requirement(key, item, _LABEL_OPERATORS, pod)
         _validate_requirement_key(item, key, pod)
         _validate_label_values(item, pod)
 
 
-def _validate_preferred_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_preferred_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(item, dict):
         _validate_requirement(key, item, _NODE_OPERATORS, pod)
         _validate_requirement_key(item, key, pod)
 
 
-def _validate_required_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_required_node_labels(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(item, dict):
         _validate_preferred_node_labels(key, item, owner, pod)
         _validate_label_values(item, pod)
 
 
-def _validate_node_fields(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_node_fields(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(item, dict):
         return
     _validate_requirement(key, item, _FIELD_OPERATORS, pod)
@@ -127,7 +127,7 @@ _validate_preferred_node_term = validate_mapping(
 )
 
 
-def _validate_match_label_keys(term: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_match_label_keys(term: Mapping[str, Node], pod: Validation) -> None:
     """Validate the label keys whose values Kubernetes takes from the pod and adds to the selector."""
     selector = term.get("labelSelector")
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
@@ -143,7 +143,7 @@ def _validate_match_label_keys(term: Mapping[str, Node], pod: PodValidation) -> 
         _validate_unique_keys(term, selector, pod)
 
 
-def _validate_unique_keys(term: Mapping[str, Node], selector: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_unique_keys(term: Mapping[str, Node], selector: Mapping[str, Node], pod: Validation) -> None:
     pod_labels = as_mapping(pod.metadata.get("labels"))
     mismatched = {found for found, _ in iter_strings(term.get("mismatchLabelKeys"))}
     selected = [*as_mapping(selector.get("matchLabels"))]
@@ -169,12 +169,12 @@ _validate_namespace = validate_string(
 _validate_topology_key = validate_string("invalid-label", "label key", is_label_key, LABEL_KEY)
 
 
-def _require_weight(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _require_weight(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(item, dict) and not is_set(item.get("weight")):
         report_missing("a preference", item, "weight", key, pod)
 
 
-def _validate_pod_affinity_term(key: str, term: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_pod_affinity_term(key: str, term: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(term, dict):
         validate_fields(term, _POD_AFFINITY_TERM, pod)
         _validate_match_label_keys(term, pod)
@@ -215,7 +215,7 @@ validate_affinity = validate_mapping(
 _SPREAD_RULE = "invalid-topology-spread"
 
 
-def validate_topology_spread(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_topology_spread(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in iter_mappings(value):
@@ -249,7 +249,7 @@ _TOLERATION_OPERATORS = ("Exists", "Equal")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def validate_tolerations(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_tolerations(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate a list of tolerations."""
     if isinstance(value, list):
         for item in value:
@@ -257,7 +257,7 @@ def validate_tolerations(key: str, value: Node, owner: Mapping[str, Node], pod: 
                 _validate_toleration(item, key, pod)
 
 
-def _validate_toleration(item: Mapping[str, Node], parent: str, pod: PodValidation) -> None:
+def _validate_toleration(item: Mapping[str, Node], parent: str, pod: Validation) -> None:
     key, operator, effect = as_text(item.get("key")), as_text(item.get("operator")), as_text(item.get("effect"))
     if key:
         if not is_label_key(key):
@@ -276,7 +276,7 @@ def _validate_toleration(item: Mapping[str, Node], parent: str, pod: PodValidati
         pod.report(_TOLERATION_RULE, message, item.get("effect") or item["tolerationSeconds"])
 
 
-def _validate_toleration_value(operator: str, value: Node, pod: PodValidation) -> None:
+def _validate_toleration_value(operator: str, value: Node, pod: Validation) -> None:
     found = as_text(value)
     if operator == "Exists":
         if found:
@@ -291,7 +291,7 @@ _validate_gate_name = validate_string(_GATE_RULE, "gate name", is_label_key, LAB
 _SCHEDULING_GATE: ValidatorTable = {"name": _validate_gate_name}
 
 
-def validate_scheduling_gates(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_scheduling_gates(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
     for gate in iter_mappings(value):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from jobgen.check.admission.env import validate_file_field_ref, validate_file_resource_ref
 from jobgen.check.admission.fields import (
-    PodValidation,
+    Validation,
     Validator,
     ValidatorTable,
     is_empty,
@@ -53,7 +53,7 @@ def index_volumes(value: Node) -> dict[str, Mapping[str, Node]]:
     return volumes
 
 
-def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the volumes of the pod."""
     if not isinstance(value, list):
         return
@@ -66,7 +66,7 @@ def validate_volumes(key: str, value: Node, owner: Mapping[str, Node], pod: PodV
                 _validate_ephemeral_claim_name(as_text(volume.get("name")), volume, pod)
 
 
-def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: str, pod: PodValidation) -> None:
+def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: str, pod: Validation) -> None:
     name = value_of(volume.get("name"))
     if name is None or name == "":
         report_missing("a volume", volume, "name", parent, pod)
@@ -78,7 +78,7 @@ def _validate_volume_name(volume: Mapping[str, Node], names: set[str], parent: s
         names.add(name)
 
 
-def _validate_volume_source(volume: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_volume_source(volume: Mapping[str, Node], pod: Validation) -> None:
     """Validate the source of a volume; without one it is an `emptyDir`."""
     first = ""
     for source_type, source in volume.items():
@@ -94,7 +94,7 @@ def _validate_volume_source(volume: Mapping[str, Node], pod: PodValidation) -> N
         first = source_type
 
 
-def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: Validation) -> None:
     """Validate the name of the claim for an ephemeral volume: that of the pod and that of the volume."""
     claim_name = f"{pod.name}-{name}"
     if not pod.name:
@@ -115,25 +115,25 @@ _validate_object_name = validate_string("invalid-object-name", "object name", is
 _validate_named_secret = validate_mapping({}, "name")
 
 
-def _validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if has_backsteps(as_text(value)):
         pod.report(_PATH_RULE, f"`{key}` is `{value_of(value)}`, but must not contain `..`", value)
 
 
-def _validate_absolute_path(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_absolute_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     path = as_text(value)
     if path and not path.startswith("/"):
         pod.report(_PATH_RULE, f"`{key}` must be an absolute path, got `{path}`", value)
 
 
-def _validate_key_to_path(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_key_to_path(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate an item that projects a key of a ConfigMap or a Secret to a file."""
     if isinstance(item, dict):
         validate_fields(item, _KEY_TO_PATH, pod)
         require_fields("an item", item, ("key", "path"), key, pod)
 
 
-def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate an item that projects a field of the pod to a file."""
     if not isinstance(item, dict):
         return
@@ -155,7 +155,7 @@ _validate_items = validate_each(_validate_key_to_path)
 _validate_downward_items = validate_each(_validate_downward_file)
 
 
-def _validate_projected(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_projected(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate that each projection has one source and no two write the same file."""
     paths: set[str] = set()
     for projection in iter_mappings(value.get("sources")):
@@ -181,7 +181,7 @@ _PROJECTIONS: ValidatorTable = {
 }
 
 
-def _validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     name = as_text(value)
     if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
         message = f"`{name}` is not a valid driver name; use a domain name with at most 63 characters"
@@ -193,7 +193,7 @@ _STORAGE = "resources.requests.storage"
 _validate_namespace = validate_string("invalid-object-name", "namespace name", is_dns_label, DNS_LABEL)
 
 
-def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the template of the claim that Kubernetes creates for an ephemeral volume."""
     if not isinstance(value, dict):
         return
@@ -202,7 +202,7 @@ def _validate_claim_template(key: str, value: Node, owner: Mapping[str, Node], p
         require_fields("a volume claim", {}, ("accessModes", _STORAGE), key, pod)
 
 
-def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if isinstance(value, dict):
         validate_fields(value, _CLAIM_METADATA, pod)
         for name, part in value.items():
@@ -211,7 +211,7 @@ def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], p
                 pod.report(_RULE, message, name)
 
 
-def _validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(value, dict):
         return
     validate_fields(value, _CLAIM_SPEC, pod)
@@ -224,7 +224,7 @@ def _validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: 
     _validate_data_sources(value, pod)
 
 
-def _validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     modes = list(iter_strings(value))
     for mode, node in modes:
         if mode not in _ACCESS_MODES:
@@ -235,7 +235,7 @@ def _validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod
         pod.report(_RULE, message, key)
 
 
-def _validate_data_sources(spec: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_data_sources(spec: Mapping[str, Node], pod: Validation) -> None:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if not isinstance(source, dict) or not isinstance(reference, dict):
         return
@@ -247,7 +247,7 @@ def _validate_data_sources(spec: Mapping[str, Node], pod: PodValidation) -> None
         pod.report(_RULE, message, reference)
 
 
-def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if not isinstance(value, dict):
         return
     validate_fields(value, _DATA_SOURCE, pod)
@@ -283,7 +283,7 @@ _validate_iqn = validate_string(
 _validate_storageos_name = validate_string(_RULE, "StorageOS name", is_dns_label, DNS_LABEL)
 
 
-def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     for option in value if isinstance(value, dict) else ():
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -291,7 +291,7 @@ def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod
             pod.report(_RULE, message, option)
 
 
-def _validate_iscsi(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_iscsi(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
         pod.report(_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
@@ -301,7 +301,7 @@ def _validate_iscsi(key: str, value: Mapping[str, Node], owner: Mapping[str, Nod
         pod.report(_RULE, message, owner.get("name") or key)
 
 
-def _validate_fc(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_fc(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
     if targets == wwids:
         pod.report(_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
@@ -310,7 +310,7 @@ def _validate_fc(key: str, value: Mapping[str, Node], owner: Mapping[str, Node],
         _validate_byte("lun", value.get("lun"), value, pod)
 
 
-def _validate_flocker(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_flocker(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     name, uuid = as_text(value.get("datasetName")), as_text(value.get("datasetUUID"))
     if bool(name) == bool(uuid):
         pod.report(_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
@@ -318,7 +318,7 @@ def _validate_flocker(key: str, value: Mapping[str, Node], owner: Mapping[str, N
         pod.report(_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
 
 
-def _validate_quobyte(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_quobyte(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
     if registry and len(tenant) > 64:
         pod.report(_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
@@ -327,7 +327,7 @@ def _validate_quobyte(key: str, value: Mapping[str, Node], owner: Mapping[str, N
         pod.report(_RULE, message, value["registry"])
 
 
-def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: PodValidation) -> None:
+def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str, Node], pod: Validation) -> None:
     # The default of `kind` is `Shared`, a blob.
     prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
     uri = as_text(value.get("diskURI"))
@@ -337,7 +337,7 @@ def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str
         )
 
 
-_SourceValidator: TypeAlias = Callable[[str, Mapping[str, Node], Mapping[str, Node], PodValidation], None]
+_SourceValidator: TypeAlias = Callable[[str, Mapping[str, Node], Mapping[str, Node], Validation], None]
 
 
 def _validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
@@ -346,7 +346,7 @@ def _validate_source(table: ValidatorTable, *required: str, also: _SourceValidat
     if also is None:
         return validate_each_field
 
-    def validate_combination(key: str, value: Node, owner: Mapping[str, Node], pod: PodValidation) -> None:
+    def validate_combination(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
         if isinstance(value, dict):
             also(key, value, owner, pod)
 

@@ -1,0 +1,76 @@
+"""Validate objects of Kubernetes' own kinds as the API server of Kubernetes does, beyond their schema.
+
+Each kind has a module `<group>/<kind>.py` with a function `validate`; `core` is the group without a name. A module is
+imported when the first object of its kind is validated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from jobgen.check.admission.fields import Validation
+from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
+from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.releases import Release
+from jobgen.model.data import Node
+from jobgen.model.finding import Problem
+
+
+class KindValidation(Protocol):
+    """The module of a kind."""
+
+    NAME_FORMAT: NameFormat
+    """The format of the names of its objects, if it differs from that of most kinds."""
+
+    def validate(self, obj: Mapping[str, Node], run: Validation) -> None:
+        """Report the problems for which the API server rejects the object."""
+
+
+def validate_object(obj: Mapping[str, Node], release: Release) -> list[Problem]:
+    """Return the problems for which a release of Kubernetes rejects an object of one of its own kinds."""
+    module = find_validation(obj)
+    if module is None:
+        return []
+    run = Validation(
+        as_mapping(obj.get("metadata")), as_mapping(obj.get("spec")), [], release=release, category="schema"
+    )
+    module.validate(obj, run)
+    return run.problems
+
+
+def find_name_format(obj: Mapping[str, Node]) -> NameFormat:
+    """Return the format of the names of an object's kind."""
+    return getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME)
+
+
+def find_validation(obj: Mapping[str, Node]) -> KindValidation | None:
+    """Return the module that validates objects of this kind, if there is one."""
+    group = as_text(obj.get("apiVersion")).rpartition("/")[0]
+    name = (_name_package(group), as_text(obj.get("kind")).lower())
+    return cast(KindValidation, import_module(f"{__name__}.{'.'.join(name)}")) if name in _list_modules() else None
+
+
+def _name_package(group: str) -> str:
+    """Return the package of a group: its name without the domain of Kubernetes."""
+    if not group:
+        return "core"
+    name, _, domain = group.partition(".")
+    return name if not domain or domain.endswith("k8s.io") else ""
+
+
+@cache
+def _list_modules() -> frozenset[tuple[str, str]]:
+    """Return the packages and names of all modules of kinds."""
+    root = Path(__file__).parent
+    folders = [name for name in os.listdir(root) if "." not in name and not name.startswith("_")]
+    return frozenset(
+        (folder, file.removesuffix(".py"))
+        for folder in folders
+        for file in os.listdir(root / folder)
+        if file.endswith(".py") and not file.startswith("_")
+    )

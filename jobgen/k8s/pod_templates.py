@@ -1,0 +1,42 @@
+"""Where the pod templates are in objects of kinds that have no kind description."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jobgen.model.path import Step, parse_dotted
+
+_RAY_CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
+_WORKLOAD = ("spec.template",)
+_PATHS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "Pod"): ("",),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): _WORKLOAD,
+    ("apps", "DaemonSet"): _WORKLOAD,
+    ("apps", "Deployment"): _WORKLOAD,
+    ("apps", "ReplicaSet"): _WORKLOAD,
+    ("apps", "StatefulSet"): _WORKLOAD,
+    ("batch", "Job"): _WORKLOAD,
+    ("batch", "CronJob"): ("spec.jobTemplate.spec.template",),
+    ("batch.volcano.sh", "Job"): ("spec.tasks.*.template",),
+    ("batch.volcano.sh", "CronJob"): ("spec.jobTemplate.spec.tasks.*.template",),
+    ("jobset.x-k8s.io", "JobSet"): ("spec.replicatedJobs.*.template.spec.template",),
+    ("kueue.x-k8s.io", "Workload"): ("spec.podSets.*.template",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        "spec.leaderWorkerTemplate.leaderTemplate",
+        "spec.leaderWorkerTemplate.workerTemplate",
+    ),
+    ("ray.io", "RayCluster"): tuple(f"spec.{path}" for path in _RAY_CLUSTER),
+    ("ray.io", "RayJob"): (*(f"spec.rayClusterSpec.{path}" for path in _RAY_CLUSTER), "spec.submitterPodTemplate"),
+    ("ray.io", "RayService"): tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_CLUSTER),
+    ("ray.io", "RayCronJob"): (
+        *(f"spec.jobTemplate.rayClusterSpec.{path}" for path in _RAY_CLUSTER),
+        "spec.jobTemplate.submitterPodTemplate",
+    ),
+}
+
+
+@cache
+def list_template_paths(group: str, kind: str) -> tuple[tuple[Step, ...], ...]:
+    """Return the paths of the pod templates in objects of a kind; an empty path is the object itself."""
+    return tuple(map(parse_dotted, _PATHS.get((group, kind), ())))

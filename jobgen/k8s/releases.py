@@ -1,0 +1,21 @@
+"""The releases of Kubernetes that jobgen knows."""
+
+from __future__ import annotations
+
+Release = tuple[int, int]
+"""A minor release of Kubernetes, such as (1, 36)."""
+
+OLDEST_RELEASE: Release = (1, 30)
+NEWEST_RELEASE: Release = (1, 36)
+
+
+def parse_release(text: str) -> Release:
+    """Return the minor release of a version such as `1.33` or `v1.33.4-gke.100`; the newest if the text is empty."""
+    major, _, rest = text.removeprefix("v").partition(".")
+    minor = rest.partition(".")[0].partition("-")[0].partition("+")[0]
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_RELEASE
+
+
+def format_release(release: Release) -> str:
+    """Return a release as users write it."""
+    return f"{release[0]}.{release[1]}"
