@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench docs clean
+.PHONY: demo compile test test-fast stress bench docs conformance clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -50,6 +50,10 @@ bench: .venv/ready
 
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
+
+# Needs the suites in ../shared.
+conformance: .venv/ready
+	$(BIN)/python docs/build_conformance.py
 
 clean:
 	rm -rf .venv rendered dist build

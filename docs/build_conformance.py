@@ -1,0 +1,153 @@
+"""Write docs/conformance.md: how far jobgen agrees with public conformance suites, and why where it does not.
+
+With --check, only test whether the page is current. With names of suites, run these and print every disagreement.
+"""
+
+# ruff: noqa: INP001, T201
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from conformance import Verdict  # noqa: E402 -- the folder of this file is not on the path before
+
+PAGE = HERE / "conformance.md"
+NO_REASON = "No reason is known yet."
+MAX_LISTED = 12
+INTRO = """\
+<!-- Written by docs/build_conformance.py: run `make conformance`. -->
+
+# Conformance
+
+jobgen is compared with public test suites, with the tests of operators and with a real API server. A case agrees if
+jobgen and the reference give the same verdict or the same value. Each disagreement has a reason below. The suites are
+not part of this repository; `docs/conformance/` contains one module for each of them.
+"""
+
+
+def main() -> int:
+    """Write the page, compare it, or list what disagrees in some suites."""
+    folder = find_shared()
+    if folder is None:
+        sys.stderr.write("there is no ../shared/suites beside the repository\n")
+        return 1
+    names = [name for name in sys.argv[1:] if not name.startswith("-")]
+    if names:
+        return list_disagreements(folder, names)
+    text = build_page(folder)
+    if "--check" in sys.argv:
+        current = PAGE.is_file() and PAGE.read_text("utf-8") == text
+        sys.stderr.write("" if current else "docs/conformance.md is out of date: run `make conformance`\n")
+        return 0 if current else 1
+    PAGE.write_text(text, "utf-8")
+    return 0
+
+
+def find_shared() -> Path | None:
+    """Return the folder of the suites: beside the repository, or one level up, as for a worktree."""
+    root = HERE.parent
+    return next((above / "shared" for above in root.parents[:2] if (above / "shared/suites").is_dir()), None)
+
+
+def build_page(folder: Path) -> str:
+    """Return the text of the page, after running all suites."""
+    results = {name: run_suite(folder, name) for name in list_suites()}
+    return "\n".join([INTRO, *_format_scores(results), "", *_format_disagreements(results)]) + "\n"
+
+
+def list_suites() -> list[str]:
+    """Return the names of all suites: each has a module in docs/conformance/."""
+    return sorted(
+        path.stem.replace("_", "-") for path in (HERE / "conformance").glob("*.py") if not path.stem.startswith("_")
+    )
+
+
+def run_suite(folder: Path, name: str) -> list[Verdict]:
+    """Run the cases of a suite."""
+    module = _import_suite(name)
+    return list(module.run(_read_cases(folder, name)))
+
+
+def explain_disagreement(suite: str, case: str) -> str:
+    """Return the reason for a disagreement; empty if there is none."""
+    for entry in _read_reasons().get(suite, ()):
+        if any(fnmatchcase(case, pattern) for pattern in entry["cases"]):
+            return " ".join(entry["reason"].split())
+    return ""
+
+
+def list_disagreements(folder: Path, names: Sequence[str]) -> int:
+    """Print the disagreements of some suites."""
+    for name in names:
+        verdicts = run_suite(folder, name)
+        wrong = [verdict for verdict in verdicts if not verdict.agrees]
+        for verdict in wrong:
+            reason = explain_disagreement(name, verdict.case) or NO_REASON
+            print(f"  {verdict.case} [{reason}] {' '.join(verdict.details.split())}")
+        print(f"{name}: {len(verdicts) - len(wrong)}/{len(verdicts)}")
+    return 0
+
+
+def _import_suite(name: str) -> ModuleType:
+    return import_module(f"conformance.{name.replace('-', '_')}")
+
+
+def _read_cases(folder: Path, name: str) -> Any:
+    """Return the content of a suite's file: one JSON document, or one for each line."""
+    path = folder / "suites" / name / "cases.json"
+    if path.is_file():
+        return json.loads(path.read_text("utf-8"))
+    with (folder / name / "cases.jsonl").open(encoding="utf-8") as lines:
+        return {"cases": [json.loads(line) for line in lines]}
+
+
+@cache
+def _read_reasons() -> Mapping[str, Any]:
+    reasons: Mapping[str, Any] = yaml.safe_load((HERE / "conformance/reasons.yaml").read_text("utf-8"))
+    return reasons
+
+
+def _format_scores(results: Mapping[str, list[Verdict]]) -> Iterator[str]:
+    yield "| suite | reference | cases | agree | disagree |"
+    yield "|---|---|---|---|---|"
+    for name, verdicts in results.items():
+        agree = sum(verdict.agrees for verdict in verdicts)
+        reference = (_import_suite(name).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+        yield f"| {name} | {reference} | {len(verdicts)} | {agree} | {len(verdicts) - agree} |"
+        groups = Counter(verdict.group for verdict in verdicts)
+        right = Counter(verdict.group for verdict in verdicts if verdict.agrees)
+        for group, count in sorted(groups.items()) if len(groups) > 1 else ():
+            yield f"| | {group} | {count} | {right[group]} | {count - right[group]} |"
+
+
+def _format_disagreements(results: Mapping[str, list[Verdict]]) -> Iterator[str]:
+    yield "## Reasons"
+    for name, verdicts in results.items():
+        by_reason: dict[str, list[str]] = defaultdict(list)
+        for verdict in verdicts:
+            if not verdict.agrees:
+                by_reason[explain_disagreement(name, verdict.case) or NO_REASON].append(verdict.case)
+        if by_reason:
+            yield from ("", f"### {name}", "")
+        for reason, cases in sorted(by_reason.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+            shown = ", ".join(f"`{case}`" for case in cases[:MAX_LISTED])
+            more = f" and {len(cases) - MAX_LISTED} more" if len(cases) > MAX_LISTED else ""
+            yield f"- {reason} ({len(cases)}: {shown}{more})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

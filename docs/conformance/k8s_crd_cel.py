@@ -1,0 +1,38 @@
+"""The tests of CEL rules in CRDs of Kubernetes 1.36.4, on creation, without cost limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance import Verdict
+from jobgen.check.schema.build import convert_crd
+from jobgen.check.schema.cel_rules import find_rule_error, find_rules
+from jobgen.check.schema.crd_schema import compile_structural
+
+
+def run(data: Any) -> Iterator[Verdict]:
+    """Convert each schema as `jobgen schema import` does, and check the object."""
+    for case in data["cases"]:
+        found, said = _check(case)
+        wanted = case["expect"]["verdict"]
+        why = " ".join(case["expect"].get("why", "")[:300].split())
+        rules = [rule["rule"][:200] for rule in find_rules(case["schema"])][:2]
+        yield Verdict(case["id"], found == wanted, f"{rules} expected {wanted} {why}, got {found} {said:.200}")
+
+
+def _check(case: Any) -> tuple[str, str]:
+    names = {"kind": case["kind"], "plural": f"{case['kind'].lower()}s"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": case["schema"]}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    (schema,) = dict(convert_crd({"spec": spec})).values()
+    errors = [error for rule in find_rules(schema) if (error := find_rule_error(rule))]
+    if errors:
+        return "refused", errors[0]
+    if "object" not in case:
+        return "compiles", ""
+    problems = compile_structural(schema)(case["object"])
+    for problem in problems:
+        if problem.rule != "crd-rule-violated":
+            return "schema", f"{problem.rule}: {problem.message}"
+    return ("violated", problems[0].message) if problems else ("valid", "")
