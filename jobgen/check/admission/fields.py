@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.objects import as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Node, TracedList, TracedScalar, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
@@ -192,6 +192,30 @@ def is_set(value: Node) -> bool:
 def iter_mappings(value: Node) -> Iterator[Mapping[str, Node]]:
     """Yield the mappings in a list."""
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+
+
+def iter_items(key: Node, value: Node) -> Iterator[tuple[Mapping[str, Node], Node]]:
+    """Yield the mappings in a list, each with a node at its location; Kubernetes reads null as an empty mapping.
+
+    `key` is the list's key, in case that the location of an empty item is not known.
+    """
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield item, item or locate_item(key, value, index)
+            elif value_of(item) is None:
+                yield {}, item or key
+
+
+def locate_item(key: Node, items: Sequence[Node], index: int) -> Node:
+    """Return a node at the location of an item that has none itself, such as an empty mapping."""
+    locations = items.item_locations if isinstance(items, TracedList) else []
+    return TracedScalar(None, locations[index]) if index < len(locations) else key
+
+
+def find_key(owner: Mapping[str, Node], name: str, parent: Node) -> Node:
+    """Return the key of a field, which has a location; without the field the mapping itself or its parent."""
+    return next((key for key in owner if key == name), owner or parent)
 
 
 def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:

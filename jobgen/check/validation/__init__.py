@@ -60,7 +60,7 @@ def _name_package(group: str) -> str:
     if not group:
         return "core"
     name, _, domain = group.partition(".")
-    return name if not domain or domain.endswith("k8s.io") else ""
+    return name if not domain or f".{domain}".endswith(".k8s.io") else ""
 
 
 @cache

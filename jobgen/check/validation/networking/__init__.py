@@ -1,0 +1,1 @@
+"""Validate the kinds of networking.k8s.io."""

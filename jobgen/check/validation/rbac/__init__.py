@@ -1,0 +1,1 @@
+"""Validate the kinds of rbac.authorization.k8s.io."""
