@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
-from jobgen.check.admission.metadata import validate_object_metadata
+from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
-from jobgen.check.validation import find_name_format, validate_object
+from jobgen.check.validation import find_metadata_format, validate_object
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
 from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Node, value_of, with_value
@@ -33,34 +35,6 @@ _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
-# The groups of Kubernetes itself, whose kinds have no CRD.
-_BUILTIN_GROUPS = frozenset(
-    (
-        "",
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-        "apps",
-        "authentication.k8s.io",
-        "authorization.k8s.io",
-        "autoscaling",
-        "batch",
-        "certificates.k8s.io",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "events.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "internal.apiserver.k8s.io",
-        "networking.k8s.io",
-        "node.k8s.io",
-        "policy",
-        "rbac.authorization.k8s.io",
-        "resource.k8s.io",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-        "storagemigration.k8s.io",
-    )
-)
 
 
 class Checker:
@@ -132,8 +106,8 @@ class Checker:
         problems: list[Problem] = []
         try:
             check = self._schema_check(self.schema_file(manifest))
-            problems += [self._report_missing_schema(manifest)] if check is None else check(obj)
-            problems += validate_object_metadata(obj.get("metadata"), find_name_format(obj))
+            problems += self._check_without_schema(manifest) if check is None else check(obj)
+            problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj))
             problems += validate_object(obj, self._release)
             is_valid = not problems
             for pod in manifest.pods:
@@ -160,6 +134,11 @@ class Checker:
             self._schemas[file] = _compile_schema(found) if found is not None else None
         return self._schemas[file]
 
+    def _check_without_schema(self, manifest: Manifest) -> list[Problem]:
+        """Check what all kinds share. An object of an old version is not served at all, so this is enough to say."""
+        missing = self._report_missing_schema(manifest)
+        return [missing] if missing.rule == "old-api-version" else [missing, *_check_metadata()(manifest.object)]
+
     def _report_missing_schema(self, manifest: Manifest) -> Problem:
         """An object without a schema was not checked, and the user must know."""
         obj, name = manifest.object, manifest.kind_name
@@ -172,7 +151,7 @@ class Checker:
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
-        if group in _BUILTIN_GROUPS:
+        if group in BUILTIN_GROUPS:
             message = f"jobgen has no schema for `{name}` of `{api_version}`, which is built into Kubernetes, so its"
             message += " fields were not checked"
         else:
@@ -185,6 +164,12 @@ class Checker:
             severity=Severity.WARNING,
             evidence=(name, api_version),
         )
+
+
+@cache
+def _check_metadata() -> _SchemaCheck:
+    """The check of an object without a schema: its metadata, which is the same for all kinds."""
+    return compile_structural({})
 
 
 def _compile_schema(schema: layout.SchemaFile) -> _SchemaCheck:

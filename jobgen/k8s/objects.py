@@ -18,10 +18,14 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 
 CLUSTER_SCOPED = frozenset(
-    """APIService CSIDriver CSINode ClusterQueue ClusterRole ClusterRoleBinding ClusterTrainingRuntime
-    CustomResourceDefinition IngressClass MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass
-    ResourceFlavor RuntimeClass StorageClass Topology ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
-    ValidatingWebhookConfiguration VolumeAttachment WorkloadPriorityClass""".split()
+    """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
+    ClusterRoleBinding ClusterTrainingRuntime ClusterTrustBundle Cohort CustomResourceDefinition DeviceClass
+    DeviceTaintRule FlowSchema HyperNode IPAddress IngressClass MultiKueueCluster MultiKueueConfig
+    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node
+    PersistentVolume PriorityClass PriorityLevelConfiguration ProvisioningRequestConfig ResourceFlavor
+    ResourceSlice RuntimeClass ServiceCIDR StorageClass StorageVersion StorageVersionMigration Topology
+    ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment
+    VolumeAttributesClass WorkloadPriorityClass""".split()
 )
 """Kinds whose objects have no namespace."""
 

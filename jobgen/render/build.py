@@ -134,12 +134,12 @@ def identity_of(made: Mapping[str, Node]) -> Identity:
     """The identity of an object in the API server."""
     metadata = made.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    name = metadata.get("name", metadata.get("generateName", ""))
+    name = value_of(metadata.get("name")) or value_of(metadata.get("generateName")) or ""
     return Identity(
         api_version=str(value_of(made.get("apiVersion", ""))),
         kind=str(value_of(made.get("kind", ""))),
         namespace=str(value_of(metadata.get("namespace")) or ""),
-        name=str(value_of(name)),
+        name=str(name),
     )
 
 
@@ -184,7 +184,8 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     faults = [_check_text(manifest, key, key) for key in ("apiVersion", "kind")]
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
-        key = "generateName" if "generateName" in metadata and "name" not in metadata else "name"
+        is_generated = not value_of(metadata.get("name")) and value_of(metadata.get("generateName"))
+        key = "generateName" if is_generated else "name"
         faults.append(_check_text(metadata, key, f"metadata.{key}"))
     elif value_of(metadata) is None:
         faults.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))

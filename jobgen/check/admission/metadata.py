@@ -1,71 +1,19 @@
-"""Validate metadata: names, labels, annotation keys and finalizers."""
+"""Validate labels, annotations and finalizers of pods and objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import Validation, iter_strings
-from jobgen.check.admission.names import (
-    DNS_LABEL,
-    LABEL_KEY,
-    LABEL_VALUE,
-    SUBDOMAIN_NAME,
-    NameFormat,
-    is_annotation_key,
-    is_dns_label,
-    is_label_key,
-    is_label_value,
-)
+from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_annotation_key, is_label_key, is_label_value
 from jobgen.k8s.objects import as_text
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import Problem
 
 MAX_ANNOTATION_BYTES = 256 * 1024
-_FINALIZERS = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
-
-
-def validate_object_metadata(metadata: Node, name_format: NameFormat = SUBDOMAIN_NAME) -> Iterator[Problem]:
-    """Yield the problems for which the API server rejects an object of any kind because of its metadata."""
-    if not isinstance(metadata, dict):
-        return
-    yield from _validate_object_names(metadata, name_format)
-    for name, label in _iter_string_entries(metadata.get("labels")):
-        if not is_label_key(name):
-            yield _make_problem("invalid-label", describe_label_key(name), name)
-        if not is_label_value(as_text(label)):
-            yield _make_problem("invalid-label", _describe_label_value(name, as_text(label)), label)
-    size = 0
-    for name, value in _iter_string_entries(metadata.get("annotations")):
-        size += len(name.encode()) + len(as_text(value).encode(errors="replace"))
-        if not is_annotation_key(name):
-            yield _make_problem("invalid-annotation", _describe_annotation_key(name), name)
-    if size > MAX_ANNOTATION_BYTES:
-        yield _make_problem("invalid-annotation", _describe_annotation_size(size), metadata["annotations"])
-
-
-def _validate_object_names(metadata: Mapping[str, Node], name_format: NameFormat) -> Iterator[Problem]:
-    name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
-    if name and not name_format.is_valid(name):
-        message = f"`{name}` is not a valid object name; {name_format.hint}"
-        yield _make_problem("invalid-name", message, metadata["name"])
-    # The API server appends five characters, so the prefix may end in `-` or `.`.
-    if prefix and not name and not name_format.is_valid(f"{prefix}aaaaa"):
-        message = f"`{prefix}` is not a valid prefix of an object name; {name_format.hint}"
-        yield _make_problem("invalid-name", message, metadata["generateName"])
-    if namespace and not is_dns_label(namespace):
-        yield _make_problem(
-            "invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"]
-        )
-
-
-def _iter_string_entries(mapping: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the entries whose values are strings; the schema check reports the others."""
-    if isinstance(mapping, dict):
-        yield from ((name, value) for name, value in mapping.items() if isinstance(value_of(value), str))
-
-
-def _make_problem(rule: str, message: str, node: Node) -> Problem:
-    return Problem(rule, message, node, category="schema")
+_DELETION_FINALIZERS = frozenset(("orphan", "foregroundDeletion"))
+_FINALIZERS = _DELETION_FINALIZERS | {"kubernetes"}
+DELETION_FINALIZERS_CONFLICT = "`orphan` and `foregroundDeletion` are mutually exclusive finalizers; remove one of them"
+"""The message for both of them."""
 
 
 def describe_label_key(name: str) -> str:
@@ -73,15 +21,18 @@ def describe_label_key(name: str) -> str:
     return f"`{name}` is not a valid label key; {LABEL_KEY}"
 
 
-def _describe_label_value(name: str, value: str) -> str:
+def describe_label_value(name: str, value: str) -> str:
+    """Return the message for an invalid label value."""
     return f"label `{name}` has the invalid value `{value}`; {LABEL_VALUE}"
 
 
-def _describe_annotation_key(name: str) -> str:
+def describe_annotation_key(name: str) -> str:
+    """Return the message for an invalid annotation key."""
     return f"`{name}` is not a valid annotation key; {LABEL_KEY}"
 
 
-def _describe_annotation_size(size: int) -> str:
+def describe_annotation_size(size: int) -> str:
+    """Return the message for annotations that are too large."""
     return f"the annotations have `{size}` bytes; the limit is {MAX_ANNOTATION_BYTES}"
 
 
@@ -94,14 +45,14 @@ def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: Valid
             pod.report("invalid-label", describe_label_key(name), name)
         found = value_of(label)
         if type(found) is str and not is_label_value(found):
-            pod.report("invalid-label", _describe_label_value(name, found), label)
+            pod.report("invalid-label", describe_label_value(name, found), label)
 
 
 def validate_annotation_key(name: str, pod: Validation) -> bool:
     """Validate the key of an annotation and return whether it is valid."""
     if is_annotation_key(name):
         return True
-    pod.report("invalid-annotation", _describe_annotation_key(name), name)
+    pod.report("invalid-annotation", describe_annotation_key(name), name)
     return False
 
 
@@ -117,12 +68,29 @@ def validate_annotation_size(key: str, value: Mapping[str, Node], pod: Validatio
     """Validate the size of all annotations, in bytes of UTF-8."""
     size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
     if size > MAX_ANNOTATION_BYTES:
-        pod.report("invalid-annotation", _describe_annotation_size(size), key)
+        pod.report("invalid-annotation", describe_annotation_size(size), key)
 
 
 def validate_finalizers(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
     for found, node in iter_strings(value):
-        if not (is_label_key(found) and ("/" in found or found in _FINALIZERS)):
-            message = f"`{found}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
-            pod.report("invalid-finalizer", message, node, values=(found, f"example.com/{found}"))
+        if not is_finalizer(found):
+            pod.report("invalid-finalizer", describe_finalizer(found), node, values=(found, f"example.com/{found}"))
+    for node in find_second_deletion_finalizer(value):
+        pod.report("invalid-finalizer", DELETION_FINALIZERS_CONFLICT, node)
+
+
+def is_finalizer(text: str) -> bool:
+    """Return whether a text can be a finalizer of Kubernetes' own kinds: a name with a domain, or a standard one."""
+    return is_label_key(text) and ("/" in text or text in _FINALIZERS)
+
+
+def describe_finalizer(text: str) -> str:
+    """Return the message for an invalid finalizer."""
+    return f"`{text}` is not a valid finalizer; write a domain and a name, such as `example.com/name`"
+
+
+def find_second_deletion_finalizer(finalizers: Node) -> Iterator[Node]:
+    """Yield the second of the two finalizers that are mutually exclusive, if a list has both."""
+    found = [node for text, node in iter_strings(finalizers) if text in _DELETION_FINALIZERS]
+    yield from [node for node in found if value_of(node) != value_of(found[0])][:1]

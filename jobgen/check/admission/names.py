@@ -26,6 +26,8 @@ CONFIG_KEY = (
     "use at most 253 letters, digits, `-`, `_` and `.`, but neither a single dot nor a name that starts with `..`"
 )
 
+# The API server cuts `generateName` here before it appends five characters.
+_MAX_PREFIX = 58
 _cache_result = lru_cache(maxsize=8192)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -111,11 +113,13 @@ def is_config_key(text: str) -> bool:
 
 
 def is_name_prefix(text: str) -> bool:
-    """Return whether a text can be a name in `envFrom`, which Kubernetes validates as the prefix of a name.
+    """Return whether a text can be a name in `envFrom`, which Kubernetes validates as the prefix of a name."""
+    return is_dns_subdomain(_mask_trailing_dash(text))
 
-    It replaces `x-` at the end by `a` before it validates the rest.
-    """
-    return is_dns_subdomain(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+def _mask_trailing_dash(text: str) -> str:
+    """Replace `x-` at the end by `a`, as Kubernetes does before it validates a prefix."""
+    return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
 
 
 def is_header_name(text: str) -> bool:
@@ -147,9 +151,17 @@ class NameFormat(NamedTuple):
 
     is_valid: Callable[[str], bool]
     hint: str
+    is_prefix: Callable[[str], bool] | None = None
+    """Whether a text can be `generateName`, if that differs from a name without its last dash."""
+
+    def accepts_prefix(self, text: str) -> bool:
+        """Return whether a text can be `generateName`, and the name that the API server generates from it is valid."""
+        if self.is_prefix is not None:
+            return self.is_prefix(text)
+        return self.is_valid(_mask_trailing_dash(text)) and self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa")
 
 
 SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)
 LABEL_NAME = NameFormat(is_dns_label, DNS_LABEL)
 LABEL_1035_NAME = NameFormat(is_dns_label_1035, DNS_LABEL_1035)
-PATH_SEGMENT_NAME = NameFormat(is_path_segment, PATH_SEGMENT)
+PATH_SEGMENT_NAME = NameFormat(is_path_segment, PATH_SEGMENT, lambda text: is_path_segment(f"{text}a"))

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
+from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
@@ -36,6 +37,7 @@ def compile_structural(
     schema: dict[str, Any], budget: Budget | None = None
 ) -> Callable[[Mapping[str, Node]], list[Problem]]:
     """The check for a whole object; a budget limits its steps, for schemas that are not trusted."""
+    schema = with_object_meta(schema)
     compiler = _Compiler(schema, budget)
     check_value = compiler.check(schema)
 
@@ -118,10 +120,11 @@ class _Compiler:
         return _mapping(fields, tuple(required), self._hint, nullable=nullable)
 
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
-        items = self._field(schema.get("items", {}))
+        described = schema.get("items", {})
+        items = self._field(described)
         keys = schema.get("x-kubernetes-list-map-keys")
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
-        return _list(items, unique, nullable=nullable)
+        return _list(items, unique, nullable=nullable, nullable_items="null" in described.get("type", ()))
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
@@ -192,7 +195,7 @@ def _report_unknown_field(
         )
 
 
-def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Check:
+def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool, nullable_items: bool) -> Check:
     simple, check_value = items
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
@@ -205,7 +208,8 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool) -> Ch
                 return
             if type(item) is not simple:
                 if item is None or (type(item) is TracedScalar and is_null(item)):
-                    problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
+                    if not nullable_items:
+                        problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
                 else:
                     check_value(item, f"{name}[{index}]", parent, problems)
         if unique is not None and len(value) > 1:

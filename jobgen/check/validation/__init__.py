@@ -15,10 +15,26 @@ from typing import Protocol, cast
 
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.check.admission.object_metadata import MetadataFormat
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
+
+# Kinds whose finalizers need no domain: the API server validates their metadata as that of custom resources.
+_GROUPS_WITH_ANY_FINALIZER = frozenset(
+    """admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io coordination.k8s.io node.k8s.io
+    policy""".split()
+)
+_ANY_FINALIZER = frozenset(("Event", "PodTemplate"))
+# Kinds whose objects get a new `generation`, whatever the manifest says.
+_GROUPS_WITH_GENERATION = frozenset(("admissionregistration.k8s.io", "apiextensions.k8s.io"))
+_WITH_GENERATION = frozenset(
+    """CronJob DaemonSet Deployment DeviceClass DeviceTaintRule EndpointSlice FlowSchema Ingress IngressClass Job
+    NetworkPolicy Pod PodDisruptionBudget PodTemplate PriorityClass PriorityLevelConfiguration ReplicaSet
+    ReplicationController ResourceSlice StatefulSet""".split()
+)
 
 
 class KindValidation(Protocol):
@@ -43,9 +59,16 @@ def validate_object(obj: Mapping[str, Node], release: Release) -> list[Problem]:
     return run.problems
 
 
-def find_name_format(obj: Mapping[str, Node]) -> NameFormat:
-    """Return the format of the names of an object's kind."""
-    return getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME)
+def find_metadata_format(obj: Mapping[str, Node]) -> MetadataFormat:
+    """Return what the metadata of an object's kind must fulfill."""
+    group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
+    is_builtin = group in BUILTIN_GROUPS
+    return MetadataFormat(
+        getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME),
+        is_namespaced=kind not in CLUSTER_SCOPED,
+        qualifies_finalizers=is_builtin and group not in _GROUPS_WITH_ANY_FINALIZER and kind not in _ANY_FINALIZER,
+        keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,
+    )
 
 
 def find_validation(obj: Mapping[str, Node]) -> KindValidation | None:

@@ -1,0 +1,34 @@
+"""Times as Go reads them in the fields of Kubernetes objects."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+
+from jobgen.model.lazy_re import lazy_pattern
+
+TIME = "write a time such as `2026-01-31T12:00:00Z`"
+"""How to write a time, for messages."""
+
+# Go reads an hour of one digit, a comma before the fraction, and offsets of up to 24:60.
+_RFC3339 = lazy_pattern(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,][0-9]+)?"
+    r"(?:Z|[+-]([0-9]{2}):([0-9]{2}))"
+)
+
+
+def is_time(text: str) -> bool:
+    """Return whether Go's `time.Parse` accepts a text with the layout of RFC 3339."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day, hour, minute, second, offset_hour, offset_minute = (int(part or 0) for part in match.groups())
+    return (
+        1 <= month <= 12
+        # Python has no year 0, which is a leap year.
+        and 1 <= day <= monthrange(year or 4, month)[1]
+        and hour < 24
+        and minute < 60
+        and second < 60
+        and offset_hour <= 24
+        and offset_minute <= 60
+    )

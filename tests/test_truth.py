@@ -1,0 +1,205 @@
+"""Verdicts of a real API server about details that are the same for many kinds: metadata, status, text, pods.
+
+A case is a line of a manifest, and the rule that reports it on that line; no rule if the API server accepts it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobgen.check.checker import Checker
+from jobgen.model.data import location_of
+from jobgen.model.finding import Severity
+from jobgen.model.times import is_time
+from jobgen.pipeline import config
+from jobgen.render.build import manifest_errors
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+PROJECT = config.load(Path(__file__).parent)
+CHECK = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+
+CUSTOM = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: demo\n"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: demo\n"
+LEASE = "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata:\n  name: demo\n"
+JOB = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: demo
+{}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            image: x:1
+"""
+
+
+def find_errors(text: str) -> list[tuple[str, int]]:
+    """The rule and line of every error about a manifest."""
+    found = []
+    for document in read(text.encode(), "a.yaml", traced=True).documents:
+        problems = manifest_errors(document.data) or CHECK(document.data)
+        found += [
+            (problem.rule, getattr(location_of(problem.node), "line", 0))
+            for problem in problems
+            if problem.severity is Severity.ERROR
+        ]
+    return found
+
+
+# Lines of metadata, with the rule that rejects them in custom resources, and in kinds of Kubernetes if that differs.
+METADATA = [
+    ('creationTimestamp: "2024-01-01"', "invalid-value"),
+    ("creationTimestamp: null", ""),
+    ('creationTimestamp: ""', "invalid-value"),
+    ("creationTimestamp: 5", "wrong-type"),
+    ("deletionTimestamp: now", "invalid-value"),
+    ("creationTimestamp: 2024-01-01T00:00:00Z", ""),
+    ("creationTimestamp: '2024-01-01T00:00:00+02:00'", ""),
+    ("managedFields: [{time: yesterday}]", "invalid-value"),
+    ("managedFields: [null]", ""),
+    ("managedFields: [{operation: x, fieldsType: q, fieldsV1: z}]", ""),
+    ("managedFields: [{fields: {}}]", "unknown-field"),
+    ("managedFields: {}", "wrong-type"),
+    ("finalizers: [a/b/c]", "invalid-finalizer"),
+    ("finalizers: [/f]", "invalid-finalizer"),
+    ("finalizers: [Example.com/f]", "invalid-finalizer"),
+    ("finalizers: [null]", "invalid-finalizer"),
+    ("finalizers: ['']", "invalid-finalizer"),
+    ("finalizers: [example.com/-f]", "invalid-finalizer"),
+    ("finalizers: [1]", "wrong-type"),
+    ("finalizers: [a.b/c, a.b/c]", ""),
+    ("finalizers: null", ""),
+    ("finalizers: [orphan, a.b/c]", ""),
+    ("finalizers: [orphan, foregroundDeletion]", "invalid-finalizer"),
+    ("finalizers: [foregroundDeletion, a.b/c, orphan]", "invalid-finalizer"),
+    ("finalizers: [single]", "", "invalid-finalizer"),
+    ("ownerReferences: [null]", "missing-field"),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: ''}]", "missing-field"),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a}]", "missing-field"),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: null}]", "missing-field"),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: '', uid: u}]", "missing-field"),
+    ("ownerReferences: [{apiVersion: a/b/c, kind: ConfigMap, name: a, uid: u}]", "invalid-value"),
+    ("ownerReferences: [{apiVersion: a/, kind: ConfigMap, name: a, uid: u}]", "invalid-value"),
+    ("ownerReferences: [{apiVersion: v1, kind: Event, name: a, uid: u}]", "invalid-value"),
+    ("ownerReferences: [{apiVersion: events.k8s.io/v1, kind: Event, name: a, uid: u}]", ""),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: u, controller: yes please}]", "wrong-type"),
+    ("ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: a, uid: u, bogus: 1}]", "unknown-field"),
+    ("ownerReferences: [{apiVersion: v1, kind: A, name: a, uid: u}, {apiVersion: v1, kind: A, name: b, uid: u}]", ""),
+    (
+        (
+            "ownerReferences: [{apiVersion: v1, kind: A, name: a, uid: u, controller: true},"
+            " {apiVersion: v1, kind: A, name: b, uid: v, controller: true}]"
+        ),
+        "invalid-value",
+    ),
+    (
+        (
+            "ownerReferences: [{apiVersion: v1, kind: A, name: a, uid: u, controller: true},"
+            " {apiVersion: v1, kind: A, name: a, uid: u, controller: true}]"
+        ),
+        "",
+    ),
+    ("generateName: A_", "invalid-name"),
+    ("generateName: a.", "invalid-name"),
+    ("generateName: '-a'", "invalid-name"),
+    ("generateName: a-", ""),
+    ("generateName: ''", ""),
+    ("generateName: null", ""),
+    ("generateName: 1.5", "wrong-type"),
+    (f"generateName: {'a' * 253}", ""),
+    (f"generateName: {'a' * 254}", "invalid-name"),
+    ("generation: -1", "", "out-of-range"),
+    ("generation: '1'", "wrong-type"),
+    ("deletionGracePeriodSeconds: 1", ""),
+    ("deletionGracePeriodSeconds: 1.5", "wrong-type"),
+    ("uid: abc", ""),
+    ("uid: 5", "wrong-type"),
+    ("selfLink: /x", ""),
+    ("labels: {a: null}", ""),
+    ("labels: {'app:a': null}", "invalid-label"),
+    ("labels: {a: 1}", "wrong-type"),
+    ("labels: {a: b c}", "invalid-label"),
+    ("labels: []", "wrong-type"),
+    ("annotations: {a/b/c: x}", "invalid-annotation"),
+    ("annotations: {A.B/c: null}", ""),
+    ("annotations: {a: true}", "wrong-type"),
+    ("namespace: A_b", "invalid-name"),
+    ("Labels: {a: b}", "unknown-field"),
+    ("bogus: 1", "unknown-field"),
+]
+
+
+@pytest.mark.parametrize("case", METADATA, ids=lambda case: case[0][:60])
+def test_metadata_is_validated_for_all_kinds(case: tuple[str, ...]) -> None:
+    line, in_custom, in_builtin = (*case, case[1])[:3]
+    for base, rule in ((CUSTOM, in_custom), (JOB, in_custom), (CONFIG_MAP, in_builtin)):
+        text = base.format(f"  {line}") if "{}" in base else f"{base}  {line}\n"
+
+        assert find_errors(text) == ([(rule, 5)] if rule else []), base
+
+
+def test_kinds_without_qualified_finalizers() -> None:
+    assert find_errors(LEASE + "  finalizers: [single]\n") == []
+    assert find_errors(LEASE + "  generation: -1\n") == [("out-of-range", 5)]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ("{name: '', generateName: demo-}", []),
+        ("{name: null, generateName: demo-}", []),
+        ("{generateName: demo-}", []),
+        ("{generateName: ''}", [("missing-field", 3)]),
+        ("{name: null}", [("missing-field", 3)]),
+        ("{}", [("missing-field", 3)]),
+        ("null", [("missing-field", 3)]),
+        ("[]", [("wrong-type", 3)]),
+    ],
+)
+def test_an_object_needs_a_name_or_a_prefix_of_one(metadata: str, expected: list[tuple[str, int]]) -> None:
+    found = find_errors(f"apiVersion: example.com/v1\nkind: Widget\nmetadata: {metadata}\n")
+    assert [rule for rule, _ in found] == [rule for rule, _ in expected]
+
+
+def test_the_namespace_of_a_cluster_scoped_object_is_dropped() -> None:
+    text = "apiVersion: kueue.x-k8s.io/v1beta1\nkind: {}\nmetadata: {{name: a, namespace: A_b}}\n"
+    assert not [rule for rule, _ in find_errors(text.format("Topology")) if rule == "invalid-name"]
+    assert [rule for rule, _ in find_errors(text.format("LocalQueue")) if rule == "invalid-name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-02-29T23:59:59Z", True),
+        ("2023-02-29T00:00:00Z", False),
+        ("2024-01-01T1:00:00Z", True),
+        ("2024-01-01T00:00:00,5Z", True),
+        ("2024-01-01T00:00:00.123456789123+24:60", True),
+        ("2024-01-01T00:00:00+25:00", False),
+        ("2024-01-01T24:00:00Z", False),
+        ("2024-01-01T00:00:60Z", False),
+        ("2024-13-01T00:00:00Z", False),
+        ("2024-00-01T00:00:00Z", False),
+        ("2024-01-00T00:00:00Z", False),
+        ("2024-01-01t00:00:00z", False),
+        ("2024-01-01 00:00:00Z", False),
+        ("2024-01-01T00:00:00", False),
+        ("2024-01-01T00:00:00.Z", False),
+        ("0000-02-29T00:00:00Z", True),
+        ("2024-01-01T00:00:00Z\n", False),
+        ("\u0662024-01-01T00:00:00Z", False),
+        ("", False),
+    ],
+)
+def test_times_are_read_as_in_go(text: str, expected: bool) -> None:
+    assert is_time(text) is expected
