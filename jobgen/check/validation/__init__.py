@@ -59,12 +59,17 @@ def validate_object(obj: Mapping[str, Node], release: Release) -> list[Problem]:
     return run.problems
 
 
+def find_name_format(obj: Mapping[str, Node]) -> NameFormat:
+    """Return the format of the names of an object's kind."""
+    return getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME)
+
+
 def find_metadata_format(obj: Mapping[str, Node]) -> MetadataFormat:
     """Return what the metadata of an object's kind must fulfill."""
     group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
     is_builtin = group in BUILTIN_GROUPS
     return MetadataFormat(
-        getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME),
+        find_name_format(obj),
         is_namespaced=kind not in CLUSTER_SCOPED,
         qualifies_finalizers=is_builtin and group not in _GROUPS_WITH_ANY_FINALIZER and kind not in _ANY_FINALIZER,
         keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,
