@@ -113,3 +113,20 @@ def test_service_names_start_with_a_letter_before_1_36():
 
     assert find_problems(obj) == []
     assert [rule for rule, _ in find_problems(obj, (1, 35))] == ["invalid-object-name"]
+
+
+@pytest.mark.parametrize(
+    ("release", "field", "value", "is_refused"),
+    [
+        ((1, 36), "tolerations", [{"operator": "Gt"}], True),
+        ((1, 35), "tolerations", [{"operator": "Gt"}], False),
+        ((1, 36), "selectors", [{"cel": {"expression": "device.allowMultipleAllocations"}}], False),
+        ((1, 35), "selectors", [{"cel": {"expression": "device.allowMultipleAllocations"}}], True),
+    ],
+)
+def test_fields_of_disabled_features_are_not_validated(release, field, value, is_refused):
+    request = {"name": "a", "exactly": {"deviceClassName": "b", field: value}}
+    spec = {"devices": {"requests": [request]}}
+    obj = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": spec}
+
+    assert bool(find_problems(obj, release)) is is_refused

@@ -118,6 +118,9 @@ _validate_required_node_term = validate_mapping(
         "matchFields": validate_each(_validate_node_fields),
     }
 )
+validate_node_selector = validate_mapping(
+    {"nodeSelectorTerms": validate_each(_validate_required_node_term)}, "nodeSelectorTerms"
+)
 # Kubernetes does not validate the label values of a preference.
 _validate_preferred_node_term = validate_mapping(
     {
@@ -197,9 +200,7 @@ _validate_pod_affinity = validate_mapping(
 )
 _validate_node_affinity = validate_mapping(
     {
-        _REQUIRED: validate_mapping(
-            {"nodeSelectorTerms": validate_each(_validate_required_node_term)}, "nodeSelectorTerms"
-        ),
+        _REQUIRED: validate_node_selector,
         _PREFERRED: validate_each(validate_all(validate_mapping(_NODE_PREFERENCE), _require_weight)),
     }
 )

@@ -45,9 +45,19 @@ def fault(checked: Checked, text: str, returns: str) -> CompileError | None:
     return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
 
 
-def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
+def literal_fault(checked: Checked, text: str) -> CompileError | None:
+    """The first error of the literals in a checked expression."""
+    found = next(_literal_faults(checked), None)
+    return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
+
+
+def _literal_faults(checked: Checked) -> Iterator[tuple[int, str]]:
     yield from _mixed(checked.root, checked.types)
     yield from _literals(checked.root)
+
+
+def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
+    yield from _literal_faults(checked)
     kind = checked.types.get(checked.root.id, "dyn")
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"

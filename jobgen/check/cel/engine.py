@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.check.cel.signatures import WIDENED, declarations
+from jobgen.check.cel.signatures import WIDENED, declarations, type_named
 from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -44,8 +44,19 @@ def missing() -> str:
 
 def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> bytes | CompileError:
     """The serialized tree of a text that the type checker accepts."""
+    return _check(text, lambda: _checker(names, optionals))
+
+
+def check_typed(
+    text: str, variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...] = ()
+) -> bytes | CompileError:
+    """The same for variables with types, in the notation of signatures, and with more extensions."""
+    return _check(text, lambda: _typed_checker(variables, extensions))
+
+
+def _check(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
     try:
-        return bytes(_checker(names, optionals).compile(text).serialize())
+        return bytes(checker().compile(text).serialize())
     except TypeError:
         # Half of a surrogate pair.
         return CompileError("the expression is not text in UTF-8")
@@ -110,20 +121,29 @@ def _error_type() -> Native:
 @lru_cache(maxsize=64)
 def _checker(names: tuple[str, ...], optionals: tuple[str, ...]) -> Native:
     """The environment for type checks: exactly the functions of the API server, without implementations."""
-    from cel_expr_python import cel
-
     dynamic = [{"name": name, "type_name": "dyn"} for name in names if name not in optionals]
     optional = [
         {"name": name, "type_name": "optional_type", "params": [{"type_name": "dyn"}]}
         for name in names
         if name in optionals
     ]
+    return _declare([*dynamic, *optional], ())
+
+
+@lru_cache(maxsize=8)
+def _typed_checker(variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...]) -> Native:
+    return _declare([{"name": name, **type_named(text)} for name, text in variables], extensions)
+
+
+def _declare(variables: list[dict[str, Any]], extensions: tuple[str, ...]) -> Native:
+    from cel_expr_python import cel
+
     more = {
         "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED]},
         "functions": declarations(),
-        "variables": [*dynamic, *optional],
+        "variables": variables,
     }
-    return cel.NewEnv(config=_config(_LOOPS, more))
+    return cel.NewEnv(config=_config((*_LOOPS, *extensions), more))
 
 
 def _runtime(functions: Functions) -> Native:

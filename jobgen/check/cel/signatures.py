@@ -106,16 +106,17 @@ def _overloads(name: str, text: str) -> list[dict[str, Any]]:
         match = _OVERLOAD.fullmatch(overload)
         assert match, f"a signature of ours: {overload}"
         target, args, result = match.groups()
-        listed = [_type(arg) for arg in _SPLIT.split(args)] if args else []
-        head: dict[str, Any] = {"id": f"{name}_{index}", "args": listed, "return": _type(result)}
-        found.append({**head, "target": _type(target)} if target else head)
+        listed = [type_named(arg) for arg in _SPLIT.split(args)] if args else []
+        head: dict[str, Any] = {"id": f"{name}_{index}", "args": listed, "return": type_named(result)}
+        found.append({**head, "target": type_named(target)} if target else head)
     return found
 
 
-def _type(text: str) -> dict[str, Any]:
+def type_named(text: str) -> dict[str, Any]:
+    """A type, such as `map<string, int>`, in the format of an environment's configuration."""
     name, _, inner = text.partition("<")
     if name.startswith("~"):
         return {"type_name": name[1:], "is_type_param": True}
     if not inner:
         return {"type_name": name}
-    return {"type_name": name, "params": [_type(part) for part in _SPLIT.split(inner[:-1])]}
+    return {"type_name": name, "params": [type_named(part) for part in _SPLIT.split(inner[:-1])]}
