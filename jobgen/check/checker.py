@@ -17,7 +17,7 @@ from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
-from jobgen.k8s.releases import parse_release
+from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -131,7 +131,7 @@ class Checker:
     def _schema_check(self, file: str) -> _SchemaCheck | None:
         if file not in self._schemas:
             found = layout.read_schema(self.root, file)
-            self._schemas[file] = _compile_schema(found) if found is not None else None
+            self._schemas[file] = _compile_schema(found, self._release) if found is not None else None
         return self._schemas[file]
 
     def _check_without_schema(self, manifest: Manifest) -> list[Problem]:
@@ -172,13 +172,13 @@ def _check_metadata() -> _SchemaCheck:
     return compile_structural({})
 
 
-def _compile_schema(schema: layout.SchemaFile) -> _SchemaCheck:
+def _compile_schema(schema: layout.SchemaFile, release: Release) -> _SchemaCheck:
     """The check of a schema; if the schema is broken, a check that reports this."""
     path, content, finding = schema.file
     if schema.is_shipped:
-        return compile_structural(json.loads(content))
+        return compile_structural(json.loads(content), release=release)
     try:
-        check = compile_untrusted(content)
+        check = compile_untrusted(content, release)
     except BrokenSchemaError as error:
         reason = finding.message if finding else str(error)
         return lambda obj: [_report_broken_schema(path, reason, obj)]

@@ -13,6 +13,17 @@ from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, Failed, strings
 # An escape, quoted text, a class, or a group: the tokens needed to find capturing groups.
 _PARTS = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
 
+_CATEGORY = re.compile(r"\\([pP])\{(\^?)([A-Za-z_ -]+)\}|\\.", re.DOTALL)
+_CATEGORIES = dict(
+    entry.split(":")
+    for entry in """letter:L uppercaseletter:Lu lowercaseletter:Ll titlecaseletter:Lt modifierletter:Lm otherletter:Lo
+    mark:M combiningmark:M nonspacingmark:Mn spacingmark:Mc enclosingmark:Me number:N decimalnumber:Nd digit:Nd
+    letternumber:Nl othernumber:No punctuation:P punct:P connectorpunctuation:Pc dashpunctuation:Pd openpunctuation:Ps
+    closepunctuation:Pe initialpunctuation:Pi finalpunctuation:Pf otherpunctuation:Po symbol:S mathsymbol:Sm
+    currencysymbol:Sc modifiersymbol:Sk othersymbol:So separator:Z spaceseparator:Zs lineseparator:Zl
+    paragraphseparator:Zp other:C control:Cc cntrl:Cc format:Cf privateuse:Co""".split()
+)
+
 
 def matches(text: object, pattern: object) -> bool:
     """`string.matches(pattern)`, cached, because the engine compiles a pattern on each call."""
@@ -36,6 +47,16 @@ def find_all(text: object, pattern: object, most: object = -1) -> list[str]:
     return every if most < 0 else every[:most]
 
 
+def _abbreviate_categories(pattern: str) -> str:
+    """The same pattern with the short names of Unicode categories; the engine does not know the long ones."""
+
+    def abbreviate(part: re.Match[str]) -> str:
+        name = re.sub("[_ -]", "", part[3] or "").lower()
+        return f"\\{part[1]}{{{part[2]}{_CATEGORIES[name]}}}" if name in _CATEGORIES else part[0]
+
+    return _CATEGORY.sub(abbreviate, pattern) if "{" in pattern else pattern
+
+
 def fault(pattern: str) -> str:
     """Why a text is not a pattern; empty if it is."""
     try:
@@ -47,12 +68,12 @@ def fault(pattern: str) -> str:
 
 def uncaptured(pattern: str) -> str:
     """The same pattern without capturing groups, which change the result of the engine but not the match."""
-    return _PARTS.sub(lambda part: "(?:" if part[0].startswith("(") else part[0], pattern)
+    return _PARTS.sub(lambda part: "(?:" if part[0].startswith("(") else part[0], _abbreviate_categories(pattern))
 
 
 @lru_cache(maxsize=16384)
 def _matches(text: str, pattern: str) -> Any:
-    return _native("text.matches(pattern)", text, pattern)
+    return _native("text.matches(pattern)", text, _abbreviate_categories(pattern))
 
 
 @lru_cache(maxsize=8)

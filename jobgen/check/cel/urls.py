@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
 from jobgen.check.cel.values import strings, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
@@ -12,9 +13,13 @@ from jobgen.model.lazy_re import lazy_pattern
 TAG = "url"
 _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2})")
-_HOST = lazy_pattern(r"[^\s\"<>\\^`{|}%#?/\[\]:]*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\](?::[0-9]*)?")
-_IS_HOST = lazy_pattern("//(?!/)")
-_PATH_SAFE = "/%!$&'()*+,;=:@-._~[]"
+_ESCAPED_PATH = lazy_pattern(r"[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]%/]*")
+_USER = lazy_pattern(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
+# A `%` begins an escape of a byte beyond ASCII.
+_HOST = lazy_pattern(
+    r"(?:[A-Za-z0-9!$&'()*+,;=<>\"\-_.~]|[^\x00-\x7f]|%[89A-Fa-f][0-9A-Fa-f])*(?::[0-9]*)?"
+    r"|\[[0-9A-Fa-f:.]+(?:%25[^\]/?#@\s]*)?\](?::[0-9]*)?"
+)
 
 
 class Url(NamedTuple):
@@ -86,26 +91,49 @@ def query(value: object) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Url:
-    """Parse a URL; raise for what Go refuses."""
+    """Parse a URL as Go's `url.ParseRequestURI` does; raise for what it refuses."""
     if not text or any(char < " " or char == "\x7f" for char in text):
         raise ValueError(f"`{text}` is not a URL: it is empty or has control characters in it")
-    body = text.partition("#")[0]
-    match = _SCHEME.match(body)
-    rest = body[match.end() :] if match else body
-    if (not match and not body.startswith("/")) or (match and not rest.startswith("/")):
-        raise ValueError(f"`{text}` is not an absolute URL")
+    if text.startswith(":"):
+        raise ValueError(f"`{text}` is not a URL: it has no scheme")
+    if text == "*":
+        return Url("", "", "*", "")
+    match = _SCHEME.match(text)
+    scheme, rest = (match[1].lower(), text[match.end() :]) if match else ("", text)
     rest, _, asked = rest.partition("?")
-    where, path = _authority(rest) if match or _IS_HOST.match(rest) else ("", rest)
+    if not rest.startswith("/"):
+        if not scheme:
+            raise ValueError(f"`{text}` is not an absolute URL")
+        # A path without a slash is opaque.
+        return Url(scheme, "", "", asked)
+    where, path = _authority(rest) if scheme and rest.startswith("//") else ("", rest)
     if _ESCAPE.search(path):
         raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
-    return Url(match[1].lower() if match else "", where, quote(path, safe=_PATH_SAFE), asked)
+    return Url(scheme, where, _escaped_path(path), asked)
 
 
 def _authority(rest: str) -> tuple[str, str]:
-    if not rest.startswith("//"):
-        return "", rest
     where, slash, path = rest[2:].partition("/")
-    found = where.rpartition("@")[2]
-    if not _HOST.fullmatch(found):
+    user, _, found = where.rpartition("@")
+    if not _USER.fullmatch(user) or _ESCAPE.search(user):
+        raise ValueError(f"`{user}` is not the user of a URL")
+    if not (_HOST.fullmatch(found) and (not found.startswith("[") or _is_ipv6(found))):
         raise ValueError(f"`{found}` is not the host of a URL")
-    return found, slash + path
+    return unquote(found), slash + path
+
+
+def _is_ipv6(host: str) -> bool:
+    """Whether the part of a host in brackets is an IPv6 address, with or without a zone."""
+    address, percent, zone = host[1:].rpartition("]")[0].partition("%25")
+    try:
+        IPv6Address(address)
+    except ValueError:
+        return False
+    return bool(zone) or not percent
+
+
+def _escaped_path(path: str) -> str:
+    """The path as it is if it is escaped correctly, else escaped."""
+    if _ESCAPED_PATH.fullmatch(path):
+        return path
+    return quote(unquote_to_bytes(path), safe="$&+,/:;=@~")

@@ -236,7 +236,7 @@ def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
 def _allow_null(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
-    if "enum" in schema:
+    if schema.get("enum"):
         return {**schema, "enum": [*schema["enum"], None]}
     if "type" not in schema:
         return schema

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 from jobgen.check.schema.own_formats import format_value, reported_node
-from jobgen.model.data import Node, untraced
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_quantity, suggest_value
 
@@ -19,6 +21,23 @@ _QUANTITY = (
 )
 """The pattern of quantities in every CRD: the only pattern of an untrusted schema that is known to be fast."""
 _MAX_LISTED = 200
+_MAX_SAFE_INTEGER = 2**53 - 1
+_MAX_RELATIVE_ERROR = 1e-9
+
+
+def _is_multiple(found: float, factor: float) -> bool:
+    """Whether a number is a multiple to the API server, which allows for the rounding of floats."""
+    if isinstance(found, int):
+        return factor > 0 and found % factor == 0
+    quotient = found * (1 / factor) if factor < 1 else found / factor
+    if abs(quotient) > _MAX_SAFE_INTEGER:
+        return False
+    nearest = float(int(quotient))
+    return quotient == nearest or (
+        quotient > 0 and nearest > 0 and (quotient - nearest) / (quotient + nearest) < _MAX_RELATIVE_ERROR
+    )
+
+
 _NUMBER, _SIZED = (int, float), (str, list, dict)
 _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ...] = (
     ("minimum", _NUMBER, lambda found, bound: found >= bound, "at least {}"),
@@ -29,7 +48,7 @@ _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ..
     ("maxItems", (list,), lambda found, bound: len(found) <= bound, "a list of at most {}"),
     ("minProperties", (dict,), lambda found, bound: len(found) >= bound, "a mapping of at least {}"),
     ("maxProperties", (dict,), lambda found, bound: len(found) <= bound, "a mapping of at most {}"),
-    ("multipleOf", _NUMBER, lambda found, bound: found % bound == 0, "a multiple of {}"),
+    ("multipleOf", _NUMBER, _is_multiple, "a multiple of {}"),
 )
 
 
@@ -37,10 +56,14 @@ class BadPatternError(Exception):
     """A text that is not a valid pattern to the API server."""
 
 
-def compile_constraints(schema: dict[str, Any], *, is_untrusted: bool = False) -> Iterator[Check]:
+def compile_constraints(
+    schema: dict[str, Any], *, is_untrusted: bool = False, release: Release = NEWEST_RELEASE
+) -> Iterator[Check]:
     """The checks of a schema node besides its type; patterns of untrusted schemas are matched by RE2, as in Go."""
-    if "enum" in schema:
+    if schema.get("enum"):
         yield _enum(schema["enum"])
+    if "format" in schema and "string" in schema.get("type", "string"):
+        yield from _compile_format(schema["format"], release, is_typed="type" in schema)
     if "pattern" in schema:
         known = not is_untrusted or schema["pattern"] == _QUANTITY
         matches = _match_with_python(schema["pattern"]) if known else _match_with_re2(schema["pattern"])
@@ -59,11 +82,32 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
         found = untraced(value)
         if not isinstance(found, types) or isinstance(found, bool):
             return
-        if not holds(found, bound) or (strict and found == bound):
+        # The API server compares integers with integers.
+        limit = int(bound) if type(found) is int else bound
+        if not holds(found, limit) or (strict and found == limit):
             message = f"`{name}` is {format_value(value)}, and must be {expected}"
             problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
 
     return check
+
+
+def _compile_format(name: str, release: Release, *, is_typed: bool) -> Iterator[Check]:
+    # Imported late, because few objects have values with a format.
+    from jobgen.check.schema.formats import find_format
+
+    form = find_format(name, release)
+    if form is None:
+        return
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        found = value_of(value)
+        # Without a type, the format stands for one.
+        is_refused = not form.is_valid(found) if type(found) is str else not (is_typed or isinstance(value, list))
+        if is_refused and found is not None:
+            message = f"`{name}` is {format_value(value)}, and must be {form.noun} such as `{form.example}`"
+            problems.append(Problem("invalid-value", message, reported_node(value, parent), category="schema"))
+
+    yield check
 
 
 def _match_with_python(pattern: str) -> Callable[[str], object]:
@@ -114,7 +158,7 @@ def _enum(allowed: list[Any]) -> Check:
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = untraced(value)
-        if found not in allowed:
+        if not any(_is_enum_value(found, each) for each in allowed):
             hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = " or ".join(f"`{word}`" for word in words) + more
             message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
@@ -131,6 +175,29 @@ def _enum(allowed: list[Any]) -> Check:
             )
 
     return check
+
+
+def _is_enum_value(found: Any, allowed: Any) -> bool:
+    """Whether a value is one of an enum to the API server, which converts numbers to the type of the enum's value."""
+    if type(found) is type(allowed):
+        return _is_identical(found, allowed)
+    if type(found) is float and type(allowed) is int:
+        return isfinite(found) and int(found) == allowed
+    if type(found) is int and type(allowed) is str:
+        # Go converts an integer to the character of that number.
+        return len(allowed) == 1 and found == ord(allowed)
+    return type(found) is int and type(allowed) is float and found == allowed
+
+
+def _is_identical(found: Any, allowed: Any) -> bool:
+    """Whether two values are equal and of the same types."""
+    if type(found) is not type(allowed):
+        return False
+    if isinstance(found, list):
+        return len(found) == len(allowed) and all(map(_is_identical, found, allowed))
+    if isinstance(found, dict):
+        return found.keys() == allowed.keys() and all(_is_identical(found[key], allowed[key]) for key in found)
+    return bool(found == allowed)
 
 
 def compile_alternatives(word: str, options: list[Check]) -> Check:

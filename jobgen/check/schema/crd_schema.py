@@ -13,6 +13,7 @@ from jobgen.check.schema.constraints import compile_alternatives, compile_constr
 from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
 from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
@@ -34,11 +35,14 @@ _TYPE_KEYWORDS = frozenset(("type", "x-kubernetes-int-or-string", "default", "nu
 
 
 def compile_structural(
-    schema: dict[str, Any], budget: Budget | None = None
+    schema: dict[str, Any], budget: Budget | None = None, release: Release = NEWEST_RELEASE
 ) -> Callable[[Mapping[str, Node]], list[Problem]]:
-    """The check for a whole object; a budget limits its steps, for schemas that are not trusted."""
+    """The check for a whole object; a budget limits its steps, for schemas that are not trusted.
+
+    The release of Kubernetes determines which formats are enforced.
+    """
     schema = with_object_meta(schema)
-    compiler = _Compiler(schema, budget)
+    compiler = _Compiler(schema, budget, release)
     check_value = compiler.check(schema)
 
     def check(value: Mapping[str, Node]) -> list[Problem]:
@@ -52,9 +56,10 @@ def compile_structural(
 class _Compiler:
     """Turns schema nodes into closures; a `$ref` is compiled once."""
 
-    def __init__(self, root: dict[str, Any], budget: Budget | None = None) -> None:
+    def __init__(self, root: dict[str, Any], budget: Budget | None = None, release: Release = NEWEST_RELEASE) -> None:
         self.root = root
         self.budget = budget
+        self.release = release
         self.refs: dict[str, Check] = {}
         self._locations: dict[str, list[str]] = {}
 
@@ -72,9 +77,8 @@ class _Compiler:
             return self._ref(schema["$ref"])
         if "anyOf" in schema and schema["anyOf"][-1] == {"type": "null"}:
             return _unless_null(self.check(schema["anyOf"][0]))
-        typed = "type" in schema or schema.keys() & {"required", "properties"}
-        checks = [self._typed({"type": ["object", "null"], **schema})] if typed else []
-        checks += compile_constraints(schema, is_untrusted=self.budget is not None)
+        checks = [self._typed(schema)] if "type" in schema else list(self._untyped(schema))
+        checks += compile_constraints(schema, is_untrusted=self.budget is not None, release=self.release)
         checks += [
             compile_alternatives(word, [self.check(form) for form in schema[word]])
             for word in _ALTERNATIVES
@@ -91,6 +95,13 @@ class _Compiler:
         if "array" in kinds:
             return self._array(schema, nullable="null" in kinds)
         return _scalar(kinds, schema.get("format", ""))
+
+    def _untyped(self, schema: dict[str, Any]) -> Iterator[Check]:
+        """The checks of a node without a type: of mappings and of lists, if it is one."""
+        if schema.keys() & {"required", "properties", "additionalProperties"}:
+            yield _only(dict, self._object(schema, nullable=True))
+        if "items" in schema:
+            yield _only(list, self._array(schema, nullable=True))
 
     def _ref(self, ref: str) -> Check:
         if ref not in self.refs:
@@ -230,6 +241,16 @@ def _scalar(kinds: list[str], form: str) -> Check:
         elif numbers is not None and sort is int and value_of(value) not in numbers:
             message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
+
+    return check
+
+
+def _only(kind: type, check_value: Check) -> Check:
+    """A check of mappings only, or of lists only."""
+
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        if isinstance(value, kind):
+            check_value(value, name, parent, problems)
 
     return check
 

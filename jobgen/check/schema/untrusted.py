@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
@@ -22,10 +23,10 @@ class BrokenSchemaError(Exception):
     """A schema that cannot be used; the text says why."""
 
 
-def compile_untrusted(text: bytes) -> Callable[[Mapping[str, Node]], list[Problem]]:
+def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callable[[Mapping[str, Node]], list[Problem]]:
     """The check for a whole object; both may raise BrokenSchemaError."""
     budget = Budget(_STEPS)
-    check_value = _run(lambda: compile_structural(json.loads(text), budget))
+    check_value = _run(lambda: compile_structural(json.loads(text), budget, release))
 
     def check(value: Mapping[str, Node]) -> list[Problem]:
         budget.reset()

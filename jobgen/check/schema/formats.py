@@ -1,0 +1,254 @@
+"""The string formats that the API server enforces in schemas of custom resources, as Go's libraries read them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from calendar import monthrange
+from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple
+
+from jobgen.check.cel import urls
+from jobgen.check.schema.mail_addresses import is_mail_address
+from jobgen.k8s.releases import Release
+from jobgen.model.lazy_re import lazy_pattern
+
+
+class StringFormat(NamedTuple):
+    """A format of strings: whether a text has it, what it is, and a text that has it."""
+
+    is_valid: Callable[[str], bool]
+    noun: str
+    example: str
+    since: Release = (1, 0)
+
+
+def find_format(name: str, release: Release) -> StringFormat | None:
+    """Return the format of a name if a release of Kubernetes enforces it; dashes in names do not count."""
+    found = _FORMATS.get(name.replace("-", ""))
+    return found if found is not None and release >= found.since else None
+
+
+def parse_duration(text: str) -> int | None:
+    """Return the nanoseconds of a duration: of Go's, such as `1h30m`, or in words, such as `3 days`."""
+    exact = _parse_go_duration(text)
+    if exact is not None:
+        return exact
+    total, is_known = 0, False
+    for number, unit in _WORDED_DURATION.findall(text):
+        count, lower = _read_number(number), unit.lower()
+        if count > _MAX_INTEGER:
+            return None
+        for length, names in _DURATION_WORDS:
+            if lower in names or lower.startswith(names[-1]):
+                total, is_known = total + count * length, True
+    return total if is_known else None
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is a date such as `2026-01-31`."""
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return False
+    year, month, day = map(int, match.groups())
+    # Python has no year 0, which is a leap year.
+    return 1 <= month <= 12 and 1 <= day <= monthrange(year or 4, month)[1]
+
+
+def is_date_time(text: str) -> bool:
+    """Return whether a text is a time such as `2026-01-31T12:00:00Z`."""
+    date, *rest = text.lower().split("t")
+    match = _TIME.fullmatch(rest[0]) if rest else None
+    return match is not None and is_date(date) and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
+
+
+_MAX_INTEGER = 2**63 - 1
+_DATE = lazy_pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = lazy_pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
+# The quantifiers are possessive: the time is linear in the text.
+_GO_DURATION = lazy_pattern(r"([-+]?)((?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_GO_DURATION_PART = lazy_pattern(r"([0-9]*+)\.?([0-9]*+)(ns|us|µs|μs|ms|s|m|h)")
+_WORDED_DURATION = lazy_pattern(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]++)", re.ASCII)
+_MAX_DIGITS = 18
+_SECOND = 10**9
+_GO_UNITS = {
+    "ns": 1,
+    "us": 1000,
+    "µs": 1000,
+    "μs": 1000,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+# The last name of a unit may have more letters, as `days` has.
+_DURATION_WORDS = (
+    (1, ("ns", "nano")),
+    (1000, ("us", "µs", "micro")),
+    (10**6, ("ms", "milli")),
+    (_SECOND, ("s", "sec")),
+    (60 * _SECOND, ("m", "min")),
+    (3600 * _SECOND, ("h", "hr", "hour")),
+    (86400 * _SECOND, ("d", "day")),
+    (7 * 86400 * _SECOND, ("w", "wk", "week")),
+)
+
+
+def _parse_go_duration(text: str) -> int | None:
+    if text.lstrip("+-") == "0" and len(text) < 3:
+        return 0
+    match = _GO_DURATION.fullmatch(text)
+    if match is None:
+        return None
+    total = 0
+    for whole, fraction, unit in _GO_DURATION_PART.findall(match[2]):
+        part = fraction[:_MAX_DIGITS]
+        total += _read_number(whole) * _GO_UNITS[unit] + _read_number(part) * _GO_UNITS[unit] // 10 ** len(part)
+    return None if total > _MAX_INTEGER else -total if match[1] == "-" else total
+
+
+def _read_number(digits: str) -> int:
+    """The value of digits; Python reads only a limited number of them, so longer ones are too large."""
+    significant = digits.lstrip("0")
+    return int(significant or 0) if len(significant) <= _MAX_DIGITS + 1 else 2 * _MAX_INTEGER
+
+
+def _is_ip(version: type[IPv4Address | IPv6Address], text: str) -> bool:
+    try:
+        version(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _drop_zeros(address: str) -> str:
+    """An address without leading zeros in its numbers, which Kubernetes accepts for compatibility."""
+    return re.sub(r"\b0+(?=[0-9A-Fa-f])", "", address)
+
+
+def _is_ipv4(text: str) -> bool:
+    """Whether a text is an IPv4 address, also if it is part of an IPv6 address."""
+    address = _drop_zeros(text)
+    return "." in text and (_is_ip(IPv4Address, address) or _is_ip(IPv6Address, address))
+
+
+def _is_cidr(text: str) -> bool:
+    address, _, bits = text.partition("/")
+    if not re.fullmatch("[0-9]{1,7}", bits):
+        return False
+    address = _drop_zeros(address)
+    return (_is_ip(IPv4Address, address) and int(bits) <= 32) or (_is_ip(IPv6Address, address) and int(bits) <= 128)
+
+
+_HOST_NAME = lazy_pattern(
+    "[a-zA-Z0-9λ§](?:-?[a-zA-Z0-9λ§]{0,62})?"
+    r"|(?:[a-zA-Z0-9λ§](?:[a-zA-Z0-9λ§-]{0,61}[a-zA-Z0-9λ§])?\.)+[a-zA-Zλ]{2,63}"
+)
+
+
+def _is_host_name(text: str) -> bool:
+    """Whether a text is a host name; letters and symbols of all scripts are allowed."""
+    if len(text.encode(errors="replace")) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
+        return False
+    return _HOST_NAME.fullmatch("".join(map(_classify_character, text))) is not None
+
+
+def _classify_character(char: str) -> str:
+    if char.isascii() and char not in "$+<=>^`|~":
+        return char
+    return {"L": "λ", "S": "§"}.get(unicodedata.category(char)[0], " ")
+
+
+def _matches(pattern: str) -> Callable[[str], bool]:
+    compiled = lazy_pattern(pattern, re.ASCII)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _is_mac_address(text: str) -> bool:
+    match = re.fullmatch("[0-9A-Fa-f]{2}(?:([:-])[0-9A-Fa-f]{2})(?:\\1[0-9A-Fa-f]{2})*", text)
+    if match is None:
+        return (
+            re.fullmatch(r"(?:[0-9A-Fa-f]{4}\.){2}(?:[0-9A-Fa-f]{4}\.|(?:[0-9A-Fa-f]{4}\.){7})?[0-9A-Fa-f]{4}", text)
+            is not None
+        )
+    return (len(text) + 1) // 3 in (6, 8, 20)
+
+
+def _is_isbn10(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text, flags=re.ASCII)
+    if not re.fullmatch("[0-9]{9}[0-9X]", digits):
+        return False
+    numbers = [10 if digit == "X" else int(digit) for digit in digits]
+    return sum(place * number for place, number in enumerate(numbers, 1)) % 11 == 0
+
+
+def _is_isbn13(text: str) -> bool:
+    digits = re.sub(r"[\s-]+", "", text, flags=re.ASCII)
+    return bool(re.fullmatch("[0-9]{13}", digits)) and sum(map(int, digits[::2] + digits[1::2] * 3)) % 10 == 0
+
+
+_CARD = lazy_pattern(
+    "4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"
+    "|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11}"
+)
+
+
+def _is_credit_card(text: str) -> bool:
+    digits = re.sub("[^0-9]+", "", text)
+    doubled = "".join(str(int(digit) * 2) for digit in digits[-2::-2])
+    return _CARD.fullmatch(digits) is not None and sum(map(int, digits[::-2] + doubled)) % 10 == 0
+
+
+def _is_long_name(text: str) -> bool:
+    label = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+    return len(text) <= 253 and re.fullmatch(rf"{label}(\.{label})*", text) is not None
+
+
+_UUID = "[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?{}-?{}-?[0-9a-fA-F]{{12}}"
+_ANY, _VARIANT = "[0-9a-fA-F]{4}", "[89abAB][0-9a-fA-F]{3}"
+_COLOR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
+_FORMATS: dict[str, StringFormat] = {
+    "bsonobjectid": StringFormat(_matches("[0-9a-fA-F]{24}"), "a BSON object id", "507f1f77bcf86cd799439011"),
+    "uri": StringFormat(lambda text: not urls.fault(text), "an absolute URI", "https://example.com/a"),
+    "email": StringFormat(is_mail_address, "a mail address", "ml@example.com"),
+    "hostname": StringFormat(_is_host_name, "a host name", "train.example.com"),
+    "ipv4": StringFormat(_is_ipv4, "an IPv4 address", "10.0.0.1"),
+    "ipv6": StringFormat(partial(_is_ip, IPv6Address), "an IPv6 address", "2001:db8::1"),
+    "cidr": StringFormat(_is_cidr, "a network", "10.0.0.0/8"),
+    "mac": StringFormat(_is_mac_address, "a MAC address", "00:00:5e:00:53:01"),
+    "uuid": StringFormat(_matches(_UUID.format(_ANY, _ANY)), "a UUID", "123e4567-e89b-12d3-a456-426614174000"),
+    "uuid3": StringFormat(
+        _matches(_UUID.format("3[0-9a-fA-F]{3}", _ANY)), "a UUID of version 3", "6fa459ea-ee8a-3ca4-894e-db77e160355e"
+    ),
+    "uuid4": StringFormat(
+        _matches(_UUID.format("4[0-9a-fA-F]{3}", _VARIANT)),
+        "a UUID of version 4",
+        "16fd2706-8baf-433b-82eb-8c7fada847da",
+    ),
+    "uuid5": StringFormat(
+        _matches(_UUID.format("5[0-9a-fA-F]{3}", _VARIANT)),
+        "a UUID of version 5",
+        "886313e1-3b8a-5372-9b90-0c9aee199e5d",
+    ),
+    "isbn": StringFormat(lambda text: _is_isbn10(text) or _is_isbn13(text), "an ISBN", "978-0321751041"),
+    "isbn10": StringFormat(_is_isbn10, "an ISBN with 10 digits", "0321751043"),
+    "isbn13": StringFormat(_is_isbn13, "an ISBN with 13 digits", "978-0321751041"),
+    "creditcard": StringFormat(_is_credit_card, "a credit card number", "4111 1111 1111 1111"),
+    "ssn": StringFormat(_matches(r"\d{3}[- ]\d{2}[- ]\d{4}"), "a social security number", "111-22-3333"),
+    "hexcolor": StringFormat(_matches("#?(?:[0-9a-fA-F]{3}){1,2}"), "a color", "#ff8800"),
+    "rgbcolor": StringFormat(_matches(rf"rgb\({_COLOR},{_COLOR},{_COLOR}\)"), "a color", "rgb(255,136,0)"),
+    "byte": StringFormat(
+        _matches("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+        "text in base64",
+        "aGVsbG8=",
+    ),
+    "date": StringFormat(is_date, "a date", "2026-01-31"),
+    "duration": StringFormat(lambda text: parse_duration(text) is not None, "a duration", "1h30m"),
+    "datetime": StringFormat(is_date_time, "a date and time", "2026-01-31T12:00:00Z"),
+    "k8sshortname": StringFormat(
+        lambda text: len(text) <= 63 and "." not in text and _is_long_name(text), "a short name", "train-1", (1, 34)
+    ),
+    "k8slongname": StringFormat(_is_long_name, "a long name", "train-1.example.com", (1, 34)),
+}
