@@ -107,7 +107,7 @@ class Checker:
         try:
             check = self._schema_check(self.schema_file(manifest))
             problems += self._check_without_schema(manifest) if check is None else check(obj)
-            problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj))
+            problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
             problems += validate_object(obj, self._release)
             is_valid = not problems
             for pod in manifest.pods:

@@ -91,6 +91,23 @@ def _parse_milli(found: str | int) -> int | None:
     return rounded if parsed.amount > 0 else -rounded
 
 
+def to_int64(node: Node, power: int = 0) -> int | None:
+    """The multiples of `10**power` in a quantity as Go computes them; None if it is not a quantity.
+
+    Kubernetes keeps thousandths. What exceeds 64 bits is 0 if Go keeps the quantity as an integer; else it wraps.
+    """
+    found = value_of(node)
+    milli = to_milli(node)
+    parsed = parse_quantity(str(found)) if milli is not None else None
+    if milli is None or parsed is None:
+        return None
+    rounded = -(-abs(milli) // int(10 ** (power + 3)))
+    value = rounded if milli > 0 else -rounded
+    if abs(value) <= _MAX_INT64:
+        return value
+    return 0 if parsed.scale is not None else (value + 2**63) % 2**64 - 2**63
+
+
 def _power_of_ten(suffix: str) -> int | None:
     """The power of ten of a suffix. Go keeps 32 bits of an exponent, and rejects one of more than 64."""
     if not suffix[-1:].isdigit():

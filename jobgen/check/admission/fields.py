@@ -227,6 +227,15 @@ def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
                 yield found, item
 
 
+def iter_texts(value: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the strings in a list, each with its node; Kubernetes reads null as an empty string."""
+    if isinstance(value, list):
+        for item in value:
+            found = value_of(item)
+            if found is None or type(found) is str:
+                yield found or "", item
+
+
 def join_names(names: list[str], conjunction: str) -> str:
     """Return the names in backticks as one phrase: `a`, `b` and `c`."""
     quoted = [f"`{name}`" for name in names]

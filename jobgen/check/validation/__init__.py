@@ -18,7 +18,7 @@ from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
 from jobgen.check.admission.object_metadata import MetadataFormat
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping, as_text
-from jobgen.k8s.releases import Release
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 
@@ -43,6 +43,9 @@ class KindValidation(Protocol):
     NAME_FORMAT: NameFormat
     """The format of the names of its objects, if it differs from that of most kinds."""
 
+    def choose_name_format(self, release: Release) -> NameFormat:
+        """Return the format of names, in place of `NAME_FORMAT`, if it depends on the release."""
+
     def validate(self, obj: Mapping[str, Node], run: Validation) -> None:
         """Report the problems for which the API server rejects the object."""
 
@@ -59,17 +62,20 @@ def validate_object(obj: Mapping[str, Node], release: Release) -> list[Problem]:
     return run.problems
 
 
-def find_name_format(obj: Mapping[str, Node]) -> NameFormat:
+def find_name_format(obj: Mapping[str, Node], release: Release = NEWEST_RELEASE) -> NameFormat:
     """Return the format of the names of an object's kind."""
-    return getattr(find_validation(obj), "NAME_FORMAT", SUBDOMAIN_NAME)
+    module = find_validation(obj)
+    if module is not None and hasattr(module, "choose_name_format"):
+        return module.choose_name_format(release)
+    return getattr(module, "NAME_FORMAT", SUBDOMAIN_NAME)
 
 
-def find_metadata_format(obj: Mapping[str, Node]) -> MetadataFormat:
+def find_metadata_format(obj: Mapping[str, Node], release: Release = NEWEST_RELEASE) -> MetadataFormat:
     """Return what the metadata of an object's kind must fulfill."""
     group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
     is_builtin = group in BUILTIN_GROUPS
     return MetadataFormat(
-        find_name_format(obj),
+        find_name_format(obj, release),
         is_namespaced=kind not in CLUSTER_SCOPED,
         qualifies_finalizers=is_builtin and group not in _GROUPS_WITH_ANY_FINALIZER and kind not in _ANY_FINALIZER,
         keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
 from jobgen.check.admission.names import is_ip_address
 from jobgen.k8s.releases import Release
 from jobgen.model.lazy_re import lazy_pattern
 
+Address: TypeAlias = "IPv4Address | IPv6Address"
 Network: TypeAlias = "IPv4Network | IPv6Network"
 
 _STRICT_SINCE: Release = (1, 36)
 _prefix_length = lazy_pattern(r"0|[1-9][0-9]{0,2}")
+_LINK_LOCAL_MULTICAST = IPv4Network("224.0.0.0/24")
 _leading_zeros = lazy_pattern(r"(?<![0-9.])0+(?=[0-9])|(?<=\.)0+(?=[0-9])")
 
 
@@ -40,6 +42,45 @@ def is_sloppy_address(text: str) -> bool:
 def is_canonical_address(text: str) -> bool:
     """Return whether a text is an IP address in its canonical form."""
     return is_ip_address(text) and str(ip_address(text)) == text
+
+
+def parse_address(text: str) -> Address | None:
+    """Return an IP address, without its leading zeros; IPv4 inside IPv6 is IPv4, as it is to Kubernetes."""
+    if not is_sloppy_address(text):
+        return None
+    address = ip_address(_remove_zeros(text))
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
+
+
+def describe_address_fault(text: str, release: Release) -> str:
+    """Return what is wrong with an IP address, or an empty string."""
+    address = parse_address(text)
+    if address is None:
+        return f"`{text}` is not a valid IP address; write it like `10.9.8.7` or `2001:db8::1`"
+    if release >= _STRICT_SINCE and not is_ip_address(text):
+        return f"`{text}` has leading zeros or is an IPv4 address inside IPv6; write `{address}`"
+    return ""
+
+
+def describe_special_address(address: Address) -> str:
+    """Return why an address cannot be that of an endpoint, or an empty string."""
+    if address.is_unspecified:
+        kind = "the unspecified address"
+    elif address.is_loopback:
+        kind = "a loopback address"
+    elif address.is_link_local:
+        kind = "a link-local address"
+    elif _is_link_local_multicast(address):
+        kind = "a link-local multicast address"
+    else:
+        return ""
+    return f"`{address}` is {kind}, which is not valid here; use another address"
+
+
+def _is_link_local_multicast(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return address in _LINK_LOCAL_MULTICAST
+    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
 
 
 def describe_cidr_fault(text: str, release: Release, *, canonical: bool = False) -> str:

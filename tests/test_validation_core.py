@@ -1,0 +1,139 @@
+"""Objects of the groups core, storage, scheduling, node, coordination, discovery and events that are refused.
+
+A case is a file of objects for each kind. `# expect: rule, rule` is on the line of the fault; an object without it is
+accepted by the API server.
+"""
+
+from base64 import b64encode
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jobgen.check.validation import find_name_format, find_validation, validate_object
+from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.model.data import location_of, untraced
+from jobgen.yamlio.read import read
+
+CASES = sorted((Path(__file__).parent / "validation" / "core").iterdir())
+
+
+def objects(path):
+    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
+
+
+def find_problems(obj, release=NEWEST_RELEASE):
+    return [(problem.rule, problem.message) for problem in validate_object(obj, release)]
+
+
+def find_rules(obj, release=NEWEST_RELEASE):
+    return [rule for rule, _ in find_problems(obj, release)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_problems_are_on_their_lines(case):
+    expected = Counter(
+        (number, rule)
+        for number, line in enumerate(case.read_text().splitlines(), 1)
+        for rule in line.partition("# expect: ")[2].split(", ")
+        if rule
+    )
+    problems = [problem for obj in objects(case) for problem in validate_object(obj, NEWEST_RELEASE)]
+
+    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert {problem.category for problem in problems} == {"schema"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_plain_and_traced_objects_have_the_same_problems(case):
+    for obj in objects(case):
+        assert find_validation(obj) is not None, obj["kind"]
+        assert find_problems(obj) == find_problems(untraced(obj))
+
+
+def test_messages_are_one_line():
+    for case in CASES:
+        for obj in objects(case):
+            for _, message in find_problems(obj):
+                assert message[0] == "`" or message[0].islower(), message
+                assert "\n" not in message, message
+                assert not message.endswith("."), message
+
+
+def replace_each_node(obj, value):
+    """Yield copies of the object in which one node has another value."""
+    entries = obj.items() if isinstance(obj, dict) else enumerate(obj)
+    for key, child in entries:
+        changed = obj.copy()
+        changed[key] = value
+        yield changed
+        if isinstance(child, (dict, list)):
+            for part in replace_each_node(child, value):
+                changed = obj.copy()
+                changed[key] = part
+                yield changed
+
+
+@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
+def test_values_of_any_type_are_no_exception(value):
+    for case in CASES:
+        for obj in objects(case):
+            for changed in replace_each_node(untraced(obj), value):
+                validate_object(changed, NEWEST_RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "release", "is_valid"),
+    [
+        ("v1/ConfigMap", "a.b", NEWEST_RELEASE, True),
+        ("v1/Namespace", "a.b", NEWEST_RELEASE, False),
+        ("v1/Namespace", "1", NEWEST_RELEASE, True),
+        ("v1/Service", "1a", NEWEST_RELEASE, True),
+        ("v1/Service", "a.b", NEWEST_RELEASE, False),
+        ("v1/Service", "1a", (1, 35), False),
+        ("v1/Service", "a1", (1, 30), True),
+    ],
+)
+def test_names(kind, name, release, is_valid):
+    api_version, _, kind = kind.rpartition("/")
+    assert find_name_format({"apiVersion": api_version, "kind": kind}, release).is_valid(name) is is_valid
+
+
+def test_data_has_at_most_a_mebibyte():
+    half = "é" * (256 * 1024)
+    binary = b64encode(half.encode()).decode()
+    configmap = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": half}, "binaryData": {"b": binary}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "data": {"a": binary, "b": binary}, "stringData": {"b": half}}
+
+    assert find_rules(configmap) == find_rules(secret) == []
+    configmap["data"]["c"] = secret["stringData"]["c"] = "x"
+    assert find_rules(configmap) == find_rules(secret) == ["out-of-range"]
+
+
+def test_messages_do_not_contain_secrets():
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": "hunter2"},
+    }
+
+    assert [message for _, message in find_problems(secret) if "hunter2" in message] == []
+    assert find_rules(secret) == ["invalid-value"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "release", "rules"),
+    [
+        ({"trafficDistribution": "PreferSameZone"}, (1, 36), []),
+        ({"trafficDistribution": "PreferSameZone"}, (1, 33), ["invalid-value"]),
+        ({"trafficDistribution": "PreferSameZone"}, (1, 30), []),
+        ({"externalIPs": ["010.0.0.1"]}, (1, 36), ["invalid-host-name"]),
+        ({"externalIPs": ["010.0.0.1"]}, (1, 35), []),
+        ({"externalIPs": ["::ffff:127.0.0.1"]}, (1, 35), ["invalid-host-name"]),
+    ],
+)
+def test_services_of_older_releases(spec, release, rules):
+    obj = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}], **spec}}
+
+    assert find_rules(obj, release) == rules
