@@ -94,6 +94,14 @@ def test_names(kind, name, is_valid):
     assert find_name_format({"apiVersion": api_version, "kind": kind}).is_valid(name) is is_valid
 
 
+def test_only_generated_names_of_device_classes_are_validated():
+    names = find_name_format({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"})
+
+    assert names.accepts_prefix("a" * 300)
+    assert names.accepts_prefix("-a", named=True)
+    assert not names.accepts_prefix("-a")
+
+
 def test_kinds_of_other_groups_are_not_validated():
     assert find_validation({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}) is None
     assert find_validation({"apiVersion": "rbac.example.com/v1", "kind": "Role"}) is None

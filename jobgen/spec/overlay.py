@@ -26,6 +26,8 @@ class Cluster(NamedTuple):
     operators: Mapping[str, str] = MappingProxyType({})
     kubernetes: str = ""
     """The release of Kubernetes; empty means the newest that jobgen knows."""
+    feature_gates: tuple[str, ...] = ()
+    """The feature gates of operators that are on, though they are off by default."""
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
@@ -187,6 +189,7 @@ def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cl
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
         kubernetes=known.get("kubernetes", ""),
+        feature_gates=tuple(known.get("featureGates", ())),
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),

@@ -154,14 +154,20 @@ class NameFormat(NamedTuple):
     is_prefix: Callable[[str], bool] | None = None
     """Whether a text can be `generateName`, if that differs from a name without its last dash."""
 
-    def accepts_prefix(self, text: str) -> bool:
+    names_only: bool = False
+    """Whether the API server validates the name, which may be generated, and not `generateName`."""
+
+    def accepts_prefix(self, text: str, *, named: bool = False) -> bool:
         """Return whether a text can be `generateName`, and the name that the API server generates from it is valid."""
         if self.is_prefix is not None:
             return self.is_prefix(text)
+        if self.names_only:
+            return named or self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa")
         return self.is_valid(_mask_trailing_dash(text)) and self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa")
 
 
 SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)
+GENERATED_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN, names_only=True)
 LABEL_NAME = NameFormat(is_dns_label, DNS_LABEL)
 LABEL_1035_NAME = NameFormat(is_dns_label_1035, DNS_LABEL_1035)
 PATH_SEGMENT_NAME = NameFormat(is_path_segment, PATH_SEGMENT, lambda text: is_path_segment(f"{text}a"))

@@ -76,7 +76,7 @@ def _validate_names(metadata: Mapping[str, Node], kind: MetadataFormat) -> Itera
     if name and not kind.name.is_valid(name):
         message = f"`{name}` is not a valid object name; {kind.name.hint}"
         yield _make_problem("invalid-name", message, metadata["name"])
-    if prefix and not kind.name.accepts_prefix(prefix):
+    if prefix and not kind.name.accepts_prefix(prefix, named=bool(name)):
         message = f"`{prefix}` is not a valid prefix of an object name; {kind.name.hint}"
         yield _make_problem("invalid-name", message, metadata["generateName"])
     # The API server drops the namespace of an object that has none.

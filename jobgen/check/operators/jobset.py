@@ -1,0 +1,348 @@
+"""What the webhook of JobSet rejects, and the Jobs of a JobSet that the API server rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
+from jobgen.check.admission.names import (
+    DNS_LABEL_1035,
+    DNS_SUBDOMAIN,
+    is_dns_label_1035,
+    is_dns_subdomain,
+    is_label_value,
+)
+from jobgen.check.operators.checks import (
+    CHILD_REJECTED,
+    GATE_OFF,
+    MAX_INT32,
+    REJECTED,
+    Check,
+    Violations,
+    field_node,
+    full_name,
+    is_domain_prefixed_path,
+    is_gate_on,
+    name_node,
+    not_one_of,
+    out_of_bounds,
+    require_gate,
+)
+from jobgen.check.operators.children import check_job
+from jobgen.check.rules import Violation
+from jobgen.k8s.objects import Manifest, as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean, find_key
+
+OPERATOR = "jobset"
+
+_MAX_NAME = 63
+_MAX_RULE_NAME = 128
+_MAX_RESTARTED_REPLICAS = 1024
+_FAILURE_REASONS = [
+    "BackoffLimitExceeded",
+    "DeadlineExceeded",
+    "FailedIndexes",
+    "MaxFailedIndexesExceeded",
+    "PodFailurePolicy",
+]
+_RESTART_ACTIONS = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_rule_name = lazy_pattern(r"[A-Za-z](?:[A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+
+
+class _ReplicatedJob(NamedTuple):
+    """An item of `replicatedJobs` with the defaults that the webhook sets."""
+
+    data: Mapping[str, Node]
+    name: str
+    replicas: int
+    job: Mapping[str, Node]
+    """The spec of its Jobs."""
+
+    @property
+    def is_indexed(self) -> bool:
+        mode = self.job.get("completionMode")
+        return not is_set(mode) or value_of(mode) == "Indexed"
+
+    @property
+    def completions(self) -> int | None:
+        return as_integer(self.job.get("completions"))
+
+    @property
+    def suffix(self) -> str:
+        """What follows the name of the JobSet in the longest name of a Job."""
+        return f"-{self.name}-{self.replicas - 1}"
+
+
+def _list_jobs(manifest: Manifest) -> list[_ReplicatedJob]:
+    return [
+        _ReplicatedJob(
+            item,
+            as_text(item.get("name")),
+            replicas if (replicas := as_integer(item.get("replicas"))) is not None else 1,
+            as_mapping(get_path(item, "template", "spec")),
+        )
+        for item in iter_mappings(manifest.spec.get("replicatedJobs"))
+    ]
+
+
+def _check_names(manifest: Manifest) -> Violations:
+    """Check that the names of Jobs, and of the pods of Indexed Jobs, are DNS labels."""
+    name, node = full_name(manifest), name_node(manifest)
+    if not name:
+        return
+    if not is_dns_label_1035(name[:_MAX_NAME].rstrip("-.")):
+        if is_dns_subdomain(name):
+            message = f"`{as_text(node)}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}"
+            yield Violation(node, message)
+        return
+    jobs = _list_jobs(manifest)
+    for job in jobs:
+        if job.name and not is_dns_label_1035(f"a-{job.name[: _MAX_NAME - 4]}-0"):
+            yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
+    suffixes = [suffix for job in jobs for suffix in _list_suffixes(job)]
+    longest = max(suffixes, key=len, default="")
+    if len(name) + len(longest) > _MAX_NAME:
+        room = _MAX_NAME - len(longest)
+        message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"
+        yield Violation(node, f"{message}; use at most {room}" if room > 0 else f"{message}; shorten both names")
+
+
+def _list_suffixes(job: _ReplicatedJob) -> Iterator[str]:
+    yield job.suffix
+    if job.is_indexed and job.completions is not None:
+        yield f"{job.suffix}-{job.completions - 1}-abcde"
+
+
+def _check_depends_on(manifest: Manifest) -> Violations:
+    seen: list[str] = []
+    for index, job in enumerate(_list_jobs(manifest)):
+        seen.append(job.name)
+        if not index and is_set(job.data.get("dependsOn")):
+            message = f"`{job.name}` is the first of `replicatedJobs` and cannot have `dependsOn`; remove it"
+            yield Violation(find_key(job.data, "dependsOn"), message)
+            continue
+        for item in iter_mappings(job.data.get("dependsOn")):
+            wanted = as_text(item.get("name"))
+            if wanted and wanted not in seen:
+                message = f"`{wanted}` does not come before `{job.name}` in `replicatedJobs`; move it up"
+                yield Violation(item["name"], message + did_you_mean(wanted, seen))
+
+
+def _check_group_names(manifest: Manifest) -> Violations:
+    for job in _list_jobs(manifest):
+        found = as_text(job.data.get("groupName"))
+        if found and not is_dns_label_1035(found):
+            yield Violation(job.data["groupName"], f"`{found}` is not a valid group name; {DNS_LABEL_1035}")
+
+
+def _check_pod_count(manifest: Manifest) -> Violations:
+    for job in _list_jobs(manifest):
+        parallelism = as_integer(job.job.get("parallelism"))
+        if job.replicas * (1 if parallelism is None else parallelism) > MAX_INT32:
+            message = f"`replicas` times `parallelism` of `{job.name}` exceeds {MAX_INT32}; use smaller numbers"
+            yield Violation(field_node(job.data, "replicas") or field_node(job.job, "parallelism"), message)
+
+
+def _check_subdomain(manifest: Manifest) -> Violations:
+    node = get_path(manifest.spec, "network", "subdomain")
+    found = as_text(node)
+    if found and not is_dns_label_1035(found):
+        yield Violation(node, f"`{found}` is also the name of a Service; {DNS_LABEL_1035}")
+
+
+def _check_managed_by(manifest: Manifest) -> Violations:
+    node = manifest.spec.get("managedBy")
+    found = value_of(node)
+    if not isinstance(found, str):
+        return
+    if not is_domain_prefixed_path(found):
+        yield Violation(node, f"`{found}` is not a domain and a path; write one such as `example.com/controller`")
+    elif len(found) > _MAX_NAME:
+        yield Violation(node, f"`{found}` has {len(found)} characters; use at most {_MAX_NAME}")
+
+
+def _check_targets(manifest: Manifest, *path: str) -> Violations:
+    names = [job.name for job in _list_jobs(manifest)]
+    for targets in find_nodes(manifest.spec, (*path, "targetReplicatedJobs")):
+        for found, node in iter_strings(targets):
+            if found not in names:
+                yield Violation(node, f"there is no replicated job `{found}`{did_you_mean(found, names)}")
+
+
+def _check_success_policy(manifest: Manifest) -> Violations:
+    yield from _check_targets(manifest, "successPolicy")
+
+
+def _list_rules(manifest: Manifest) -> list[Mapping[str, Node]]:
+    return list(iter_mappings(get_path(manifest.spec, "failurePolicy", "rules")))
+
+
+def _check_failure_rules(manifest: Manifest) -> Violations:
+    yield from _check_targets(manifest, "failurePolicy", "rules", "*")
+    seen: set[str] = set()
+    for rule in _list_rules(manifest):
+        name = as_text(rule.get("name"))
+        if name and (len(name) > _MAX_RULE_NAME or not _rule_name.fullmatch(name)):
+            message = f"`{name}` is not a valid name of a rule; use at most {_MAX_RULE_NAME} letters, digits, `_`, `,`"
+            yield Violation(rule["name"], f"{message} and `:`, starting with a letter and ending with none of `,:`")
+        if name in seen:
+            yield Violation(rule["name"], f"`{name}` is the name of an earlier rule; use another name")
+        seen.update([name] if name else [])
+        for _, node in iter_strings(rule.get("onJobFailureReasons")):
+            yield from not_one_of("onJobFailureReasons", node, _FAILURE_REASONS, allow_empty=False)
+
+
+def _check_restart_gate(manifest: Manifest) -> Violations:
+    for rule in _list_rules(manifest):
+        if (action := as_text(rule.get("action"))) in _RESTART_ACTIONS:
+            yield from require_gate(manifest, "RestartJob", f"`{action}`", rule["action"])
+            return
+
+
+def _check_restarted_replicas(manifest: Manifest) -> Violations:
+    if any(as_text(rule.get("action")) in _RESTART_ACTIONS for rule in _list_rules(manifest)):
+        for job in _list_jobs(manifest):
+            if job.replicas > _MAX_RESTARTED_REPLICAS:
+                message = f"`replicas` must be at most {_MAX_RESTARTED_REPLICAS} where a rule restarts single Jobs"
+                yield Violation(job.data["replicas"], f"{message}, got `{job.replicas}`")
+
+
+def _get_restart_strategy(manifest: Manifest) -> Node:
+    return get_path(manifest.spec, "failurePolicy", "restartStrategy")
+
+
+def _check_in_place_gate(manifest: Manifest) -> Violations:
+    strategy = _get_restart_strategy(manifest)
+    if as_text(strategy) == "InPlaceRestart":
+        yield from require_gate(manifest, "InPlaceRestart", "`InPlaceRestart`", strategy)
+
+
+def _check_in_place_jobs(manifest: Manifest) -> Violations:
+    """Check what restarts in place require of each Job; without the gate, `_check_in_place_gate` reports them."""
+    if as_text(_get_restart_strategy(manifest)) != "InPlaceRestart" or not is_gate_on(manifest, "InPlaceRestart"):
+        return
+    for item in _list_jobs(manifest):
+        job = item.job
+        node = find_key(as_mapping(item.data.get("template")), "spec")
+        if as_integer(job.get("backoffLimit")) != MAX_INT32:
+            message = f"`InPlaceRestart` requires `backoffLimit: {MAX_INT32}` in `{item.name}`; set it"
+            yield Violation(field_node(job, "backoffLimit") or node, message)
+        if as_text(job.get("podReplacementPolicy")) != "Failed":
+            message = f"`InPlaceRestart` requires `podReplacementPolicy: Failed` in `{item.name}`; set it"
+            yield Violation(field_node(job, "podReplacementPolicy") or node, message)
+        if item.completions is None or item.completions != as_integer(job.get("parallelism")):
+            message = f"`InPlaceRestart` requires equal `completions` and `parallelism` in `{item.name}`; set both"
+            yield Violation(field_node(job, "completions") or node, message)
+
+
+def _check_coordinator(manifest: Manifest) -> Violations:
+    coordinator = as_mapping(manifest.spec.get("coordinator"))
+    wanted = as_text(coordinator.get("replicatedJob"))
+    if not wanted:
+        return
+    jobs = {job.name: job for job in _list_jobs(manifest)}
+    job = jobs.get(wanted)
+    if job is None:
+        message = f"there is no replicated job `{wanted}`{did_you_mean(wanted, list(jobs))}"
+        yield Violation(coordinator["replicatedJob"], message)
+        return
+    yield from out_of_bounds("jobIndex", coordinator.get("jobIndex"), 0, max(job.replicas - 1, 0))
+    if not job.is_indexed or job.completions is None:
+        message = f"the Jobs of `{wanted}` must be Indexed and have `completions`, because they have the coordinator"
+        node = field_node(job.job, "completionMode") or coordinator["replicatedJob"]
+        yield Violation(node, f"{message}; set both")
+        return
+    yield from out_of_bounds("podIndex", coordinator.get("podIndex"), 0, max(job.completions - 1, 0))
+
+
+def _check_coordinator_label(manifest: Manifest) -> Violations:
+    """Check the address of the coordinator, which is also the value of a label."""
+    coordinator = as_mapping(manifest.spec.get("coordinator"))
+    job, name = as_text(coordinator.get("replicatedJob")), full_name(manifest)
+    if not job or not name:
+        return
+    indexes = [as_integer(coordinator.get(key)) or 0 for key in ("jobIndex", "podIndex")]
+    subdomain = as_text(get_path(manifest.spec, "network", "subdomain")) or name
+    address = f"{name}-{job}-{indexes[0]}-{indexes[1]}.{subdomain}"
+    if not is_label_value(address):
+        message = f"`{address}` is the value of a label and has {len(address)} characters; use names that leave"
+        yield Violation(coordinator["replicatedJob"], f"{message} at most {_MAX_NAME}")
+
+
+def _check_volume_claims(manifest: Manifest) -> Violations:
+    seen: set[str] = set()
+    for template in find_nodes(manifest.spec, ("volumeClaimPolicies", "*", "templates", "*")):
+        metadata = as_mapping(as_mapping(template).get("metadata"))
+        node, name = metadata.get("name"), as_text(metadata.get("name"))
+        if not name:
+            continue
+        if name in seen:
+            yield Violation(node, f"`{name}` is the name of an earlier volume claim; use another name")
+        seen.add(name)
+        claim = f"{name}-{full_name(manifest)}"
+        if not is_dns_subdomain(name):
+            yield Violation(node, f"`{name}` is not a valid name of a volume claim; {DNS_SUBDOMAIN}")
+        elif len(claim) > _MAX_NAME:
+            message = f"`{claim}` is the name of a volume claim and has {len(claim)} characters; use at most"
+            yield Violation(node, f"{message} {_MAX_NAME}")
+        yield from _check_claim_use(manifest, name, node)
+
+
+def _check_claim_use(manifest: Manifest, name: str, node: Node) -> Violations:
+    """Check that a container mounts a claim, and that no volume has its name."""
+    is_mounted = False
+    for job in _list_jobs(manifest):
+        spec = as_mapping(get_path(job.job, "template", "spec"))
+        for volume in iter_mappings(spec.get("volumes")):
+            if as_text(volume.get("name")) == name:
+                yield Violation(volume["name"], f"`{name}` is also the name of a volume claim; rename the volume")
+        containers = [*as_list(spec.get("containers")), *as_list(spec.get("initContainers"))]
+        mounts = find_nodes(containers, ("*", "volumeMounts", "*", "name"))
+        is_mounted = is_mounted or name in map(as_text, mounts)
+    if not is_mounted:
+        yield Violation(node, f"no container mounts the volume claim `{name}`; mount it, or remove it")
+
+
+def _check_jobs(manifest: Manifest) -> Violations:
+    """Check the Jobs that the controller creates, with the defaults that the webhook sets."""
+    for item in _list_jobs(manifest):
+        template = as_mapping(item.data.get("template"))
+        if not item.job:
+            continue
+        pod = as_mapping(item.job.get("template"))
+        pod_spec = {"restartPolicy": "OnFailure", **_drop_unset(as_mapping(pod.get("spec")), "restartPolicy")}
+        spec = {
+            "completionMode": "Indexed",
+            **_drop_unset(item.job, "completionMode"),
+            "template": {**pod, "spec": pod_spec},
+        }
+        metadata = {**as_mapping(template.get("metadata")), "name": f"{full_name(manifest) or 'a'}-{item.name}-0"}
+        yield from check_job(manifest, metadata, spec, find_key(item.data, "template"))
+
+
+def _drop_unset(owner: Mapping[str, Node], name: str) -> Mapping[str, Node]:
+    """Return the mapping without a field that is null or empty, so that the default applies."""
+    return owner if value_of(owner.get(name)) else {key: value for key, value in owner.items() if key != name}
+
+
+CHECKS = (
+    Check(REJECTED, _check_pod_count, since="0.2"),
+    Check(REJECTED, _check_success_policy),
+    Check(REJECTED, _check_names, since="0.3"),
+    Check(REJECTED, _check_subdomain, since="0.4"),
+    Check(REJECTED, _check_managed_by, since="0.5"),
+    Check(REJECTED, _check_failure_rules, since="0.6"),
+    Check(REJECTED, _check_coordinator, since="0.6"),
+    Check(REJECTED, _check_depends_on, since="0.8"),
+    Check(REJECTED, _check_group_names, since="0.9"),
+    Check(REJECTED, _check_coordinator_label, since="0.11"),
+    Check(REJECTED, _check_volume_claims, since="0.11"),
+    Check(REJECTED, _check_in_place_jobs, since="0.11"),
+    Check(REJECTED, _check_restarted_replicas, since="0.12"),
+    Check(GATE_OFF, _check_in_place_gate, since="0.11"),
+    Check(GATE_OFF, _check_restart_gate, since="0.12"),
+    Check(CHILD_REJECTED, _check_jobs),
+)

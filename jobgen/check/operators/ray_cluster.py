@@ -1,0 +1,460 @@
+"""What KubeRay does not start: the specs of RayClusters, alone and inside RayJobs, RayServices and RayCronJobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from jobgen.check.admission.fields import is_set, iter_mappings
+from jobgen.check.admission.metadata import describe_label_key
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    DNS_LABEL_1035,
+    LABEL_VALUE,
+    is_dns_label,
+    is_dns_label_1035,
+    is_dns_subdomain,
+    is_label_key,
+    is_label_value,
+)
+from jobgen.check.operators.checks import (
+    GATE_OFF,
+    NEVER_STARTS,
+    REJECTED,
+    Check,
+    FindViolations,
+    Violations,
+    full_name,
+    is_version_since,
+    name_node,
+    out_of_bounds,
+    require_gate,
+)
+from jobgen.check.operators.ray_history import check_history_server
+from jobgen.check.rules import Violation
+from jobgen.k8s.objects import Manifest, as_integer, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_key
+
+OPERATOR = "kuberay"
+
+_AUTOSCALER_V2 = "RAY_enable_autoscaler_v2"
+_RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
+_REDIS_FIELDS = ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace")
+_GCS_VARIABLES = ("RAY_gcs_storage", "RAY_gcs_storage_path")
+_GCS_VOLUME, _GCS_PATH = "gcs-storage", "/data/gcs"
+_TLS_VARIABLES = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
+_TLS_VOLUME, _TLS_PATH = "ray-tls", "/etc/ray/tls"
+_CREATORS = ("RayJob", "RayService")
+_version = lazy_pattern(r"\s*v?([0-9]+(?:\.[0-9]+)+)")
+
+
+class Group(NamedTuple):
+    """The head group or a worker group of a RayCluster."""
+
+    data: Mapping[str, Node]
+    name: str
+
+    @property
+    def params(self) -> Mapping[str, Node]:
+        """The parameters of `ray start`."""
+        return as_mapping(self.data.get("rayStartParams"))
+
+    @property
+    def pod(self) -> Mapping[str, Node]:
+        """The spec of its pods."""
+        return as_mapping(get_path(self.data, "template", "spec"))
+
+    @property
+    def container(self) -> Mapping[str, Node]:
+        """The container that runs Ray, which is the first."""
+        return next(iter_mappings(self.pod.get("containers")), {})
+
+
+class RayCluster(NamedTuple):
+    """The spec of a RayCluster, with what else of its object matters."""
+
+    spec: Mapping[str, Node]
+    manifest: Manifest
+    has_owner: bool
+    """Whether a RayJob or a RayService creates the cluster."""
+
+    @property
+    def annotations(self) -> Mapping[str, Node]:
+        """The annotations of the object."""
+        return self.manifest.annotations
+
+    @property
+    def head(self) -> Group:
+        """The head group."""
+        return Group(as_mapping(self.spec.get("headGroupSpec")), "head")
+
+    @property
+    def workers(self) -> list[Group]:
+        """The worker groups."""
+        groups = iter_mappings(self.spec.get("workerGroupSpecs"))
+        return [Group(group, as_text(group.get("groupName"))) for group in groups]
+
+    @property
+    def autoscales(self) -> bool:
+        """Whether the autoscaler is on."""
+        return value_of(self.spec.get("enableInTreeAutoscaling")) is True
+
+    @property
+    def has_autoscaler_v2(self) -> bool:
+        """Whether a field enables version 2 of the autoscaler."""
+        return as_text(get_path(self.spec, "autoscalerOptions", "version")) == "v2"
+
+    @property
+    def enables_autoscaler_v2(self) -> bool:
+        """Whether a field or a variable of the head enables version 2 of the autoscaler."""
+        variable = find_variable(self.head.container, _AUTOSCALER_V2)
+        return self.has_autoscaler_v2 or (variable is not None and as_text(variable.get("value")) in ("1", "true"))
+
+
+def find_variable(container: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
+    """Return the entry of `env` with this name."""
+    entries = iter_mappings(container.get("env"))
+    return next((entry for entry in entries if as_text(entry.get("name")) == name), None)
+
+
+def check_name(longest: int) -> FindViolations:
+    """Return a check that the names of objects that KubeRay creates fit, of which this name is the start."""
+
+    def find(manifest: Manifest) -> Violations:
+        name, node = full_name(manifest), name_node(manifest)
+        if len(name) > longest:
+            message = f"`{as_text(node)}` has {len(name)} characters, but KubeRay appends more to it for its objects"
+            yield Violation(node, f"{message}; use at most {longest}")
+        elif name and not is_dns_label_1035(name) and is_dns_subdomain(name):
+            yield Violation(node, f"`{as_text(node)}` is the start of the name of a Service; {DNS_LABEL_1035}")
+
+    return find
+
+
+def _check_replicas(cluster: RayCluster) -> Violations:
+    for group in cluster.workers:
+        low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
+        yield from out_of_bounds("minReplicas", group.data.get("minReplicas"), 0)
+        yield from out_of_bounds("maxReplicas", group.data.get("maxReplicas"), 0)
+        if low is not None and high is not None and low > high >= 0:
+            message = f"`minReplicas` of `{group.name}` is `{low}`, but `maxReplicas` is `{high}`; swap them"
+            yield Violation(group.data["minReplicas"], message)
+
+
+def _check_group_names(cluster: RayCluster) -> Violations:
+    seen: set[str] = set()
+    for group in cluster.workers:
+        if group.name and group.name in seen:
+            message = f"`{group.name}` is the name of an earlier worker group; the webhook of KubeRay rejects this, and"
+            yield Violation(group.data["groupName"], f"{message} without it both share their pods; use another name")
+        seen.add(group.name)
+
+
+def _check_resources(cluster: RayCluster) -> Violations:
+    for group in (cluster.head, *cluster.workers):
+        twice = [key for key in group.params if key in _RESOURCE_PARAMS and as_text(group.params[key])]
+        if twice and as_mapping(group.data.get("resources")):
+            message = f"`{twice[0]}` of `rayStartParams` and `resources` are both set in group `{group.name}`"
+            yield Violation(twice[0], f"{message}; remove one of them")
+
+
+def _check_labels(cluster: RayCluster) -> Violations:
+    for group in (cluster.head, *cluster.workers):
+        if "labels" in group.params:
+            message = (
+                f"`labels` in `rayStartParams` of group `{group.name}` is not supported; use `labels` of the group"
+            )
+            yield Violation(find_key(group.params, "labels"), message)
+        for key, value in as_mapping(group.data.get("labels")).items():
+            if not is_label_key(key):
+                yield Violation(key, describe_label_key(key))
+            elif not is_label_value(as_text(value)):
+                yield Violation(value, f"label `{key}` has the invalid value `{as_text(value)}`; {LABEL_VALUE}")
+
+
+def _check_suspended_groups(cluster: RayCluster) -> Violations:
+    for group in cluster.workers:
+        if cluster.autoscales and value_of(group.data.get("suspend")) is True:
+            message = f"worker group `{group.name}` cannot be suspended with `enableInTreeAutoscaling`; remove one of"
+            yield Violation(group.data["suspend"], f"{message} them")
+
+
+def _check_suspend_gate(cluster: RayCluster) -> Violations:
+    for group in cluster.workers:
+        if value_of(group.data.get("suspend")) is True:
+            yield from require_gate(
+                cluster.manifest, "RayJobDeletionPolicy", "`suspend` of a worker group", group.data["suspend"]
+            )
+
+
+def _check_restart_policies(cluster: RayCluster) -> Violations:
+    if not (cluster.autoscales and cluster.has_autoscaler_v2):
+        return
+    for group in (cluster.head, *cluster.workers):
+        if (policy := as_text(group.pod.get("restartPolicy"))) not in ("", "Never"):
+            message = f"`restartPolicy` of group `{group.name}` is `{policy}`, but version 2 of the autoscaler requires"
+            yield Violation(group.pod["restartPolicy"], f"{message} `Never`; use it, or remove the field")
+
+
+def _check_autoscaler_variable(cluster: RayCluster) -> Violations:
+    variable = find_variable(cluster.head.container, _AUTOSCALER_V2)
+    if variable is None:
+        return
+    value = as_text(variable.get("value"))
+    if not cluster.autoscales and value in ("1", "true"):
+        message = f"`{_AUTOSCALER_V2}` is `{value}`, but `enableInTreeAutoscaling` is not true; set it, or remove the"
+        yield Violation(variable["name"], f"{message} variable")
+
+
+def _check_autoscaler_version(cluster: RayCluster) -> Violations:
+    variable = find_variable(cluster.head.container, _AUTOSCALER_V2)
+    version = get_path(cluster.spec, "autoscalerOptions", "version")
+    if variable is not None and cluster.autoscales and is_set(version):
+        message = f"`{_AUTOSCALER_V2}` and `autoscalerOptions.version` are both set; remove the variable"
+        yield Violation(variable["name"], message)
+
+
+def _check_idle_timeout(cluster: RayCluster) -> Violations:
+    options = as_mapping(cluster.spec.get("autoscalerOptions"))
+    yield from out_of_bounds("idleTimeoutSeconds", options.get("idleTimeoutSeconds"), 0)
+    for group in cluster.workers:
+        timeout = as_integer(group.data.get("idleTimeoutSeconds"))
+        if timeout is None:
+            continue
+        yield from out_of_bounds("idleTimeoutSeconds", group.data["idleTimeoutSeconds"], 0)
+        if timeout >= 0 and not cluster.enables_autoscaler_v2:
+            message = f"`idleTimeoutSeconds` of `{group.name}` requires version 2 of the autoscaler; set"
+            yield Violation(group.data["idleTimeoutSeconds"], f"{message} `autoscalerOptions.version: v2`")
+
+
+def _check_autoscaler_env(cluster: RayCluster) -> Violations:
+    name = "KUBERAY_GEN_AUTOSCALER_START_CMD"
+    variable = find_variable(as_mapping(cluster.spec.get("autoscalerOptions")), name)
+    if variable is not None:
+        yield Violation(variable["name"], f"KubeRay sets `{name}`; remove it from `autoscalerOptions.env`")
+
+
+def _check_redis(cluster: RayCluster) -> Violations:
+    """Check that Redis is configured in one place only."""
+    head, annotations = cluster.head, cluster.annotations
+    has_options = is_set(cluster.spec.get("gcsFaultToleranceOptions"))
+    enabled = annotations.get("ray.io/ft-enabled")
+    address = find_variable(head.container, "RAY_REDIS_ADDRESS")
+    if has_options:
+        yield from _check_redis_with_options(cluster)
+    elif address is not None and as_text(enabled).lower() != "true":
+        message = "`RAY_REDIS_ADDRESS` enables fault tolerance, but `gcsFaultToleranceOptions` is not set; set it"
+        yield Violation(address["name"], message)
+    username = find_variable(head.container, "REDIS_USERNAME")
+    node = username["name"] if username else find_key(head.params, "redis-username")
+    if username or as_text(head.params.get("redis-username")):
+        yield Violation(node, f"`{as_text(node)}` is not supported; use `gcsFaultToleranceOptions.redisUsername`")
+
+
+def _check_redis_with_options(cluster: RayCluster) -> Violations:
+    head, annotations = cluster.head, cluster.annotations
+    moved = {
+        "ray.io/ft-enabled": (annotations, "only `gcsFaultToleranceOptions`"),
+        "ray.io/external-storage-namespace": (annotations, "its `externalStorageNamespace`"),
+        "redis-password": (head.params, "its `redisPassword`"),
+    }
+    for name, (owner, instead) in moved.items():
+        if as_text(owner.get(name)):
+            message = f"`{name}` and `gcsFaultToleranceOptions` are both set; use {instead}"
+            yield Violation(find_key(owner, name), message)
+    for name, field in (("REDIS_PASSWORD", "redisPassword"), ("RAY_REDIS_ADDRESS", "redisAddress")):
+        variable = find_variable(head.container, name)
+        if variable is not None:
+            message = f"`{name}` and `gcsFaultToleranceOptions` are both set; use its `{field}`"
+            yield Violation(variable["name"], message)
+
+
+def _check_gcs_backend(cluster: RayCluster) -> Violations:
+    """Check the fields of fault tolerance against the backend that stores the state."""
+    options = as_mapping(cluster.spec.get("gcsFaultToleranceOptions"))
+    storage = as_mapping(options.get("storage"))
+    if as_text(options.get("backend")) != "rocksdb":
+        if is_set(options.get("storage")):
+            message = "`storage` applies to the backend `rocksdb`, but the backend is `redis`; remove one of them"
+            yield Violation(find_key(options, "storage"), message)
+        return
+    for name in _REDIS_FIELDS:
+        if value_of(options.get(name)):
+            yield Violation(find_key(options, name), f"`{name}` applies to the backend `redis`; remove it")
+    if as_text(storage.get("claimName")):
+        for name in ("size", "storageClassName", "accessModes"):
+            if value_of(storage.get(name)):
+                message = f"`{name}` and `claimName` are mutually exclusive; remove one of them"
+                yield Violation(find_key(storage, name), message)
+    head = cluster.head
+    yield from _check_managed(head.container, _GCS_VARIABLES, _GCS_VOLUME, _GCS_PATH)
+    for volume in iter_mappings(head.pod.get("volumes")):
+        if as_text(volume.get("name")) == _GCS_VOLUME:
+            yield Violation(volume["name"], f"KubeRay adds the volume `{_GCS_VOLUME}`; rename this one")
+
+
+def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume: str, path: str) -> Violations:
+    """Check that a container sets no variables and has no mounts that KubeRay adds."""
+    for name in names:
+        variable = find_variable(container, name)
+        if variable is not None:
+            yield Violation(variable["name"], f"KubeRay sets the variable `{name}`; remove it")
+    for mount in iter_mappings(container.get("volumeMounts")):
+        if as_text(mount.get("name")) == volume or as_text(mount.get("mountPath")) == path:
+            node = mount.get("name") if as_text(mount.get("name")) == volume else mount.get("mountPath")
+            yield Violation(node, f"KubeRay mounts the volume `{volume}` at `{path}`; remove this mount")
+
+
+def _check_gcs_gate(cluster: RayCluster) -> Violations:
+    backend = get_path(cluster.spec, "gcsFaultToleranceOptions", "backend")
+    if as_text(backend) == "rocksdb":
+        yield from require_gate(cluster.manifest, "GCSFaultToleranceEmbeddedStorage", "`rocksdb`", backend)
+
+
+def _check_ray_version(cluster: RayCluster, needed: str, what: str, node: Node) -> Violations:
+    """Check that `rayVersion` is declared and new enough."""
+    version = as_text(cluster.spec.get("rayVersion"))
+    numbers = _version.match(version)
+    if not version:
+        yield Violation(node, f"{what} requires `rayVersion`; set it to {needed} or later")
+    elif numbers is None:
+        message = f"{what} requires Ray {needed}, but `{version}` is not a version; write one such as `{needed}`"
+        yield Violation(cluster.spec["rayVersion"], message)
+    elif not is_version_since(numbers[1], needed):
+        message = f"{what} requires Ray {needed}, but `rayVersion` is `{version}`; use a newer version"
+        yield Violation(cluster.spec["rayVersion"], message)
+
+
+def _check_auth(cluster: RayCluster) -> Violations:
+    options = as_mapping(cluster.spec.get("authOptions"))
+    is_token = as_text(options.get("mode")) == "token"
+    uses_kubernetes = value_of(options.get("enableK8sTokenAuth")) is True
+    if uses_kubernetes and cluster.has_owner:
+        message = f"`enableK8sTokenAuth` is not supported in a {cluster.manifest.kind_name}; remove it"
+        yield Violation(options["enableK8sTokenAuth"], message)
+    elif uses_kubernetes and not is_token:
+        yield Violation(options["enableK8sTokenAuth"], "`enableK8sTokenAuth` requires `mode: token`; set it")
+    elif is_token:
+        needed = "2.55.0" if uses_kubernetes else "2.52.0"
+        yield from _check_ray_version(cluster, needed, "`authOptions`", options["mode"])
+        if uses_kubernetes and as_text(options.get("secretName")):
+            message = "`secretName` and `enableK8sTokenAuth` are mutually exclusive; remove one of them"
+            yield Violation(options["secretName"], message)
+
+
+def _check_upgrade_strategy(cluster: RayCluster) -> Violations:
+    strategy = get_path(cluster.spec, "upgradeStrategy", "type")
+    owner = as_text(cluster.manifest.labels.get("ray.io/originated-from-crd"))
+    creator = cluster.manifest.kind_name if cluster.has_owner else owner if owner in _CREATORS else ""
+    if is_set(strategy) and creator:
+        message = f"`upgradeStrategy` of a RayCluster is not supported if a {creator} creates the cluster; remove it"
+        yield Violation(strategy, message)
+
+
+def _check_priority(cluster: RayCluster) -> Violations:
+    for group in cluster.workers:
+        if not as_integer(group.data.get("priority")):
+            continue
+        what = f"`priority` of `{group.name}`"
+        outdated = list(_check_ray_version(cluster, "2.56.0", what, group.data["priority"]))
+        yield from outdated
+        if not outdated and not cluster.enables_autoscaler_v2:
+            message = f"{what} requires version 2 of the autoscaler; set `autoscalerOptions.version: v2`"
+            yield Violation(group.data["priority"], message)
+
+
+_NETWORK_MODES = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
+
+
+def _check_network_policy(cluster: RayCluster) -> Violations:
+    policy = as_mapping(cluster.spec.get("networkPolicy"))
+    if not is_set(cluster.spec.get("networkPolicy")):
+        return
+    names = [group.name for group in cluster.workers]
+    for group in cluster.workers:
+        if group.name and not is_dns_label(group.name):
+            message = f"`{group.name}` is part of the name of a NetworkPolicy; {DNS_LABEL}"
+            yield Violation(group.data["groupName"], message)
+    mode = as_text(policy.get("mode"))
+    useless = _NETWORK_MODES.get(mode, "")
+    groups = list(iter_mappings(policy.get("workerGroups")))
+    for rules in (as_mapping(policy.get("head")), as_mapping(policy.get("worker")), *groups):
+        if useless and value_of(rules.get(useless)):
+            message = f"`{useless}` has no effect with `mode: {mode}`, and KubeRay rejects it; remove it"
+            yield Violation(find_key(rules, useless), message)
+    for rules in groups:
+        if (name := as_text(rules.get("groupName"))) and name not in names:
+            yield Violation(rules["groupName"], f"there is no worker group `{name}`; use one of `workerGroupSpecs`")
+
+
+def _check_tls(cluster: RayCluster) -> Violations:
+    if value_of(get_path(cluster.spec, "tlsOptions", "enabled")) is not True:
+        return
+    options = as_mapping(cluster.spec.get("autoscalerOptions"))
+    for container in (cluster.head.container, *(group.container for group in cluster.workers), options):
+        yield from _check_managed(container, _TLS_VARIABLES, _TLS_VOLUME, _TLS_PATH)
+
+
+_GATED_FIELDS = {
+    "networkPolicy": "RayClusterNetworkPolicy",
+    "tlsOptions": "RayClusterMTLS",
+    "historyServerOptions": "RayClusterHistoryServer",
+}
+
+
+def _check_gated_fields(cluster: RayCluster) -> Violations:
+    for name, gate in _GATED_FIELDS.items():
+        if is_set(cluster.spec.get(name)):
+            yield from require_gate(cluster.manifest, gate, f"`{name}`", find_key(cluster.spec, name))
+
+
+def _check_history_server(cluster: RayCluster) -> Violations:
+    groups = (cluster.head, *cluster.workers)
+    yield from check_history_server(cluster.spec, [group.pod for group in groups])
+
+
+_CheckCluster: TypeAlias = Callable[[RayCluster], Iterator[Violation]]
+
+# The rule, the check, the first version with it, and the first version without it.
+_CLUSTER_CHECKS: tuple[tuple[str, _CheckCluster, str, str], ...] = (
+    (REJECTED, _check_group_names, "1.1", ""),
+    (NEVER_STARTS, _check_redis, "1.3", ""),
+    (NEVER_STARTS, _check_suspended_groups, "1.3", ""),
+    (NEVER_STARTS, _check_restart_policies, "1.4", ""),
+    (NEVER_STARTS, _check_autoscaler_version, "1.4", ""),
+    (NEVER_STARTS, _check_autoscaler_variable, "1.5", ""),
+    (NEVER_STARTS, _check_resources, "1.5", ""),
+    (NEVER_STARTS, _check_labels, "1.5", ""),
+    (NEVER_STARTS, _check_replicas, "1.6", ""),
+    (NEVER_STARTS, _check_idle_timeout, "1.6", ""),
+    (NEVER_STARTS, _check_auth, "1.6", ""),
+    (NEVER_STARTS, _check_upgrade_strategy, "1.6", ""),
+    (NEVER_STARTS, _check_autoscaler_env, "1.7", ""),
+    (NEVER_STARTS, _check_gcs_backend, "1.7", ""),
+    (NEVER_STARTS, _check_history_server, "1.7", ""),
+    (NEVER_STARTS, _check_network_policy, "1.7", ""),
+    (NEVER_STARTS, _check_priority, "1.7", ""),
+    (NEVER_STARTS, _check_tls, "1.7", ""),
+    (GATE_OFF, _check_suspend_gate, "1.3", "1.6"),
+    (GATE_OFF, _check_gcs_gate, "1.7", ""),
+    (GATE_OFF, _check_gated_fields, "1.7", ""),
+)
+
+
+def list_cluster_checks(*path: str) -> tuple[Check, ...]:
+    """Return the checks of the spec of a RayCluster that is at this path of an object."""
+    return tuple(Check(rule, _check_at(path, check), since, until) for rule, check, since, until in _CLUSTER_CHECKS)
+
+
+def _check_at(path: tuple[str, ...], check: _CheckCluster) -> FindViolations:
+    def find(manifest: Manifest) -> Violations:
+        spec = get_path(manifest.object, *path)
+        if isinstance(spec, dict):
+            yield from check(RayCluster(spec, manifest, has_owner=path != ("spec",)))
+
+    return find
+
+
+CHECKS = (Check(NEVER_STARTS, check_name(53), since="1.4"), *list_cluster_checks("spec"))
