@@ -145,6 +145,6 @@ def test_the_thousandths_of_any_exponent_are_computed_at_once():
     assert to_milli("1e-1000000000") == 1
 
 
-@pytest.mark.parametrize("value", [None, True, 1.5, "x", [], {}])
+@pytest.mark.parametrize("value", [None, True, float("inf"), float("nan"), "x", [], {}])
 def test_other_values_have_no_thousandths(value):
     assert to_milli(value) is None

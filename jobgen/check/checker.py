@@ -15,6 +15,7 @@ from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
+from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
 from jobgen.k8s.releases import Release, parse_release
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
-# Pod rules that the schema covers too; its messages are more precise.
+# Pod rules that the schema covers too; its messages are more precise. Kubernetes' own types have no required fields.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
+_ALSO_IN_TYPES = frozenset(("invalid-quantity",))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
 
@@ -109,10 +111,11 @@ class Checker:
             problems += self._check_without_schema(manifest) if check is None else check(obj)
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
             problems += validate_object(obj, self._release)
-            is_valid = not problems
+            hidden = _list_hidden_rules(obj) if problems else ()
+            typed = {id(problem.node) for problem in problems if problem.rule in _PRECLUDES_RULES}
             for pod in manifest.pods:
                 found = _validate_pod(pod)
-                problems += (problem for problem in found if is_valid or problem.rule not in _ALSO_IN_SCHEMA)
+                problems += (one for one in found if one.rule not in hidden and id(one.node) not in typed)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the validation of the object and its pods", error, obj))
         return problems
@@ -197,11 +200,18 @@ def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Pr
     return Problem("broken-schema", message, obj.get("kind"), category="meta")
 
 
+def _list_hidden_rules(obj: Mapping[str, Node]) -> frozenset[str]:
+    """Pod rules that report what the schema of an object may have reported."""
+    return _ALSO_IN_TYPES if is_workload(obj) else _ALSO_IN_SCHEMA
+
+
 def _validate_pod(pod: Pod) -> list[Problem]:
     """Why the API server refuses the pods of a template, with the restart policy that their operator gives them."""
     if pod.part == "patch":
         return []
     kind = pod.manifest.kind
+    if kind is None and is_workload(pod.manifest.object):
+        return validate_workload_pod(pod)
     paths = kind.added_volumes if kind else ()
     volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
     if pod.role is None:

@@ -75,11 +75,11 @@ def canonicalize_quantity(text: str) -> str | None:
 def to_milli(node: Node) -> int | None:
     """The thousandths in a quantity, to which Kubernetes rounds up before it compares; None if it is not one."""
     found = value_of(node)
-    return _parse_milli(found) if type(found) is str or type(found) is int else None
+    return _parse_milli(found) if type(found) in (str, int, float) else None
 
 
 @lru_cache(maxsize=8192)
-def _parse_milli(found: str | int) -> int | None:
+def _parse_milli(found: str | float) -> int | None:
     parsed = parse_quantity(str(found))
     if parsed is None:
         return None

@@ -18,6 +18,7 @@ from jobgen.check.admission.containers import (
 from jobgen.check.admission.fields import (
     Validation,
     ValidatorTable,
+    find_key,
     report_missing,
     validate_all,
     validate_enum,
@@ -35,7 +36,7 @@ from jobgen.check.admission.network import (
     validate_hostname,
     validate_hostname_override,
 )
-from jobgen.check.admission.pod_annotations import validate_pod_annotations
+from jobgen.check.admission.pod_annotations import validate_annotation_values, validate_pod_annotations
 from jobgen.check.admission.resources import validate_overhead, validate_pod_resources, validate_resource_claims
 from jobgen.check.admission.scheduling import (
     validate_affinity,
@@ -117,13 +118,14 @@ def validate_pod_template(
     restart_policies: Sequence[str] = (),
     added_volumes: Sequence[str] = (),
     needs_images: bool = True,
+    is_object: bool = False,
 ) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
 
     `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
     `restart_policies` are those that the operator supports, to suggest one of them. `added_volumes` are the names of
     claims that the operator adds to the volumes. Without `needs_images`, a container may lack its image, because
-    another object sets it.
+    another object sets it. `is_object` says that the pod is an object, whose metadata is validated like that of others.
     """
     if not isinstance(template, dict):
         return []
@@ -133,10 +135,12 @@ def validate_pod_template(
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
     pod = Validation(metadata, spec, [], volumes, policy, pod_name, needs_images)
-    if metadata:
+    if is_object:
+        validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
+    elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")):
-        report_missing("a pod", spec, "containers", template, pod)
+        report_missing("a pod", spec, "containers", find_key(template, "spec", template), pod)
     validate_fields(spec, _SPEC, pod)
     validate_pod_restart_policy(pod, tuple(restart_policies))
     return pod.problems

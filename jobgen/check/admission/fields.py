@@ -218,6 +218,11 @@ def find_key(owner: Mapping[str, Node], name: str, parent: Node) -> Node:
     return next((key for key in owner if key == name), owner or parent)
 
 
+def get_key(owner: Mapping[str, Node], name: str) -> str:
+    """Return the key of a field, which has a location; without the field its name."""
+    return next((key for key in owner if key == name), name)
+
+
 def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
     """Yield the strings in a list, each with its node."""
     if isinstance(value, list):

@@ -31,11 +31,18 @@ def validate_pod_annotations(key: str, value: Node, owner: Mapping[str, Node], p
         found = value_of(node)
         if validate_annotation_key(name, pod) and type(found) is str:
             size += len(name) + len(found)
-            if "kubernetes.io/" in name:
-                _VALIDATORS.get(name, _validate_profile)(name, found, node, pod)
+    validate_annotation_values(key, value, owner, pod)
     # A character has at most four bytes; to count them is slow.
     if size > MAX_ANNOTATION_BYTES // 4:
         validate_annotation_size(key, value, pod)
+
+
+def validate_annotation_values(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Validate the values of annotations that Kubernetes reads."""
+    for name, node in value.items() if isinstance(value, dict) else ():
+        found = value_of(node)
+        if "kubernetes.io/" in name and type(found) is str:
+            _VALIDATORS.get(name, _validate_profile)(name, found, node, pod)
 
 
 def _report_value(name: str, found: str, wanted: str, node: Node, pod: Validation) -> None:

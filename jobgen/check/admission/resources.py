@@ -58,6 +58,11 @@ def _classify_resource(name: str) -> ResourceClass:
     return _EXTENDED if is_valid else _UNKNOWN
 
 
+def is_container_resource(name: str) -> bool:
+    """Return whether containers can request a resource."""
+    return _classify_resource(name) is not _UNKNOWN
+
+
 def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate the requests, limits and claims of one container."""
     _validate_requirements(value, pod)

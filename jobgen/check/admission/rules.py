@@ -35,7 +35,7 @@ RULES = {
     "invalid-quantity": "an amount that is not a valid quantity",
     "invalid-resource-claim": "a resource claim that is malformed, duplicated or unknown",
     "invalid-security-profile": "a malformed seccomp or AppArmor profile",
-    "invalid-selector": "a selector operator with too many or too few values, or a key that is selected twice",
+    "invalid-selector": "a selector with too many or too few values, or that does not match the pods of its own object",
     "invalid-sysctl": "a kernel parameter that is malformed, duplicated, or belongs to the host",
     "invalid-toleration": "a toleration whose key, operator, value and effect do not fit together",
     "invalid-topology-spread": "topology spread constraints that are duplicated or contradict themselves",

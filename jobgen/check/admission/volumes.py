@@ -211,7 +211,8 @@ def _validate_claim_metadata(key: str, value: Node, owner: Mapping[str, Node], p
                 pod.report(_RULE, message, name)
 
 
-def _validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Validate the spec of a claim, or of the template of one."""
     if not isinstance(value, dict):
         return
     validate_fields(value, _CLAIM_SPEC, pod)
@@ -269,7 +270,7 @@ _CLAIM_SPEC: ValidatorTable = {
     "dataSource": _validate_data_source,
     "dataSourceRef": _validate_data_source,
 }
-_CLAIM_TEMPLATE: ValidatorTable = {"metadata": _validate_claim_metadata, "spec": _validate_claim_spec}
+_CLAIM_TEMPLATE: ValidatorTable = {"metadata": _validate_claim_metadata, "spec": validate_claim_spec}
 
 
 _IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")

@@ -1,0 +1,80 @@
+"""Validate the pods of Kubernetes' own kinds: each kind changes the pods of its template in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission.fields import is_set, iter_mappings
+from jobgen.k8s.objects import Pod, as_mapping, as_text, get_path
+from jobgen.model.data import Node, TracedList
+from jobgen.model.finding import Problem
+
+_ENDING = ("Never", "OnFailure")
+_RUNNING = ("Always",)
+_RESTART_POLICIES: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): (),
+    ("", "ReplicationController"): _RUNNING,
+    ("apps", "DaemonSet"): _RUNNING,
+    ("apps", "Deployment"): _RUNNING,
+    ("apps", "ReplicaSet"): _RUNNING,
+    ("apps", "StatefulSet"): _RUNNING,
+    ("batch", "CronJob"): _ENDING,
+    ("batch", "Job"): _ENDING,
+}
+
+
+def is_workload(obj: Mapping[str, Node]) -> bool:
+    """Return whether an object is of one of Kubernetes' own kinds with pods."""
+    return _identify(obj) in _RESTART_POLICIES
+
+
+def validate_workload_pod(pod: Pod) -> list[Problem]:
+    """Return the problems for which the API server rejects an object, or the pods of its template."""
+    obj = pod.manifest.object
+    group, kind = _identify(obj)
+    supported = _RESTART_POLICIES[group, kind]
+    template = as_mapping(_replace_null_items(pod.template))
+    if pod.template is obj:
+        return validate_pod_template(template, pod_name=pod.manifest.name, is_object=True)
+    if (group, kind) == ("apps", "StatefulSet"):
+        claims = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
+        names = [as_text(get_path(claim, "metadata", "name")) for claim in claims]
+        template = _complete_template(template, names)
+        return validate_pod_template(template, restart_policies=supported, added_volumes=names)
+    return validate_pod_template(template, restart_policies=supported)
+
+
+def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:
+    return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
+
+
+def _replace_null_items(node: Node) -> Node:
+    """Return data with empty mappings in place of null in lists, as Go decodes them; unchanged data is not copied."""
+    if isinstance(node, dict):
+        changed = {
+            key: new
+            for key, value in node.items()
+            if isinstance(value, (dict, list)) and (new := _replace_null_items(value)) is not value
+        }
+        return {key: changed.get(key, value) for key, value in node.items()} if changed else node
+    if not isinstance(node, list):
+        return node if is_set(node) else {}
+    items = [_replace_null_items(item) for item in node]
+    if all(new is item for new, item in zip(items, node, strict=True)):
+        return node
+    return TracedList(items, node.location, node.layer, node.overridden) if isinstance(node, TracedList) else items
+
+
+def _complete_template(template: Mapping[str, Node], claims: list[str]) -> Mapping[str, Node]:
+    """Return the template without what a StatefulSet replaces: the host name, and volumes with the name of a claim."""
+    spec = {key: value for key, value in as_mapping(template.get("spec")).items() if key not in _REPLACED}
+    volumes = spec.get("volumes")
+    if isinstance(volumes, list) and any(as_text(volume.get("name")) in claims for volume in iter_mappings(volumes)):
+        spec["volumes"] = [volume for volume in volumes if as_text(as_mapping(volume).get("name")) not in claims]
+    # The keys of the template have locations.
+    return {key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()}
+
+
+_REPLACED = ("hostname", "subdomain")

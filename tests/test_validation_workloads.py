@@ -1,0 +1,240 @@
+"""Workloads, autoscalers and disruption budgets that the API server refuses, and the pods of workloads.
+
+A case is a file of objects. `# expect: rule, rule` is on the line of the fault; the API server accepts an object
+without it.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from jobgen.check.validation import find_name_format, find_validation, validate_object
+from jobgen.check.validation.cron_schedule import find_schedule_error
+from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.check.validation.time_zones import is_time_zone
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.model.data import location_of, untraced
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+CASES = sorted((Path(__file__).parent / "validation" / "workloads").iterdir())
+CONTAINERS = [{"name": "a", "image": "b"}]
+
+
+def objects(path):
+    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
+
+
+def find_problems(obj, release=NEWEST_RELEASE):
+    problems = validate_object(obj, release)
+    pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
+    return problems + [problem for pod in pods for problem in validate_workload_pod(pod)]
+
+
+def list_rules(obj, release=NEWEST_RELEASE):
+    return [problem.rule for problem in find_problems(obj, release)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_problems_are_on_their_lines(case):
+    expected = Counter(
+        (number, rule)
+        for number, line in enumerate(case.read_text().splitlines(), 1)
+        for rule in line.partition("# expect: ")[2].split(", ")
+        if rule
+    )
+    problems = [problem for obj in objects(case) for problem in find_problems(obj)]
+
+    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_plain_and_traced_objects_have_the_same_problems(case):
+    for obj in objects(case):
+        messages = [[problem.message for problem in find_problems(data)] for data in (obj, untraced(obj))]
+        assert messages[0] == messages[1]
+
+
+def test_messages_are_one_line():
+    for message in (problem.message for case in CASES for obj in objects(case) for problem in find_problems(obj)):
+        assert message[0] == "`" or message[0].islower(), message
+        assert "\n" not in message, message
+        assert not message.endswith("."), message
+
+
+def replace_each_node(obj, value):
+    """Yield copies of the object in which one node has another value."""
+    for key, child in obj.items() if isinstance(obj, dict) else enumerate(obj):
+        changed = obj.copy()
+        changed[key] = value
+        yield changed
+        if isinstance(child, (dict, list)):
+            for part in replace_each_node(child, value):
+                changed = obj.copy()
+                changed[key] = part
+                yield changed
+
+
+@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
+def test_values_of_any_type_are_no_exception(value):
+    for obj in (obj for case in CASES for obj in objects(case)):
+        for changed in replace_each_node(untraced(obj), value):
+            find_problems(changed)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "* * * * *",
+        "0 0 1 1 0",
+        "59/5 23 31 12 6",
+        "+5 0 * * *",
+        "1,,2 , * * *",
+        "*-x * * * *",
+        "0-59/99 ?/2 1-31 jan-DEC Mon",
+        "\t0  0\u00a0* * *\n",
+        "@hourly",
+        "@midnight",
+        "@every 1h30m0.5s",
+        "@every -1.s",
+        "@every 0",
+        "@every 5µs",
+    ],
+)
+def test_schedules(schedule):
+    assert find_schedule_error(schedule) == ""
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "* * * *",
+        "0 * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 7",
+        "* * * * sunday",
+        "jan * * * *",
+        "5-1 * * * *",
+        "1-2-3 * * * *",
+        "*/0 * * * *",
+        "*/-1 * * * *",
+        "*/2/3 * * * *",
+        "*/x * * * *",
+        "-1 * * * *",
+        "1.5 * * * *",
+        "99999999999999999999 * * * *",
+        "²  * * * *",
+        "0 0 * *\x1c* *",
+        " @hourly",
+        "@hourly ",
+        "@Hourly",
+        "@every",
+        "@every 1",
+        "@every 1d",
+        "@every  1h",
+        "@every .h",
+        "@every 9999999999999999h",
+        "x",
+    ],
+)
+def test_refused_schedules(schedule):
+    assert find_schedule_error(schedule)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        ("UTC", True),
+        ("Etc/GMT+5", True),
+        ("US/Pacific", True),
+        ("America/Argentina/Buenos_Aires", True),
+        ("utc", False),
+        ("local", False),
+        ("Local", False),
+        ("../UTC", False),
+        ("Europe", False),
+        ("UTC+1", False),
+        ("", False),
+    ],
+)
+def test_time_zones(name, is_valid):
+    assert is_time_zone(name) is is_valid
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_valid"),
+    [
+        ("apps/v1/StatefulSet", "a.b", False),
+        ("apps/v1/Deployment", "a.b", True),
+        ("policy/v1/PodDisruptionBudget", "A_b", True),
+        ("batch/v1/Job", "A", False),
+    ],
+)
+def test_names(kind, name, is_valid):
+    api_version, _, kind = kind.rpartition("/")
+    assert find_name_format({"apiVersion": api_version, "kind": kind}).is_valid(name) is is_valid
+
+
+def build_object(api_version, kind, **spec):
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+
+
+def build_job(**spec):
+    template = {"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}
+    return build_object("batch/v1", "Job", template=template, **spec)
+
+
+def build_stateful_set(**spec):
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}}
+    return build_object("apps/v1", "StatefulSet", selector={"matchLabels": {"a": "b"}}, template=template, **spec)
+
+
+def build_autoscaler(**spec):
+    return build_object("autoscaling/v2", "HorizontalPodAutoscaler", maxReplicas=1, **spec)
+
+
+@pytest.mark.parametrize(
+    ("obj", "since"),
+    [
+        (build_job(managedBy="x"), (1, 32)),
+        (build_job(successPolicy={"rules": [{"succeededCount": 1}]}), (1, 31)),
+        (build_stateful_set(serviceName="A"), (1, 33)),
+        (build_stateful_set(volumeClaimTemplates=[{"metadata": {"name": "a"}}]), (1, 34)),
+        (build_autoscaler(scaleTargetRef={"kind": "Deployment", "name": "a"}), (1, 34)),
+        (
+            build_autoscaler(
+                scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+                behavior={"scaleUp": {"tolerance": -1}},
+            ),
+            (1, 35),
+        ),
+        ({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "a"}, "data": []}, (1, 31)),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_older_releases_accept_more(obj, since):
+    assert list_rules(obj, (1, since[1] - 1)) == []
+    assert len(list_rules(obj, since)) == 1
+
+
+def test_kinds_of_other_groups_are_not_validated():
+    assert find_validation({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}) is None
+    assert not is_workload({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"})
+    assert find_validation({"apiVersion": "policy.example.com/v1", "kind": "PodDisruptionBudget"}) is None
+
+
+def test_percentages_may_be_long():
+    update = {"maxUnavailable": "0" * 5000 + "1%", "maxSurge": "9" * 5000 + "%"}
+    obj = build_object(
+        "apps/v1",
+        "Deployment",
+        strategy={"rollingUpdate": update},
+        selector={"matchLabels": {"a": "b"}},
+        template={"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}},
+    )
+    assert list_rules(obj) == []
