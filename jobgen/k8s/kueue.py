@@ -28,8 +28,24 @@ def can_be_queued(manifest: Manifest) -> bool:
     return kind is not None and "queue" in kind.fields and not is_mpi_v1(manifest)
 
 
+# Kinds without a kind description whose pods Kueue admits together. It admits those of a Deployment one by one.
+_MANAGED = frozenset(
+    (
+        ("apps", "StatefulSet"),
+        ("batch", "Job"),
+        ("jobset.x-k8s.io", "JobSet"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+        ("ray.io", "RayCluster"),
+        ("ray.io", "RayJob"),
+        ("ray.io", "RayService"),
+    )
+)
+
+
 def is_managed_by_kueue(manifest: Manifest) -> bool:
-    """Return whether Kueue manages objects of this kind."""
+    """Return whether Kueue manages objects of this kind, with all their pods together."""
+    if manifest.kind is None:
+        return (manifest.group, manifest.kind_name) in _MANAGED
     field = manifest.kind.fields.get("queue") if manifest.kind else None
     return field is not None and field.at[-1] == QUEUE_LABEL and not is_mpi_v1(manifest)
 

@@ -299,6 +299,16 @@ class Manifest:
         return as_text(self.metadata.get("name"))
 
     @property
+    def group(self) -> str:
+        """The API group; empty for the core group of Kubernetes."""
+        return as_text(self.object.get("apiVersion")).rpartition("/")[0]
+
+    @property
+    def runs_on_every_node(self) -> bool:
+        """Whether it is a DaemonSet: one pod of it runs on each node, and usually works for that node."""
+        return self.kind_name == "DaemonSet" and self.group == "apps"
+
+    @property
     def namespace(self) -> str:
         """The namespace; empty if none is declared."""
         return as_text(self.metadata.get("namespace"))
@@ -381,8 +391,7 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Iterator[Role]:
 
 def _find_pods(manifest: Manifest) -> Iterator[Pod]:
     """Yield the pod templates of an object whose kind has no description."""
-    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
-    for path in list_template_paths(group, manifest.kind_name):
+    for path in list_template_paths(manifest.group, manifest.kind_name):
         for template in find_nodes(manifest.object, path):
             if isinstance(template, dict):
                 yield Pod(template, manifest)

@@ -18,7 +18,8 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
 
     Remove the label from the pods, or let Argo CD track by annotation.
     """
-    if pod.manifest.cluster.gitops != "argocd":
+    # Workloads such as Deployments often select their pods by this label.
+    if pod.manifest.cluster.gitops != "argocd" or pod.manifest.kind is None:
         return
     labels = pod.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():

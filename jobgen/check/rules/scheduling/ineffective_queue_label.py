@@ -11,18 +11,23 @@ from jobgen.spec.kinds import parse_version
 _SUSPENDS_SINCE = "1.7.0"
 
 
-@rule("job", WARNING)
+@rule("manifest", WARNING)
 def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
     """A Kueue label on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
 
     Kueue does not support these kinds, or the operator is too old to suspend a job (before training-operator 1.7). The
     job starts at once, without quota.
 
-    Use a kind that Kueue manages; for MPI, `kubeflow.org/v2beta1` or a TrainJob.
+    Use a kind that Kueue manages; for MPI, `kubeflow.org/v2beta1` or a TrainJob. Set the label of a CronJob in the
+    `metadata` of its `jobTemplate`, so that each Job has it.
     """
     queue = get_kueue_queue(manifest)
     kind = manifest.kind
-    if queue is None or kind is None:
+    if queue is None:
+        return
+    if kind is None:
+        if (manifest.group, manifest.kind_name) == ("batch", "CronJob"):
+            yield Violation(queue, "Kueue manages the Jobs of a CronJob; move the label to `jobTemplate`")
         return
     if is_mpi_v1(manifest):
         yield Violation(queue, "Kueue manages MPIJob only as `kubeflow.org/v2beta1`; use that version")

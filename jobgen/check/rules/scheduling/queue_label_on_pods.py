@@ -16,8 +16,12 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
     where Kueue manages pods, too, it admits each pod separately, so a job may get some of its workers and wait forever
     for the others.
 
-    Set the label only in the `metadata` of the job.
+    Set the label only in the `metadata` of the job; for a CronJob, in that of its `jobTemplate`.
     """
+    manifest = pod.manifest
+    if manifest.kind is None and not is_managed_by_kueue(manifest) and manifest.kind_name != "CronJob":
+        # A pod or a Deployment is no job whose pods have to start together.
+        return
     labels = as_mapping(pod.metadata.get("labels"))
     for key in labels if QUEUE_LABEL in labels else ():
         if key == QUEUE_LABEL:
@@ -33,6 +37,8 @@ def _describe(pod: Pod) -> tuple[str, str, bool]:
     separately = f"label `{QUEUE_LABEL}` on pods does not queue the job; at most, Kueue admits each pod separately"
     if kind is not None and kind.completed_by:
         return separately, f"set it in the `metadata` of each {kind.completed_by}", False
+    if kind is None and manifest.kind_name == "CronJob":
+        return separately, "move it to the labels of `jobTemplate`", False
     if not is_managed_by_kueue(manifest):
         return separately, f"remove it, because Kueue does not manage {manifest.kind_name}", False
     if get_kueue_queue(manifest) is not None:

@@ -21,12 +21,14 @@ def host_namespaces(pod: Pod) -> Iterator[Violation]:
 
     The pod can reach what belongs to the node and to other pods on it. Many clusters reject such pods; the Pod Security
     level `baseline` does. Some RDMA fabrics need the network of the node; for pods that use one, `hostNetwork` is
-    reported as info.
+    reported as info. It is not reported for DaemonSets, which have one pod on each node.
 
     Remove the field.
     """
     for field, risk in _RISKS.items():
         node = pod.spec.get(field)
+        if field == "hostNetwork" and pod.manifest.runs_on_every_node:
+            continue
         if node is not None and value_of(node) is True:
             is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
             yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)

@@ -14,11 +14,11 @@ def host_path(pod: Pod) -> Iterator[Violation]:
     """A `hostPath` volume: a directory of the node that the pod runs on.
 
     Pods on other nodes see other files, and data written there is lost with the node. Many clusters reject such pods;
-    the Pod Security level `baseline` does. Device files and sockets are not reported.
+    the Pod Security level `baseline` does. Device files, sockets and the volumes of DaemonSets are not reported.
 
     Use a PersistentVolumeClaim for data, and an `emptyDir` for scratch files and `/dev/shm`.
     """
-    for volume in pod.volumes:
+    for volume in pod.volumes if not pod.manifest.runs_on_every_node else ():
         node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
         path = as_text(node)
         if not path or path.startswith(_DEVICES) or path.endswith(".sock"):
