@@ -79,7 +79,7 @@ class ProjectConfig(NamedTuple):
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""
-        environment = compose_environment(name, self.overlays, problems) if name else Environment("")
+        environment = compose_environment(name, self.overlays, problems, self.settings.get("cluster", {}))
         return environment._replace(as_written=self.as_written)
 
 

@@ -32,6 +32,10 @@ class Cluster(NamedTuple):
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
     budgets: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    state: str = ""
+    """The folder of the exported state of the cluster, from the root of the repository; empty if there is none."""
+    complete: tuple[str, ...] = ()
+    """The kinds of which the repository and the exported state hold every object."""
 
 
 class JobAttributes(NamedTuple):
@@ -125,10 +129,17 @@ class Overlay(NamedTuple):
     specs: tuple[Any, ...]
 
 
-def compose_environment(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> Environment:
-    """Compose the environment of an overlay and all its ancestors."""
+def compose_environment(
+    name: str, overlays: Mapping[str, Overlay], problems: list[Problem], cluster: Any = MappingProxyType({})
+) -> Environment:
+    """Compose the environment of an overlay and all its ancestors.
+
+    `cluster` has properties of the cluster that overlays override. The environment without a name has no overlays.
+    """
+    if not name:
+        return Environment("", parse_cluster(cluster))
     chain = _find_ancestors(name, overlays, problems)
-    cluster = _merge_clusters(chain, overlays)
+    cluster = _merge_clusters(chain, overlays, cluster)
     namespace: Any = None
     jobs: list[JobSelector] = []
     defaults: list[Layer] = []
@@ -179,12 +190,20 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
     return order
 
 
-def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cluster:
-    merged: Any = {}
+def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay], cluster: Any) -> Cluster:
+    merged: Any = dict(cluster)
     for overlay in chain:
         for spec in overlays[overlay].specs:
             merged = merge(merged, spec.get("cluster", {}), [])
-    known: Any = untraced(merged)
+    return parse_cluster(merged)
+
+
+_LONG_KINDS = {"PVC": "PersistentVolumeClaim"}
+
+
+def parse_cluster(block: Any) -> Cluster:
+    """Return the properties of a cluster that an overlay or the settings declare."""
+    known: Any = untraced(dict(block))
     return Cluster(
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
@@ -194,6 +213,8 @@ def _merge_clusters(chain: Iterable[str], overlays: Mapping[str, Overlay]) -> Cl
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),
         budgets=known.get("budgets", {}),
+        state=str(known.get("state", "")).strip("/"),
+        complete=tuple(_LONG_KINDS.get(kind, kind) for kind in known.get("complete", ())),
     )
 
 
