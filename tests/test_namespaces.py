@@ -1,12 +1,25 @@
 """The admission of a namespace, from files: Pod Security, limit ranges, quotas, and references."""
 
 import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from sharedfiles import shared_folder
 
+from jobgen.api.lint import lint
+from jobgen.check.checker import Checker
+from jobgen.check.cluster.quotas import measure_use
+from jobgen.check.cluster.state import build_state
 from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
+from jobgen.check.rules import all_rules
+from jobgen.k8s.pod_counts import count_pods
+from jobgen.spec.overlay import Cluster
 
 LABEL = "pod-security.kubernetes.io/"
 
@@ -108,3 +121,543 @@ LEVELS = [
 def test_levels_of_a_namespace(labels, expected):
     found = list_levels({LABEL + name: value for name, value in labels.items()})
     assert [(level.mode, level.level, level.version) for level in found] == expected
+
+
+def repository(folder, **files):
+    """Write files, with `__` for slashes and without their suffix, and lint them."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    return folder
+
+
+def found(folder, *rules, paths=()):
+    findings = lint(folder, paths).findings
+    return [
+        (f"{each.location.file}:{each.location.line}", each.severity.value, each.rule, each.message)
+        for each in findings
+        if not rules or each.rule in rules
+    ]
+
+
+OVERLAY = """
+    apiVersion: jobgen.dev/v1
+    kind: Overlay
+    spec:
+      cluster: {state: cluster/prod, complete: [Secret]}
+    """
+POD = """
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: probe, namespace: ml}
+    spec:
+      hostPID: true
+      imagePullSecrets: [{name: nothing}]
+      containers: [{name: main, image: "registry.example.com/probe:1"}]
+    """
+NAMESPACE = """
+    apiVersion: v1
+    kind: Namespace
+    metadata: {name: ml, labels: {pod-security.kubernetes.io/enforce: baseline}}
+    """
+NEW_RULES = ("pod-security-violation", "exceeds-limit-range", "exceeds-quota", "unknown-reference")
+
+
+def test_exported_state_applies_and_is_not_linted_itself(tmp_path):
+    broken = "apiVersion: v1\nkind: Pod\nmetadata: {name: Bad_Name, labels: [1]}\n"
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE, cluster__prod__b=broken)
+    errors = [each for each in found(tmp_path) if each[1] == "error"]
+    message = (
+        "the pod sets `hostPID: true`, which the Pod Security level `baseline` of namespace `ml` forbids; remove it"
+    )
+    missing = "there is no Secret `nothing` in namespace `ml`; correct the name, or add the object"
+    assert errors == [
+        ("jobs/pod.yaml:6", "error", "pod-security-violation", message),
+        ("jobs/pod.yaml:7", "error", "unknown-reference", missing),
+    ]
+
+
+def test_a_broken_file_of_the_state_is_an_error(tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a="a: [\n")
+    assert ("error", "yaml-syntax") in [each[1:3] for each in found(tmp_path) if each[0].startswith("cluster/prod/a")]
+
+
+def test_a_state_folder_that_is_missing_or_outside_is_an_error(tmp_path):
+    root = tmp_path / "repository"
+    repository(root, jobs__pod=POD, overlays__prod__o=OVERLAY)
+    message = "there is no folder `cluster/prod` in the repository; export the state of the cluster to it"
+    assert ("overlays/prod/o.yaml:5", "error", "unreadable-file", message) in found(root)
+
+    repository(tmp_path / "elsewhere", prod__a=NAMESPACE)
+    (root / "cluster").symlink_to(tmp_path / "elsewhere")
+    rules = [each[2] for each in found(root)]
+    assert "link-out-of-repository" in rules
+    assert "pod-security-violation" not in rules
+
+
+@pytest.mark.parametrize("state", ["/etc", "../x", "a/../../x", "jobs/x", "overlays", ".", "", "x\\y"])
+def test_a_state_folder_is_below_the_root(state, tmp_path):
+    text = OVERLAY.replace("cluster/prod", json.dumps(state))
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=text)
+    assert [each[0] for each in found(tmp_path, "invalid-value")] == ["overlays/prod/o.yaml:5"]
+
+
+def test_settings_declare_the_cluster_below_overlays(tmp_path):
+    settings = "cluster: {state: cluster/all, complete: [PVC, Secret], kubernetes: '1.33'}\n"
+    other = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {complete: [ServiceAccount]}}\n"
+    repository(tmp_path, jobgen=settings, jobs__pod=POD, overlays__a__o=other, cluster__all__a=NAMESPACE)
+    repository(tmp_path, overlays__b__o="apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+    findings = [each for each in lint(tmp_path).findings if each.rule in NEW_RULES]
+    assert [(each.env, each.rule) for each in findings] == [
+        ("a", "pod-security-violation"),
+        ("b", "pod-security-violation"),
+        ("b", "unknown-reference"),
+    ]
+    (tmp_path / "jobgen.yaml").write_text("cluster: {complete: [Secrt]}\n")
+    with pytest.raises(ValueError, match="1 error in jobgen"):
+        lint(tmp_path)
+
+
+def test_state_is_part_of_the_cache_key(tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE)
+    old = time.time() - 60
+    for path in tmp_path.rglob("*.yaml"):
+        os.utime(path, (old, old))
+    command = [sys.executable, "-m", "jobgen", "lint", "--format", "json"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def rules():
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+        return {each["rule"] for each in json.loads(done.stdout)["findings"]}
+
+    assert "pod-security-violation" in rules()
+    assert "pod-security-violation" in rules()
+    (tmp_path / "cluster/prod/a.yaml").write_text(dedent(NAMESPACE).replace("baseline", "privileged"))
+    assert "pod-security-violation" not in rules()
+
+
+def test_files_without_a_repository_are_compared_with_each_other(tmp_path):
+    repository(tmp_path, pod=POD, namespace=NAMESPACE)
+    assert [each[0] for each in found(tmp_path, *NEW_RULES, paths=(".",))] == ["pod.yaml:6"]
+    # Two files for two clusters.
+    repository(tmp_path, other=NAMESPACE.replace("baseline", "privileged"))
+    assert found(tmp_path, *NEW_RULES, paths=(".",)) == []
+
+
+def test_references_are_not_followed_if_a_file_cannot_be_read(tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE, jobs__secret="a: [\n")
+    assert [each[2] for each in found(tmp_path, *NEW_RULES)] == ["pod-security-violation"]
+
+
+def view(obj, cluster=None):
+    return Checker(Path(), (), cluster or Cluster()).manifest({"metadata": {"name": "x", "namespace": "ml"}, **obj})
+
+
+TEMPLATE = {"spec": {"containers": []}}
+COUNTS = [
+    ("v1", "Pod", {}, [1]),
+    ("v1", "PodTemplate", {"template": TEMPLATE}, [0]),
+    ("apps/v1", "Deployment", {"spec": {"template": TEMPLATE}}, [1]),
+    ("apps/v1", "StatefulSet", {"spec": {"template": TEMPLATE, "replicas": 0}}, [0]),
+    ("apps/v1", "DaemonSet", {"spec": {"template": TEMPLATE}}, [1]),
+    ("batch/v1", "Job", {"spec": {"template": TEMPLATE, "parallelism": 5, "completions": 3}}, [3]),
+    ("batch/v1", "Job", {"spec": {"template": TEMPLATE, "parallelism": 5, "suspend": True}}, [0]),
+    ("batch/v1", "CronJob", {"spec": {"jobTemplate": {"spec": {"template": TEMPLATE, "parallelism": 4}}}}, [4]),
+    (
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        {
+            "spec": {
+                "replicatedJobs": [
+                    {"name": "a", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": TEMPLATE}}},
+                    {"name": "b", "template": {"spec": {"template": TEMPLATE}}},
+                ]
+            }
+        },
+        [6, 1],
+    ),
+    ("batch.volcano.sh/v1alpha1", "Job", {"spec": {"tasks": [{"replicas": 3, "template": TEMPLATE}]}}, [3]),
+    (
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        {"spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": TEMPLATE}}},
+        [8],
+    ),
+    (
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        {"spec": {"leaderWorkerTemplate": {"size": 4, "leaderTemplate": TEMPLATE, "workerTemplate": TEMPLATE}}},
+        [1, 3],
+    ),
+    (
+        "ray.io/v1",
+        "RayJob",
+        {
+            "spec": {
+                "rayClusterSpec": {
+                    "headGroupSpec": {"template": TEMPLATE},
+                    "workerGroupSpecs": [{"replicas": 2, "numOfHosts": 2, "template": TEMPLATE}],
+                }
+            }
+        },
+        [1, 4],
+    ),
+    ("example.com/v1", "Unknown", {"spec": {"template": TEMPLATE}}, []),
+]
+
+
+@pytest.mark.parametrize(("api_version", "kind", "fields", "expected"), COUNTS)
+def test_counts_of_pods(api_version, kind, fields, expected):
+    manifest = view({"apiVersion": api_version, "kind": kind, **fields})
+    assert [count for _, count in count_pods(manifest)] == expected
+    # The same templates as everywhere else.
+    assert len(manifest.pods) == len(expected)
+
+
+def limits(*items):
+    return {"kind": "LimitRange", "metadata": {"name": "lr", "namespace": "ml"}, "spec": {"limits": list(items)}}
+
+
+def quota(hard, **spec):
+    spec = {"hard": hard, **spec}
+    return {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ml"}, "spec": spec}
+
+
+def containers(*resources, **spec):
+    names = [{"name": f"c{number}", "image": "x", "resources": each} for number, each in enumerate(resources)]
+    return {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": names, **spec}}
+
+
+def rule_messages(rule, obj, objects, **cluster):
+    made = Cluster(**cluster)
+    state = build_state(made, objects, [], [])
+    check = next(each for each in all_rules() if each.name == rule).check
+    return [violation.message.partition(";")[0] for violation in check(view(obj, made), state)]
+
+
+CONTAINER, POD_LIMITS = {"type": "Container"}, {"type": "Pod"}
+RATIO = "the limit for `cpu` of container `c0` is too large for its request: LimitRange `lr` allows a limit of at most"
+RATIO += " `2500m` times the request"
+RANGES = [
+    (containers({}), [CONTAINER], []),
+    (containers({}), [{**CONTAINER, "max": {"cpu": 1}}], []),
+    (
+        containers({"limits": {"cpu": 2}}),
+        [{**CONTAINER, "max": {"cpu": 1}}],
+        ["`limits.cpu` of container `c0` is `2`, but LimitRange `lr` allows at most `1`"],
+    ),
+    (
+        containers({"requests": {"cpu": "1500m"}}),
+        [{**CONTAINER, "max": {"cpu": 1}}],
+        ["`requests.cpu` of container `c0` is `1500m`, but LimitRange `lr` allows at most `1`"],
+    ),
+    (
+        containers({"requests": {"memory": "1Gi"}, "limits": {"memory": "4Gi"}}),
+        [{**CONTAINER, "min": {"memory": "2Gi"}}],
+        ["`requests.memory` of container `c0` is `1Gi`, but LimitRange `lr` requires at least `2Gi`"],
+    ),
+    # The minimum is the default request.
+    (containers({}), [{**CONTAINER, "min": {"memory": "2Gi"}}], []),
+    (
+        containers({}),
+        [{**POD_LIMITS, "min": {"memory": "2Gi"}}],
+        ["the pod has no request for `memory`, but LimitRange `lr` requires at least `2Gi`"],
+    ),
+    (
+        containers({}),
+        [{**POD_LIMITS, "max": {"memory": "2Gi"}}],
+        ["the pod has no limit for `memory`, but LimitRange `lr` allows at most `2Gi`"],
+    ),
+    # Defaults of containers come before the sum of the pod.
+    (
+        containers({}, {}),
+        [{**CONTAINER, "default": {"cpu": 1}}, {**POD_LIMITS, "max": {"cpu": "1500m"}}],
+        ["`limits.cpu` of the pod is `2` by default, but LimitRange `lr` allows at most `1500m`"],
+    ),
+    (
+        containers({"limits": {"cpu": 1}}, initContainers=[{"name": "i", "resources": {"limits": {"cpu": 3}}}]),
+        [{**POD_LIMITS, "max": {"cpu": 2}}],
+        ["`limits.cpu` of the pod is `3`, but LimitRange `lr` allows at most `2`"],
+    ),
+    (
+        containers(
+            {"limits": {"cpu": 1}},
+            initContainers=[{"name": "i", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1500m"}}}],
+        ),
+        [{**POD_LIMITS, "max": {"cpu": 2}}],
+        ["`limits.cpu` of the pod is `2500m`, but LimitRange `lr` allows at most `2`"],
+    ),
+    (
+        containers({"requests": {"cpu": 1}, "limits": {"cpu": 3}}),
+        [{**CONTAINER, "maxLimitRequestRatio": {"cpu": "2500m"}}],
+        [RATIO],
+    ),
+    (
+        containers({"requests": {"cpu": 1}, "limits": {"cpu": 2}}),
+        [{**CONTAINER, "maxLimitRequestRatio": {"cpu": 2}}],
+        [],
+    ),
+    (
+        containers({"requests": {"cpu": 2}}),
+        [{**CONTAINER, "default": {"cpu": 1}}],
+        ["container `c0` requests `2` of `cpu` without a limit, but LimitRange `lr` gives it the lower limit `1`"],
+    ),
+    (containers({"requests": {"cpu": "x"}, "limits": 7}, {"limits": {"cpu": None}}), [{"type": 1, "max": []}, 5], []),
+    (
+        {"kind": "PersistentVolumeClaim", "spec": {"resources": {"requests": {"storage": "1Gi"}}}},
+        [{"type": "PersistentVolumeClaim", "min": {"storage": "5Gi"}, "max": {"storage": "10Gi"}}],
+        ["`requests.storage` of the claim is `1Gi`, but LimitRange `lr` requires at least `5Gi`"],
+    ),
+    (
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "spec": {"volumeClaimTemplates": [{"spec": {"resources": {"requests": {"storage": "20Gi"}}}}]},
+        },
+        [{"type": "PersistentVolumeClaim", "max": {"storage": "10Gi"}}],
+        ["`requests.storage` of the claim is `20Gi`, but LimitRange `lr` allows at most `10Gi`"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("obj", "items", "expected"), RANGES)
+def test_limit_ranges(obj, items, expected):
+    assert rule_messages("exceeds-limit-range", obj, [limits(*items)]) == expected
+
+
+def test_the_resources_of_the_pod_itself_count_from_1_34():
+    obj = containers({"limits": {"cpu": 1}}, resources={"limits": {"cpu": 8}})
+    ranges = [limits({**POD_LIMITS, "max": {"cpu": 4}})]
+    found = rule_messages("exceeds-limit-range", obj, ranges)
+    assert found == ["`limits.cpu` of the pod is `8`, but LimitRange `lr` allows at most `4`"]
+    assert rule_messages("exceeds-limit-range", obj, ranges, kubernetes="1.33") == []
+
+
+def uses(obj, *objects, **cluster):
+    state = build_state(Cluster(**cluster), objects, [], [])
+    return {use.resource: use.milli / 1000 for use in measure_use(view(obj), state)}
+
+
+GPU = "nvidia.com/gpu"
+TERMINATING = {"scopes": ["Terminating"]}
+USES = [
+    (containers({"limits": {GPU: 4}}), [quota({f"requests.{GPU}": 1, GPU: 1})], {f"requests.{GPU}": 4}),
+    (containers({"requests": {"cpu": 1}}, {"requests": {"cpu": 2}}), [quota({"cpu": 1, "limits.cpu": 1})], {"cpu": 3}),
+    (containers({}), [quota({"pods": 1, "count/pods": 1, "count/jobs.batch": 1})], {"pods": 1, "count/pods": 1}),
+    (containers({}), [quota({"requests.cpu": 1}), limits({**CONTAINER, "default": {"cpu": 2}})], {"requests.cpu": 2}),
+    (containers({}), [quota({"pods": 1}, **TERMINATING)], {}),
+    (containers({}, activeDeadlineSeconds=5), [quota({"pods": 1}, **TERMINATING)], {"pods": 1}),
+    (containers({}), [quota({"pods": 1}, scopes=["BestEffort"])], {"pods": 1}),
+    (containers({"requests": {"cpu": 1}}), [quota({"pods": 1}, scopes=["BestEffort"])], {}),
+    (containers({}), [quota({"pods": 1}, scopes=["Unknown"])], {}),
+    (
+        {"apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 3, "template": TEMPLATE}},
+        [quota({"count/jobs.batch": 1, "pods": 1})],
+        {"count/jobs.batch": 1, "pods": 3},
+    ),
+    (
+        {"apiVersion": "v1", "kind": "ConfigMap"},
+        [quota({"configmaps": 1, "count/configmaps": 1, "secrets": 1})],
+        {"configmaps": 1, "count/configmaps": 1},
+    ),
+    ({"apiVersion": "v1", "kind": "ConfigMap"}, [quota({"configmaps": 1}, scopes=["NotBestEffort"])], {}),
+    (
+        {"apiVersion": "v1", "kind": "Service", "spec": {"type": "LoadBalancer", "ports": [{}, {}]}},
+        [quota({"services": 1, "services.nodeports": 1, "services.loadbalancers": 1})],
+        {"services": 1, "services.nodeports": 2, "services.loadbalancers": 1},
+    ),
+    (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1k"}}},
+        },
+        [
+            quota(
+                {
+                    "persistentvolumeclaims": 1,
+                    "requests.storage": 1,
+                    "fast.storageclass.storage.k8s.io/requests.storage": 1,
+                    "slow.storageclass.storage.k8s.io/requests.storage": 1,
+                }
+            )
+        ],
+        {
+            "persistentvolumeclaims": 1,
+            "requests.storage": 1000,
+            "fast.storageclass.storage.k8s.io/requests.storage": 1000,
+        },
+    ),
+    (
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "spec": {
+                "replicas": 3,
+                "template": TEMPLATE,
+                "volumeClaimTemplates": [{"spec": {"resources": {"requests": {"storage": "2"}}}}],
+            },
+        },
+        [quota({"requests.storage": 1, "count/persistentvolumeclaims": 1, "count/statefulsets.apps": 1})],
+        {"requests.storage": 6, "count/persistentvolumeclaims": 3, "count/statefulsets.apps": 1},
+    ),
+    (containers({"limits": []}), [quota([1]), {"kind": "ResourceQuota", "metadata": {"namespace": "ml"}}], {}),
+]
+
+
+@pytest.mark.parametrize(("obj", "objects", "expected"), USES)
+def test_what_an_object_takes_from_quotas(obj, objects, expected):
+    assert uses(obj, *objects) == expected
+
+
+PRIORITIES = [
+    ("Exists", [], "", False),
+    ("Exists", [], "high", True),
+    ("DoesNotExist", [], "", True),
+    ("In", ["high"], "high", True),
+    ("In", ["high"], "", False),
+    ("NotIn", ["high"], "", True),
+    ("NotIn", ["high"], "high", False),
+]
+
+
+@pytest.mark.parametrize(("operator", "values", "name", "expected"), PRIORITIES)
+def test_quotas_of_priority_classes(operator, values, name, expected):
+    selector = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": values}]}
+    obj = containers({}, priorityClassName=name)
+    assert bool(uses(obj, quota({"pods": 1}, scopeSelector=selector))) == expected
+    # Without a name, pods get the class that is the default.
+    default = {"kind": "PriorityClass", "metadata": {"name": "high"}, "globalDefault": True}
+    if not name:
+        named = containers({}, priorityClassName="high")
+        scoped = quota({"pods": 1}, scopeSelector=selector)
+        assert uses(obj, scoped, default) == uses(named, scoped)
+
+
+def test_pods_lack_what_a_quota_requires():
+    messages = rule_messages(
+        "exceeds-quota", containers({"limits": {"cpu": 1}}), [quota({"cpu": 9, "limits.memory": 9})]
+    )
+    text = "container `c0` sets no `limits.memory`, but quota `q` of namespace `ml` limits it, so the pod is refused"
+    assert messages == [text]
+    own = containers({}, resources={"requests": {"cpu": 1}})
+    assert rule_messages("exceeds-quota", own, [quota({"requests.memory": 9})]) == []
+    assert rule_messages("exceeds-quota", own, [quota({"requests.memory": 9})], kubernetes="1.30") != []
+    assert rule_messages("exceeds-quota", containers({}), [quota({f"requests.{GPU}": 9, "requests.storage": 1})]) == []
+
+
+def test_one_finding_for_objects_that_exceed_a_quota_together(tmp_path):
+    hard = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: ml}\nspec: {hard: {pods: 4}}\n"
+    job = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: NAME, namespace: ml}\nspec: {parallelism: 2, template: {}}\n"
+    )
+    jobs = {f"jobs__{name}": job.replace("NAME", name) for name in "abcd"}
+    repository(tmp_path, jobs__quota=hard, **jobs)
+    message = (
+        "4 objects take `8` together (`a` `2`, `b` `2`, `c` `2` and 1 more) of `pods`, but quota `q` of namespace `ml`"
+        " (jobs/quota.yaml:4) allows `4`; request less, or raise the quota"
+    )
+    assert found(tmp_path, "exceeds-quota") == [("jobs/a.yaml:3", "error", "exceeds-quota", message)]
+    repository(tmp_path, jobs__d=job.replace("NAME", "d").replace("2", "7"))
+    assert [each[0] for each in found(tmp_path, "exceeds-quota")] == ["jobs/d.yaml:3"]
+
+
+def named(kind, name="x", **fields):
+    return {"kind": kind, "metadata": {"name": name, "namespace": "ml"}, **fields}
+
+
+def pods(**spec):
+    return {"apiVersion": "v1", "kind": "Pod", "spec": spec}
+
+
+REFERENCES = [
+    (pods(serviceAccountName="default"), "ServiceAccount", []),
+    (pods(serviceAccountName="y"), "ServiceAccount", ["there is no ServiceAccount `y` in namespace `ml`"]),
+    (pods(serviceAccountName="x"), "ServiceAccount", []),
+    (pods(serviceAccountName="y"), "Secret", []),
+    (pods(priorityClassName="system-node-critical"), "PriorityClass", []),
+    (pods(priorityClassName="y"), "PriorityClass", ["there is no PriorityClass `y`"]),
+    (pods(runtimeClassName="y"), "RuntimeClass", ["there is no RuntimeClass `y`"]),
+    (
+        pods(resourceClaims=[{"resourceClaimName": "y"}]),
+        "ResourceClaim",
+        ["there is no ResourceClaim `y` in namespace `ml`"],
+    ),
+    (pods(volumes=[{"secret": {"secretName": "x", "items": [{"key": "k"}]}}]), "Secret", []),
+    (
+        pods(volumes=[{"secret": {"secretName": "x", "items": [{"key": "j"}, {"key": "k"}]}}]),
+        "Secret",
+        ["Secret `x` has no key `j`"],
+    ),
+    (pods(volumes=[{"secret": {"secretName": "y", "optional": True}}]), "Secret", []),
+    (
+        pods(
+            volumes=[{"projected": {"sources": [{"configMap": {"name": "y", "items": [{"key": "a"}, {"key": "b"}]}}]}}]
+        ),
+        "ConfigMap",
+        ["there is no ConfigMap `y` in namespace `ml`"],
+    ),
+    (pods(volumes=[{"persistentVolumeClaim": {"claimName": "data-set-1"}}]), "PersistentVolumeClaim", []),
+    (pods(volumes=[{"secret": {"secretName": "tls"}}, {"secret": {"secretName": "external"}}]), "Secret", []),
+    (
+        pods(containers=[{"envFrom": [{"secretRef": {"name": "y"}}]}]),
+        "Secret",
+        ["there is no Secret `y` in namespace `ml`"],
+    ),
+    (pods(containers=[{"envFrom": [{"secretRef": {"name": "y", "optional": True}}]}]), "Secret", []),
+    (
+        {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {"runtimeRef": {"name": "y"}}},
+        "ClusterTrainingRuntime",
+        ["there is no ClusterTrainingRuntime `y`"],
+    ),
+    (
+        {"kind": "PersistentVolumeClaim", "spec": {"storageClassName": "y"}},
+        "StorageClass",
+        ["there is no StorageClass `y`"],
+    ),
+    ({"kind": "PersistentVolumeClaim", "spec": {"storageClassName": ""}}, "StorageClass", []),
+    ({"kind": "LocalQueue", "spec": {"clusterQueue": "y"}}, "ClusterQueue", ["there is no ClusterQueue `y`"]),
+    (
+        {"kind": "RoleBinding", "roleRef": {"kind": "ClusterRole", "name": "system:basic-user"}, "subjects": []},
+        "ClusterRole",
+        [],
+    ),
+    (
+        {"kind": "RoleBinding", "subjects": [{"kind": "ServiceAccount", "name": "x", "namespace": "other"}]},
+        "ServiceAccount",
+        ["there is no ServiceAccount `x` in namespace `other`"],
+    ),
+    (pods(), "Namespace", ["there is no Namespace `ml`"]),
+    (pods(volumes=[1, {"secret": 1}], containers=[{"env": 1}, 1], imagePullSecrets={}), "Secret", []),
+]
+OBJECTS = [
+    *(named(kind) for kind in ("ServiceAccount", "PriorityClass", "RuntimeClass")),
+    named("Secret", data={"k": ""}),
+    named("StatefulSet", "set", spec={"replicas": 2, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}),
+    named("Certificate", spec={"secretName": "tls"}),
+    named("ExternalSecret", "external"),
+]
+
+
+@pytest.mark.parametrize(("obj", "kind", "expected"), REFERENCES)
+def test_references(obj, kind, expected):
+    assert rule_messages("unknown-reference", obj, OBJECTS, complete=(kind,)) == expected
+    assert rule_messages("unknown-reference", obj, OBJECTS) == []
+
+
+def test_cluster_rules_survive_any_type():
+    junk_values = (None, 1, "x", [], {}, [None], {"a": None}, [{"spec": 1}])
+    kinds = "Pod Job JobSet RayJob StatefulSet PersistentVolumeClaim Service RoleBinding TrainJob ClusterQueue".split()
+    rules = [rule for rule in all_rules() if rule.scope == "cluster"]
+    for junk in junk_values:
+        objects = [{"kind": kind, "metadata": junk, "spec": junk, "data": junk} for kind in (*kinds, "LimitRange")]
+        objects += [
+            named(kind, spec=spec) for kind in ("LimitRange", "ResourceQuota") for spec in (junk, {"hard": junk})
+        ]
+        state = build_state(Cluster(complete=("Secret", "PersistentVolumeClaim")), objects, objects, [])
+        for kind in kinds:
+            for spec in (junk, {"template": {"spec": junk}}, {"containers": junk, "volumes": junk, "tasks": junk}):
+                manifest = view({"apiVersion": "v1", "kind": kind, "spec": spec})
+                assert [list(rule.check(manifest, state)) for rule in rules]
+                measure_use(manifest, state)

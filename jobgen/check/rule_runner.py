@@ -119,12 +119,13 @@ def _run_rules(
     for rule in rules:
         try:
             for violation in rule.check(part):
-                problems.append(_to_problem(rule, violation))
+                problems.append(to_problem(rule, violation))
         except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
             problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
 
 
-def _to_problem(rule: Rule, violation: Violation) -> Problem:
+def to_problem(rule: Rule, violation: Violation) -> Problem:
+    """Return the problem of a violation that a rule found."""
     node, message, related, severity, fix_steps, safe, evidence = violation
     return Problem(
         rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe, evidence

@@ -53,6 +53,15 @@ def format_memory(thousandths: int) -> str:
     return canonicalize_quantity(f"{size // 1024}Ki" if size % 1024 == 0 else str(size)) or ""
 
 
+_BYTES = ("memory", "storage", "hugepages-")
+
+
+def format_amount(resource: str, thousandths: int) -> str:
+    """Format thousandths of any resource as Kubernetes prints them."""
+    is_size = any(word in resource for word in _BYTES)
+    return format_memory(thousandths) if is_size else format_cpu(thousandths)
+
+
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _LONGEST_EXACT = len("9999Mi")
 

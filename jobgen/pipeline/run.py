@@ -164,6 +164,7 @@ def _find_across_jobs(
         # Overlays delete something in jobs of the repository, which are not among these files.
         if not any(run.environments):
             yield from _find_dead_deletions([part.used for part in parts], entries, tracer)
+        yield from _find_cluster_problems(run, runners, parts, entries, tracer, is_whole=False)
         return
     # A patch, a deletion or a policy may be there for a job that could not be read or rendered.
     is_complete = not any("" in part.unchecked for part in parts)
@@ -184,6 +185,29 @@ def _find_across_jobs(
         rows = (row for part in parts for row in part.rows)
         yield from cross_job_findings(rows, runners, entries, tracer)
         yield from find_unlisted_overlays(run.project, tracer)
+        yield from _find_cluster_problems(run, runners, parts, entries, tracer, is_whole=is_complete)
+
+
+def _find_cluster_problems(
+    run: Run,
+    runners: list[EnvironmentRunner],
+    parts: Sequence[FileResult],
+    entries: Sequence[layout.FileEntry],
+    tracer: Tracer,
+    *,
+    is_whole: bool,
+) -> Iterator[Finding]:
+    """Report what the state of a cluster refuses, as far as files show it."""
+    if not run.checked:
+        return
+    from jobgen.pipeline.cluster_rules import find_cluster_problems
+
+    made = [each for part in parts for each in part.made]
+    yield from find_cluster_problems(runners, made, entries, tracer, is_whole=is_whole)
+    folders = {runner.expander.environment.cluster.state for runner in runners} - {""}
+    if folders and not folders <= layout.find_state_folders(run.project.root):
+        # The key of the cache does not depend on these files, because the text of no layer names their folder.
+        run.lasting = False
 
 
 def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:

@@ -26,6 +26,9 @@ SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
 _SUFFIXES = (".yaml", ".yml", ".json")
+_STATE = lazy_pattern(
+    r"""\bstate["']?[ \t]*:[ \t]*["']?([^\s"'#,}\]][^"'#,}\]\r\n]*?)["']?[ \t]*(?:[#,}\]\r\n]|$)""", re.MULTILINE
+)
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
 _BASELINE_START = 200
 """Bytes at the start of a file that show whether it is a baseline."""
@@ -355,13 +358,54 @@ def read_layers(root: Folder) -> Iterator[File]:
         yield found
 
 
+def read_state(root: Folder, folder: str) -> Iterator[File]:
+    """Read the exported state of a cluster: all manifests below a folder of the repository."""
+    if not folder_exists(root, folder):
+        return
+    if isinstance(root, Path) and links_outside(root / folder, root):
+        yield read_file(_link_outside(folder))
+        return
+    size = 0
+    for count, entry in enumerate(_walk(root, folder, _SUFFIXES)):
+        size += _file_size(entry) if entry.content is None else len(entry.content)
+        if count >= MAX_WALKED_FILES or size > MAX_WALKED_BYTES:
+            yield read_file(_too_many_files(folder))
+            return
+        yield read_file(entry)
+
+
+def folder_exists(root: Folder, folder: str) -> bool:
+    """Whether there is a folder at a path from the root."""
+    return _is_there(root / folder, os.path.isdir)
+
+
+def find_state_folders(root: Folder) -> frozenset[str]:
+    """The folders that the text of overlays and settings names as `state`, which may be more than are in effect."""
+    settings = read_settings(root)
+    files = [*(file for _, file in read_overlays(root)), *([settings] if settings else ())]
+    return frozenset(folder for file in files for folder in _list_state_folders(file.content))
+
+
+def _list_state_folders(content: bytes) -> list[str]:
+    if b"state" not in content:
+        return []
+    texts = (match[1] for match in _STATE.finditer(content.decode("utf-8", "replace")))
+    return [text.strip("/") for text in texts if ".." not in text and not text.startswith((".", "/"))]
+
+
 def read_inputs(root: Folder) -> Iterator[File]:
     """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
+    folders: set[str] = set()
     for top in ("overlays", "policies", "schemas"):
-        yield from map(read_file, _walk(root, top, _SUFFIXES))
+        for file in map(read_file, _walk(root, top, _SUFFIXES)):
+            folders.update(_list_state_folders(file.content) if top == "overlays" else ())
+            yield file
     found = read_settings(root)
     if found:
+        folders.update(_list_state_folders(found.content))
         yield found
+    for folder in sorted(folders):
+        yield from read_state(root, folder)
     home = find_shipped("schemas").parent
     for top in ("policies", "schemas") if home != root else ():
         # Shipped files change only with jobgen, which their size and time show.

@@ -42,6 +42,18 @@ SAME_FAULTS = (
     SameFault(("malformed-image", "mutable-image-tag", "untagged-image")),
     # The pull policy matters only because the tag is mutable: a pinned version fixes both.
     SameFault(("stale-image", "mutable-image-tag", "untagged-image"), within="mapping"),
+    # The level of the namespace, and the advice for any namespace.
+    SameFault(
+        (
+            "pod-security-violation",
+            "privileged-container",
+            "runtime-socket",
+            "host-path",
+            "host-namespaces",
+            "dangerous-capability",
+        )
+    ),
+    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime")),
     # A job that writes to several paths of another job, or whose members do.
     SameFault(("shared-output",), within="line"),
 )

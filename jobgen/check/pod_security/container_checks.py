@@ -169,8 +169,8 @@ def check_run_as_non_root(pod: PodView, minor: int) -> Iterator[Breach]:
         return
     lacking = [each for each in pod.containers if get_set(each, "securityContext", "runAsNonRoot") is None]
     if lacking:
-        fault = f"{name_container(lacking[0])} may run as root"
-        remedy = "set `runAsNonRoot: true` in the `securityContext` of the pod"
+        fault = f"{name_container(lacking[0])} does not set `runAsNonRoot: true`"
+        remedy = "set it in the `securityContext` of the pod"
         yield Breach(pod.place_of_security(), fault, remedy, is_missing=True)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import is_set, iter_mappings
-from jobgen.check.pod_security.pod_view import Breach, PodView, find_key
+from jobgen.check.pod_security.pod_view import Breach, PodView, find_key, get_set
 from jobgen.k8s.objects import as_text
-from jobgen.model.data import value_of
+from jobgen.model.data import Node, value_of
 
 _ALLOWED_VOLUMES = frozenset(
     "configMap csi downwardAPI emptyDir ephemeral image persistentVolumeClaim projected secret".split()
@@ -47,7 +47,7 @@ def check_host_paths(pod: PodView, minor: int) -> Iterator[Breach]:
     for volume in iter_mappings(pod.spec.get("volumes")):
         if is_set(volume.get("hostPath")):
             fault = f"volume `{as_text(volume.get('name'))}` is a `hostPath`"
-            yield Breach(find_key(volume, "hostPath"), fault, "use a PersistentVolumeClaim or an `emptyDir`")
+            yield Breach(_find_source(volume, "hostPath"), fault, "use a PersistentVolumeClaim or an `emptyDir`")
 
 
 def check_volume_types(pod: PodView, minor: int) -> Iterator[Breach]:
@@ -56,7 +56,14 @@ def check_volume_types(pod: PodView, minor: int) -> Iterator[Breach]:
         sources = [key for key, value in volume.items() if key != "name" and is_set(value)]
         if sources and _ALLOWED_VOLUMES.isdisjoint(sources):
             fault = f"volume `{as_text(volume.get('name'))}` is a `{sources[0]}`"
-            yield Breach(sources[0], fault, "use a PersistentVolumeClaim or an `emptyDir`")
+            node = _find_source(volume, sources[0])
+            yield Breach(node, fault, "use a PersistentVolumeClaim or an `emptyDir`")
+
+
+def _find_source(volume: Mapping[str, Node], field: str) -> Node:
+    """The node of a volume's source: the path of a folder, else its key."""
+    path = get_set(volume, field, "path") if field == "hostPath" else None
+    return find_key(volume, field) if path is None else path
 
 
 def check_sysctls(pod: PodView, minor: int) -> Iterator[Breach]:

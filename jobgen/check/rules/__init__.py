@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Severity
 
-Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet"]
+Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
-overlay document, or facts about all objects of an environment."""
+overlay document, facts about all objects of an environment, or an object and the known state of its cluster."""
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 

@@ -1,0 +1,140 @@
+"""The requests and limits of a pod as admission sees them: with the defaults of the server and of limit ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import is_set, iter_mappings
+from jobgen.k8s.objects import Pod, as_mapping, as_text
+from jobgen.k8s.releases import Release
+from jobgen.model.data import Node, value_of
+from jobgen.model.quantity import to_milli
+
+_POD_LEVEL_RELEASE: Release = (1, 34)
+"""The first release that reads the resources of the pod itself."""
+
+_POD_LEVEL_RESOURCES = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+class Amount(NamedTuple):
+    """An amount of a resource in thousandths, and the node that sets it; None if a default does."""
+
+    milli: int
+    node: Node = None
+
+
+Amounts = dict[str, Amount]
+
+
+class ContainerResources(NamedTuple):
+    """The requests and limits of a container."""
+
+    data: Mapping[str, Node]
+    requests: Amounts
+    limits: Amounts
+    is_init: bool = False
+    is_sidecar: bool = False
+    """Whether it is an init container that runs as long as the pod."""
+
+    @property
+    def name(self) -> str:
+        """The name of the container."""
+        return as_text(self.data.get("name"))
+
+    @property
+    def place(self) -> Node:
+        """The node for an amount that is missing."""
+        return as_mapping(self.data.get("resources")) or self.data
+
+
+class PodResources(NamedTuple):
+    """The requests and limits of a pod, and of its containers."""
+
+    containers: tuple[ContainerResources, ...]
+    requests: Amounts
+    limits: Amounts
+    has_own: bool
+    """Whether the pod itself sets resources, so that its containers need none."""
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether no container and not the pod has a request or limit of CPU or memory."""
+        every = (self.requests, self.limits, *(each for one in self.containers for each in (one.requests, one.limits)))
+        return not any(amounts[name].milli for amounts in every for name in _POD_LEVEL_RESOURCES if name in amounts)
+
+
+def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Node]], release: Release) -> PodResources:
+    """Return what a pod requests, with the defaults that the server and the limit ranges of its namespace set."""
+    defaults = [defaults for limit_range in limit_ranges for defaults in list_defaults(limit_range)]
+    containers = [_resolve(data, defaults) for data in iter_mappings(pod.spec.get("containers"))]
+    init = [_resolve(data, defaults, is_init=True) for data in iter_mappings(pod.spec.get("initContainers"))]
+    requests = _sum([each.requests for each in containers], [(each.requests, each.is_sidecar) for each in init])
+    limits = _sum([each.limits for each in containers], [(each.limits, each.is_sidecar) for each in init])
+    own = as_mapping(pod.spec.get("resources")) if release >= _POD_LEVEL_RELEASE else {}
+    own_requests, own_limits = _parse(own.get("requests")), _parse(own.get("limits"))
+    for name, amount in (*own_limits.items(), *own_requests.items()):
+        if name in _POD_LEVEL_RESOURCES or name.startswith(_HUGE_PAGES):
+            requests[name] = own_requests.get(name, amount)
+            limits.update({name: own_limits[name]} if name in own_limits else {})
+    return PodResources((*init, *containers), requests, limits, bool(own_requests or own_limits))
+
+
+def list_defaults(limit_range: Mapping[str, Node]) -> Iterable[tuple[Amounts, Amounts]]:
+    """Yield the default limits and requests of containers.
+
+    The server completes them: a limit by the maximum, a request by the default limit, else by the minimum.
+    """
+    for item in iter_mappings(as_mapping(limit_range.get("spec")).get("limits")):
+        if as_text(item.get("type")) == "Container":
+            limits = {**_parse(item.get("max")), **_parse(item.get("default"))}
+            yield limits, {**_parse(item.get("min")), **limits, **_parse(item.get("defaultRequest"))}
+
+
+def _resolve(
+    data: Mapping[str, Node], defaults: Sequence[tuple[Amounts, Amounts]], *, is_init: bool = False
+) -> ContainerResources:
+    resources = as_mapping(data.get("resources"))
+    limits = _parse(resources.get("limits"))
+    requests = {**limits, **_parse(resources.get("requests"))}
+    for default_limits, default_requests in defaults:
+        for amounts, added in ((limits, default_limits), (requests, default_requests)):
+            amounts.update({name: Amount(amount.milli) for name, amount in added.items() if name not in amounts})
+    is_sidecar = is_init and value_of(data.get("restartPolicy")) == "Always"
+    return ContainerResources(data, requests, limits, is_init, is_sidecar)
+
+
+def _parse(node: Node) -> Amounts:
+    amounts = ((str(name), to_milli(value), value) for name, value in as_mapping(node).items() if is_set(value))
+    return {name: Amount(milli, value) for name, milli, value in amounts if milli is not None}
+
+
+def _sum(main: Sequence[Amounts], init: Sequence[tuple[Amounts, bool]]) -> Amounts:
+    """Return what the pod needs at most at the same time: init containers run one after the other, sidecars stay."""
+    total: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    most: dict[str, int] = {}
+    largest: dict[str, Amount] = {}
+    for amounts in (*main, *(amounts for amounts, _ in init)):
+        for name, amount in amounts.items():
+            if name not in largest or amount.milli > largest[name].milli:
+                largest[name] = amount
+    for amounts in main:
+        _add(total, amounts)
+    for amounts, is_sidecar in init:
+        if is_sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            needed = dict(sidecars)
+        else:
+            needed = dict(sidecars)
+            _add(needed, amounts)
+        for name, milli in needed.items():
+            most[name] = max(most.get(name, 0), milli)
+    return {name: Amount(max(total.get(name, 0), most.get(name, 0)), largest[name].node) for name in {**total, **most}}
+
+
+def _add(total: dict[str, int], amounts: Amounts) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount.milli

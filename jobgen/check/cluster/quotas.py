@@ -1,0 +1,276 @@
+"""What the objects of a namespace take from its quotas, and which quotas they exceed together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import iter_mappings, iter_strings
+from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_pod_resources
+from jobgen.check.cluster.state import ClusterState, name_object
+from jobgen.check.policy.match import pluralize_kind
+from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping, as_text
+from jobgen.k8s.pod_counts import count_pods
+from jobgen.model.data import Node, value_of
+from jobgen.model.quantity import to_milli
+
+_REQUIRED = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
+"""Resources that every container must set if a quota has them."""
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_STORAGE_CLASS = ".storageclass.storage.k8s.io/"
+_HUGE_PAGES = "hugepages-"
+_ONE = 1000
+
+
+class Use(NamedTuple):
+    """What one object takes from one quota: thousandths of a resource."""
+
+    quota: str
+    resource: str
+    milli: int
+
+
+class MissingAmount(NamedTuple):
+    """A container that does not set what a quota requires of every container."""
+
+    container: str
+    node: Node
+    resource: str
+    quota: Mapping[str, Node]
+
+
+class Excess(NamedTuple):
+    """A resource of a quota that objects exceed: the objects by what they take, largest first."""
+
+    quota: Mapping[str, Node]
+    resource: str
+    hard: Node
+    total: int
+    takers: tuple[tuple[object, int], ...]
+
+
+def measure_use(manifest: Manifest, state: ClusterState) -> list[Use]:
+    """Return what an object, its pods and its claims take from each quota of its namespace."""
+    quotas = state.quotas.get(manifest.namespace, ())
+    if not quotas:
+        return []
+    totals: dict[tuple[str, str], int] = {}
+    uses = [(quota, amounts, pod) for amounts, pod in _list_uses(manifest, state) for quota in quotas]
+    for quota, amounts, pod in uses:
+        if not _matches(quota, pod, state):
+            continue
+        name = name_object(quota)[2]
+        for resource in _hard(quota):
+            if amounts.get(str(resource)):
+                key = (name, str(resource))
+                totals[key] = totals.get(key, 0) + amounts[str(resource)]
+    return [Use(quota, resource, milli) for (quota, resource), milli in totals.items()]
+
+
+def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[MissingAmount]:
+    """Find containers without a request or limit that a quota of their namespace requires."""
+    quotas = state.quotas.get(manifest.namespace, ())
+    seen: set[tuple[int, str]] = set()
+    for pod, _ in count_pods(manifest) if quotas else ():
+        if pod.partial or not _creates_pods(manifest):
+            continue
+        resources = _resolve(pod, manifest, state)
+        for quota in quotas if not resources.has_own else ():
+            required = [str(name) for name in _hard(quota) if name in _REQUIRED]
+            if not required or not _matches(quota, (pod, resources), state):
+                continue
+            for container in resources.containers:
+                for name in required:
+                    field, _, resource = name.rpartition(".")
+                    amounts = container.limits if field == "limits" else container.requests
+                    key = (id(container.data), f"{field or 'requests'}.{resource}")
+                    if resource not in amounts and key not in seen:
+                        seen.add(key)
+                        yield MissingAmount(container.name, container.place, key[1], quota)
+
+
+def find_excesses(
+    uses: Iterable[tuple[object, str, Iterable[Use]]], quotas: Mapping[str, Iterable[Mapping[str, Node]]]
+) -> Iterator[Excess]:
+    """Find the quotas that an object exceeds alone, or else several together.
+
+    `uses` are objects, each with its namespace and what it takes.
+    """
+    takers: dict[tuple[str, str, str], list[tuple[object, int]]] = {}
+    for owner, namespace, several in uses:
+        for use in several:
+            takers.setdefault((namespace, use.quota, use.resource), []).append((owner, use.milli))
+    by_name = {name_object(quota)[1:]: quota for several in quotas.values() for quota in several}
+    for (namespace, name, resource), found in takers.items():
+        quota = by_name[(namespace, name)]
+        hard = next(value for key, value in _hard(quota).items() if key == resource)
+        allowed, total = to_milli(hard), sum(milli for _, milli in found)
+        if allowed is None or total <= allowed:
+            continue
+        alone = [(owner, milli) for owner, milli in found if milli > allowed]
+        for owner, milli in alone:
+            yield Excess(quota, resource, hard, milli, ((owner, milli),))
+        if not alone:
+            yield Excess(quota, resource, hard, total, tuple(sorted(found, key=lambda taker: -taker[1])))
+
+
+def find_largest_request(manifest: Manifest, resource: str, state: ClusterState) -> Node:
+    """Return the node of the largest request of an object for a resource of a quota; its name if there is none."""
+    field, _, name = resource.partition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
+    found: list[tuple[int, Node]] = []
+    for pod, count in count_pods(manifest):
+        resources = _resolve(pod, manifest, state)
+        amounts = resources.limits if field == "limits" else resources.requests
+        if name in amounts and amounts[name].node is not None:
+            found.append((amounts[name].milli * count, amounts[name].node))
+    storage = as_mapping(as_mapping(manifest.spec.get("resources")).get("requests")).get("storage")
+    if "storage" in resource and manifest.kind_name == "PersistentVolumeClaim" and storage is not None:
+        return storage
+    place = manifest.metadata.get("name")
+    return max(found, key=lambda pair: pair[0])[1] if found else place if place is not None else manifest.metadata
+
+
+def _hard(quota: Mapping[str, Node]) -> Mapping[str, Node]:
+    return as_mapping(as_mapping(quota.get("spec")).get("hard"))
+
+
+def _creates_pods(manifest: Manifest) -> bool:
+    return manifest.kind_name != "PodTemplate"
+
+
+def _resolve(pod: Pod, manifest: Manifest, state: ClusterState) -> PodResources:
+    return resolve_pod_resources(pod, state.limit_ranges.get(manifest.namespace, ()), state.release)
+
+
+_PodUse = tuple[Pod, PodResources]
+
+
+def _list_uses(manifest: Manifest, state: ClusterState) -> Iterator[tuple[dict[str, int], _PodUse | None]]:
+    """Yield what an object takes: itself with its claims and jobs, then its pods with their templates and claims."""
+    pods = [(pod, count, _resolve(pod, manifest, state)) for pod, count in count_pods(manifest) if count]
+    own = _count_object(manifest)
+    _add(own, _measure_object(manifest, state))
+    for claim in iter_mappings(manifest.spec.get("volumeClaimTemplates")):
+        _add(own, _measure_claim(as_mapping(claim.get("spec")), state), sum(count for _, count, _ in pods))
+    for pod, count, _ in pods:
+        for volume in iter_mappings(pod.spec.get("volumes")):
+            template = as_mapping(as_mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+            if template:
+                _add(own, _measure_claim(as_mapping(template.get("spec")), state), count)
+    yield own, None
+    for pod, count, resources in pods:
+        yield {name: milli * count for name, milli in _measure_pod(resources).items()}, (pod, resources)
+
+
+def _measure_object(manifest: Manifest, state: ClusterState) -> dict[str, int]:
+    """What an object of some kinds takes beside its count."""
+    if manifest.kind_name == "PersistentVolumeClaim":
+        return _measure_claim(manifest.spec, state)
+    if manifest.kind_name == "Service":
+        return _measure_service(manifest.spec)
+    if manifest.kind_name == "JobSet":
+        jobs = iter_mappings(manifest.spec.get("replicatedJobs"))
+        return {"count/jobs.batch": _ONE * sum(_number(job.get("replicas")) for job in jobs)}
+    return {"count/replicasets.apps": _ONE} if manifest.kind_name == "Deployment" else {}
+
+
+def _number(node: Node) -> int:
+    found = value_of(node)
+    return found if type(found) is int and found >= 0 else 1
+
+
+def _count_object(manifest: Manifest) -> dict[str, int]:
+    """The counts of the object itself. Pods are counted with their templates, claims with their storage."""
+    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
+    plural = manifest.kind.plural if manifest.kind and manifest.kind.plural else pluralize_kind(manifest.kind_name)
+    if (group, plural) in (("", "pods"), ("", "persistentvolumeclaims")):
+        return {}
+    counts = {f"count/{plural}{'.' if group else ''}{group}": _ONE}
+    if not group:
+        counts[plural] = _ONE
+    return counts
+
+
+def _measure_pod(resources: PodResources) -> dict[str, int]:
+    used = {"pods": _ONE, "count/pods": _ONE}
+    used |= _measure_amounts(resources.requests, "requests.", with_plain=True)
+    used |= {f"limits.{name}": resources.limits[name].milli for name in _COMPUTE if name in resources.limits}
+    return used
+
+
+def _measure_amounts(amounts: Amounts, prefix: str, *, with_plain: bool) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for name, amount in amounts.items():
+        used[prefix + name] = amount.milli
+        if with_plain and (name in _COMPUTE or name.startswith(_HUGE_PAGES)):
+            used[name] = amount.milli
+    return used
+
+
+def _measure_claim(spec: Mapping[str, Node], state: ClusterState) -> dict[str, int]:
+    """What a claim for storage takes: from the quota of all claims, and of its storage class."""
+    storage = to_milli(as_mapping(as_mapping(spec.get("resources")).get("requests")).get("storage")) or 0
+    used = {"persistentvolumeclaims": _ONE, "requests.storage": storage}
+    named = as_text(spec.get("storageClassName")) if "storageClassName" in spec else state.default_storage
+    by_class = {f"{named}{_STORAGE_CLASS}{name}": milli for name, milli in used.items()} if named else {}
+    return {**used, **by_class, "count/persistentvolumeclaims": _ONE}
+
+
+def _measure_service(spec: Mapping[str, Node]) -> dict[str, int]:
+    """What a Service takes beside its count: node ports, and a load balancer."""
+    kind, ports = as_text(spec.get("type")), len(as_list(spec.get("ports")))
+    has_node_ports = kind == "NodePort" or (
+        kind == "LoadBalancer" and value_of(spec.get("allocateLoadBalancerNodePorts")) is not False
+    )
+    used = {"services.nodeports": _ONE * ports} if has_node_ports else {}
+    return {**used, "services.loadbalancers": _ONE} if kind == "LoadBalancer" else used
+
+
+def _add(total: dict[str, int], used: Mapping[str, int], count: int = 1) -> None:
+    for name, milli in used.items():
+        total[name] = total.get(name, 0) + milli * count
+
+
+def _matches(quota: Mapping[str, Node], pod: _PodUse | None, state: ClusterState) -> bool:
+    """Whether a quota applies: all its scopes match. Scopes match pods only."""
+    spec = as_mapping(quota.get("spec"))
+    scopes = [{"scopeName": node, "operator": "Exists"} for _, node in iter_strings(spec.get("scopes"))]
+    selectors: list[Mapping[str, Node]] = [*scopes]
+    selectors += iter_mappings(as_mapping(spec.get("scopeSelector")).get("matchExpressions"))
+    return not selectors or (pod is not None and all(_matches_scope(each, pod, state) for each in selectors))
+
+
+def _matches_scope(selector: Mapping[str, Node], used: _PodUse, state: ClusterState) -> bool:
+    pod, resources = used
+    scope = as_text(selector.get("scopeName"))
+    if scope == "PriorityClass":
+        return _matches_priority(selector, as_text(pod.spec.get("priorityClassName")) or state.default_priority)
+    deadline = value_of(pod.spec.get("activeDeadlineSeconds"))
+    matched = {
+        "Terminating": type(deadline) is int and deadline >= 0,
+        "NotTerminating": not (type(deadline) is int and deadline >= 0),
+        "BestEffort": resources.is_best_effort,
+        "NotBestEffort": not resources.is_best_effort,
+        "CrossNamespacePodAffinity": _crosses_namespaces(pod),
+    }
+    return matched.get(scope, False)
+
+
+def _matches_priority(selector: Mapping[str, Node], name: str) -> bool:
+    values = [text for text, _ in iter_strings(selector.get("values"))]
+    operator = as_text(selector.get("operator"))
+    matched = {"Exists": bool(name), "DoesNotExist": not name, "In": name in values, "NotIn": name not in values}
+    return matched.get(operator, False)
+
+
+def _crosses_namespaces(pod: Pod) -> bool:
+    affinity = as_mapping(pod.spec.get("affinity"))
+    for field in ("podAffinity", "podAntiAffinity"):
+        terms = as_mapping(affinity.get(field))
+        required = list(iter_mappings(terms.get("requiredDuringSchedulingIgnoredDuringExecution")))
+        preferred = iter_mappings(terms.get("preferredDuringSchedulingIgnoredDuringExecution"))
+        required += [as_mapping(term.get("podAffinityTerm")) for term in preferred]
+        if any(value_of(term.get("namespaces")) or term.get("namespaceSelector") is not None for term in required):
+            return True
+    return False

@@ -1,0 +1,222 @@
+"""References of objects to other objects by name, and those that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.cluster.state import ClusterState
+from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
+from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import did_you_mean
+
+_PRIORITY_LABEL = DOMAIN + "priority-class"
+_ALWAYS = {
+    "ClusterRole": frozenset(("admin", "cluster-admin", "edit", "view")),
+    "ConfigMap": frozenset(("kube-root-ca.crt",)),
+    "Namespace": frozenset(("default", "kube-node-lease", "kube-public", "kube-system")),
+    "PriorityClass": frozenset(("system-cluster-critical", "system-node-critical")),
+    "ServiceAccount": frozenset(("default",)),
+}
+"""Objects that every cluster, or every namespace, has."""
+
+_TRAINER_RUNTIMES = ("deepspeed-", "jax-", "mlx-", "torch-", "torchtune-", "xgboost-")
+
+
+class Reference(NamedTuple):
+    """A reference to an object, or to a key of it."""
+
+    kind: str
+    node: Node
+    key: Node = None
+    namespace: str | None = None
+    """The namespace of the object; None for that of the object that refers to it."""
+
+
+class BrokenReference(NamedTuple):
+    """A reference to an object, or to a key, that does not exist."""
+
+    node: Node
+    message: str
+
+
+def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[BrokenReference]:
+    """Find references to objects that do not exist, of kinds that the repository holds completely."""
+    wanted = frozenset(state.cluster.complete)
+    seen: set[int] = set()
+    for reference in list_references(manifest):
+        name = as_text(reference.node)
+        if not name or reference.kind not in wanted or _exists_always(reference.kind, name):
+            continue
+        namespace = manifest.namespace if reference.namespace is None else reference.namespace
+        found = (reference.kind, "" if reference.kind in CLUSTER_SCOPED else namespace, name)
+        if found not in state.keys:
+            if id(reference.node) not in seen:
+                yield BrokenReference(reference.node, _explain_missing(*found, state))
+            seen.add(id(reference.node))
+            continue
+        keys, key = state.keys[found], as_text(reference.key)
+        if key and keys is not None and key not in keys:
+            hint = did_you_mean(key, sorted(keys)) or "; correct the key, or add it"
+            yield BrokenReference(reference.key, f"{reference.kind} `{name}` has no key `{key}`{hint}")
+
+
+def _exists_always(kind: str, name: str) -> bool:
+    if kind == "ClusterRole" and name.startswith("system:"):
+        return True
+    if kind == "ClusterTrainingRuntime" and name.startswith(_TRAINER_RUNTIMES):
+        # Trainer installs runtimes of its own.
+        return True
+    return name in _ALWAYS.get(kind, ())
+
+
+def _explain_missing(kind: str, namespace: str, name: str, state: ClusterState) -> str:
+    place = f" in namespace `{namespace}`" if namespace else ""
+    others = sorted(where for known, where, other in state.keys if (known, other) == (kind, name) and where)
+    if others:
+        return f"there is no {kind} `{name}`{place}; the one in namespace `{others[0]}` cannot be used from here"
+    known = sorted(other for known, where, other in state.keys if (known, where) == (kind, namespace))
+    hint = did_you_mean(name, known) or "; correct the name, or add the object"
+    return f"there is no {kind} `{name}`{place}{hint}"
+
+
+def list_references(manifest: Manifest) -> Iterator[Reference]:
+    """Yield the references of an object and of its pods."""
+    yield from _list_own(manifest)
+    for pod in manifest.pods:
+        yield from _list_of_pod(pod)
+
+
+def _list_own(manifest: Manifest) -> Iterator[Reference]:
+    kind, spec = manifest.kind_name, manifest.spec
+    if kind not in CLUSTER_SCOPED:
+        yield Reference("Namespace", manifest.metadata.get("namespace"))
+    yield Reference("LocalQueue", manifest.labels.get(QUEUE_LABEL))
+    yield Reference("WorkloadPriorityClass", manifest.labels.get(_PRIORITY_LABEL))
+    yield Reference("PriorityClass", get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
+    if kind in ("Job", "CronJob"):
+        # A field of Volcano's kinds.
+        yield Reference("PriorityClass", spec.get("priorityClassName"))
+    yield from _LISTED_BY_KIND[kind](manifest) if kind in _LISTED_BY_KIND else ()
+
+
+def _list_of_train_job(manifest: Manifest) -> Iterator[Reference]:
+    reference = as_mapping(manifest.spec.get("runtimeRef"))
+    yield Reference(as_text(reference.get("kind")) or "ClusterTrainingRuntime", reference.get("name"))
+
+
+def _list_of_claim(manifest: Manifest) -> Iterator[Reference]:
+    yield Reference("StorageClass", manifest.spec.get("storageClassName"))
+
+
+def _list_of_stateful_set(manifest: Manifest) -> Iterator[Reference]:
+    for claim in iter_mappings(manifest.spec.get("volumeClaimTemplates")):
+        yield Reference("StorageClass", get_path(claim, "spec", "storageClassName"))
+
+
+def _list_of_local_queue(manifest: Manifest) -> Iterator[Reference]:
+    yield Reference("ClusterQueue", manifest.spec.get("clusterQueue"))
+
+
+def _list_of_cluster_queue(manifest: Manifest) -> Iterator[Reference]:
+    for group in iter_mappings(manifest.spec.get("resourceGroups")):
+        for flavor in iter_mappings(group.get("flavors")):
+            yield Reference("ResourceFlavor", flavor.get("name"))
+
+
+def _list_of_device_claim(manifest: Manifest) -> Iterator[Reference]:
+    spec: Node = manifest.spec if manifest.kind_name == "ResourceClaim" else manifest.spec.get("spec")
+    for request in iter_mappings(get_path(spec, "devices", "requests")):
+        for part in (request, as_mapping(request.get("exactly")), *iter_mappings(request.get("firstAvailable"))):
+            yield Reference("DeviceClass", part.get("deviceClassName"))
+
+
+def _list_of_binding(manifest: Manifest) -> Iterator[Reference]:
+    role = as_mapping(manifest.object.get("roleRef"))
+    yield Reference(as_text(role.get("kind")), role.get("name"))
+    for subject in iter_mappings(manifest.object.get("subjects")):
+        if as_text(subject.get("kind")) == "ServiceAccount":
+            yield Reference("ServiceAccount", subject.get("name"), namespace=as_text(subject.get("namespace")))
+
+
+def _list_of_account(manifest: Manifest) -> Iterator[Reference]:
+    for secret in iter_mappings(manifest.object.get("imagePullSecrets")):
+        yield Reference("Secret", secret.get("name"))
+
+
+_LISTED_BY_KIND = {
+    "ClusterQueue": _list_of_cluster_queue,
+    "ClusterRoleBinding": _list_of_binding,
+    "LocalQueue": _list_of_local_queue,
+    "PersistentVolumeClaim": _list_of_claim,
+    "ResourceClaim": _list_of_device_claim,
+    "ResourceClaimTemplate": _list_of_device_claim,
+    "RoleBinding": _list_of_binding,
+    "ServiceAccount": _list_of_account,
+    "StatefulSet": _list_of_stateful_set,
+    "TrainJob": _list_of_train_job,
+}
+
+
+def _list_of_pod(pod: Pod) -> Iterator[Reference]:
+    spec = pod.spec
+    account = "serviceAccountName" if as_text(spec.get("serviceAccountName")) else "serviceAccount"
+    yield Reference("ServiceAccount", spec.get(account))
+    yield Reference("PriorityClass", spec.get("priorityClassName"))
+    yield Reference("RuntimeClass", spec.get("runtimeClassName"))
+    for secret in iter_mappings(spec.get("imagePullSecrets")):
+        yield Reference("Secret", secret.get("name"))
+    for claim in iter_mappings(spec.get("resourceClaims")):
+        yield Reference("ResourceClaim", claim.get("resourceClaimName"))
+        yield Reference("ResourceClaimTemplate", claim.get("resourceClaimTemplateName"))
+    own = _list_own_claims(pod)
+    for volume in pod.volumes:
+        yield from _list_of_volume(volume, own)
+    for container in (*pod.containers, *pod.init_containers):
+        yield from _list_of_container(container.data)
+
+
+def _list_own_claims(pod: Pod) -> frozenset[str]:
+    """The claims of a StatefulSet, which its pods may also list as volumes."""
+    templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
+    return frozenset(as_text(get_path(claim, "metadata", "name")) for claim in templates)
+
+
+def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> Iterator[Reference]:
+    yield from _list_keys("ConfigMap", as_mapping(volume.get("configMap")), "name")
+    yield from _list_keys("Secret", as_mapping(volume.get("secret")), "secretName")
+    if as_text(volume.get("name")) not in own_claims:
+        yield Reference("PersistentVolumeClaim", get_path(volume, "persistentVolumeClaim", "claimName"))
+    yield Reference("StorageClass", get_path(volume, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName"))
+    for source in iter_mappings(get_path(volume, "projected", "sources")):
+        yield from _list_keys("ConfigMap", as_mapping(source.get("configMap")), "name")
+        yield from _list_keys("Secret", as_mapping(source.get("secret")), "name")
+
+
+def _list_keys(kind: str, source: Mapping[str, Node], field: str) -> Iterator[Reference]:
+    """Yield the reference of a volume, and one for each key that it mounts; none if the object is optional."""
+    if not source or _is_optional(source):
+        return
+    keys: Sequence[Node] = [item.get("key") for item in iter_mappings(source.get("items"))]
+    for key in keys or [None]:
+        yield Reference(kind, source.get(field), key)
+
+
+def _is_optional(source: Mapping[str, Node]) -> bool:
+    return value_of(source.get("optional")) is True
+
+
+def _list_of_container(container: Mapping[str, Node]) -> Iterator[Reference]:
+    for entry in iter_mappings(container.get("env")):
+        source = as_mapping(entry.get("valueFrom"))
+        for kind, field in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
+            reference = as_mapping(source.get(field))
+            if not _is_optional(reference):
+                yield Reference(kind, reference.get("name"), reference.get("key"))
+    for entry in iter_mappings(container.get("envFrom")):
+        for kind, field in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+            reference = as_mapping(entry.get(field))
+            if not _is_optional(reference):
+                yield Reference(kind, reference.get("name"))

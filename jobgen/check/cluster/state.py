@@ -1,0 +1,133 @@
+"""The objects of a cluster that decide about others, from the repository and from the exported state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from jobgen.check.pod_security.levels import Level, list_levels
+from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.releases import Release, parse_release
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.spec.overlay import Cluster
+
+DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
+"""Kinds of `v1` whose objects decide about other objects of a namespace."""
+
+DEFAULT_CLASS_KINDS = frozenset(("PriorityClass", "StorageClass"))
+"""Kinds of which one object may be the default for pods or claims that name none."""
+
+KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
+"""Kinds whose keys other objects refer to."""
+
+CREATING_KINDS = frozenset(("Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
+"""Kinds from whose objects controllers create Secrets or claims that others refer to."""
+
+_MAX_CLAIMS = 1000
+Name = tuple[str, str, str]
+"""Kind, namespace and name of an object; the namespace of kinds without one is empty."""
+
+
+class ClusterState(NamedTuple):
+    """What is known of a cluster."""
+
+    cluster: Cluster
+    release: Release
+    levels: Mapping[str, tuple[tuple[Level, Node], ...]]
+    """The Pod Security levels of namespaces, each with the node of its label."""
+    limit_ranges: Mapping[str, tuple[Mapping[str, Node], ...]]
+    """The limit ranges of namespaces."""
+    quotas: Mapping[str, tuple[Mapping[str, Node], ...]]
+    """The resource quotas of namespaces."""
+    keys: Mapping[Name, frozenset[str] | None]
+    """All known objects; the keys of ConfigMaps and Secrets if they are known."""
+    default_priority: str = ""
+    default_storage: str = ""
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces that restrict their objects."""
+        return frozenset((*self.levels, *self.limit_ranges, *self.quotas))
+
+
+def build_state(
+    cluster: Cluster, exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]], names: Iterable[Name]
+) -> ClusterState:
+    """Build the state from exported objects, objects of the repository, which replace them, and names of others.
+
+    An object that the repository has twice, and not the same, may be meant for different clusters: it does not count.
+    """
+    known = {name_object(obj): obj for obj in exported}
+    seen: dict[Name, Mapping[str, Node]] = {}
+    for obj in own:
+        name = name_object(obj)
+        if untraced(seen.setdefault(name, obj)) == untraced(obj):
+            known[name] = obj
+        else:
+            known.pop(name, None)
+    keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
+    for obj in known.values():
+        keys.update(_list_names(obj))
+    found = {kind: [obj for name, obj in known.items() if name[0] == kind] for kind in DECIDING_KINDS}
+    classes = {kind: [obj for name, obj in known.items() if name[0] == kind] for kind in DEFAULT_CLASS_KINDS}
+    return ClusterState(
+        cluster,
+        parse_release(cluster.kubernetes),
+        {name: levels for obj in found["Namespace"] for name, levels in [_parse_namespace(obj)] if levels},
+        _group_by_namespace(found["LimitRange"]),
+        _group_by_namespace(found["ResourceQuota"]),
+        keys,
+        next((name_object(obj)[2] for obj in classes["PriorityClass"] if _is_default_priority(obj)), ""),
+        next((name_object(obj)[2] for obj in classes["StorageClass"] if _is_default_storage(obj)), ""),
+    )
+
+
+def name_object(obj: Mapping[str, Node]) -> Name:
+    """Return the kind, namespace and name of an object."""
+    kind, metadata = as_text(obj.get("kind")), as_mapping(obj.get("metadata"))
+    namespace = "" if kind in CLUSTER_SCOPED else as_text(metadata.get("namespace"))
+    return kind, namespace, as_text(metadata.get("name"))
+
+
+def _parse_namespace(obj: Mapping[str, Node]) -> tuple[str, tuple[tuple[Level, Node], ...]]:
+    labels = as_mapping(as_mapping(obj.get("metadata")).get("labels"))
+    return name_object(obj)[2], tuple((level, labels[level.label]) for level in list_levels(labels))
+
+
+def _group_by_namespace(objects: Iterable[Mapping[str, Node]]) -> dict[str, tuple[Mapping[str, Node], ...]]:
+    found: dict[str, tuple[Mapping[str, Node], ...]] = {}
+    for obj in objects:
+        namespace = name_object(obj)[1]
+        found[namespace] = (*found.get(namespace, ()), obj)
+    return found
+
+
+def _is_default_priority(obj: Mapping[str, Node]) -> bool:
+    return value_of(obj.get("globalDefault")) is True
+
+
+def _is_default_storage(obj: Mapping[str, Node]) -> bool:
+    annotations = as_mapping(as_mapping(obj.get("metadata")).get("annotations"))
+    return as_text(annotations.get("storageclass.kubernetes.io/is-default-class")) == "true"
+
+
+def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
+    """The objects that exist because of an object: itself, and those that a controller creates from it."""
+    kind, namespace, name = name_object(obj)
+    spec = as_mapping(obj.get("spec"))
+    found: dict[Name, frozenset[str] | None] = {(kind, namespace, name): None}
+    if kind in KEYED_KINDS:
+        fields = (obj.get("data"), obj.get("stringData"), obj.get("binaryData"))
+        found[(kind, namespace, name)] = frozenset(str(key) for field in fields for key in as_mapping(field))
+    elif kind in ("ExternalSecret", "SealedSecret"):
+        target = as_text(as_mapping(spec.get("target")).get("name"))
+        found["Secret", namespace, target or name] = None
+    elif kind == "Certificate":
+        found["Secret", namespace, as_text(spec.get("secretName"))] = None
+    elif kind == "StatefulSet":
+        replicas = as_integer(spec.get("replicas"))
+        for claim in map(as_mapping, as_list(spec.get("volumeClaimTemplates"))):
+            prefix = f"{as_text(as_mapping(claim.get('metadata')).get('name'))}-{name}"
+            for number in range(min(1 if replicas is None else replicas, _MAX_CLAIMS)):
+                found["PersistentVolumeClaim", namespace, f"{prefix}-{number}"] = None
+    return found

@@ -1,0 +1,33 @@
+"""Objects that a ResourceQuota of their namespace refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.k8s.objects import Manifest
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.state import ClusterState
+
+
+@rule("cluster", ERROR)
+def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """Objects that together need more than a ResourceQuota of their namespace allows.
+
+    ResourceQuotas of the repository, or of the folder `cluster.state`, are compared with the sum of what the repository
+    creates in an environment: pods times replicas, claims and other objects, with the defaults of LimitRanges. The API
+    server refuses what comes last. If a quota limits CPU or memory, it also refuses pods that do not declare them.
+    Suspended jobs create no pods.
+
+    Request less, suspend some of the jobs, or raise the quota.
+    """
+    from jobgen.check.cluster.quotas import find_missing_amounts
+    from jobgen.check.cluster.state import name_object
+
+    for missing in find_missing_amounts(manifest, state):
+        name = name_object(missing.quota)[2]
+        message = f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}` of namespace"
+        message += f" `{manifest.namespace}` limits it, so the pod is refused; set it"
+        yield Violation(missing.node, message, ((missing.quota, f"quota `{name}`"),))

@@ -1,0 +1,247 @@
+"""Findings from the state of a cluster: rules that compare an object with namespaces, quotas and other objects.
+
+The state is known only after all objects have been rendered, so objects that it concerns are rendered again. Without
+namespaces that restrict their objects, exported state or `cluster.complete`, there is nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobgen.check.rule_runner import report_exception, to_problem
+from jobgen.check.rules import Rule, Violation, all_rules
+from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping
+from jobgen.k8s.resources import format_amount
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.finding import Finding, Identity, Problem
+from jobgen.pipeline import config
+from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.pipeline.locate import locate
+from jobgen.pipeline.parallel import parallel_map
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render.build import split_list
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.quotas import Excess, Use
+    from jobgen.check.cluster.state import ClusterState
+
+_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
+_QUOTA_RULE = "exceeds-quota"
+_REFERENCE_RULE = "unknown-reference"
+_MAX_NAMED = 3
+
+
+class Member(NamedTuple):
+    """An object of an environment: its identity, its file, and its place there."""
+
+    identity: Identity
+    path: str
+    position: int
+    item: int
+
+
+class _Checked(NamedTuple):
+    """What was found in the objects of one file, and what each takes from the quotas of its namespace."""
+
+    findings: list[Finding]
+    uses: list[tuple[Member, list[Use]]]
+
+
+def find_cluster_problems(
+    runners: Sequence[EnvironmentRunner],
+    made: Sequence[Rendered],
+    entries: Sequence[layout.FileEntry],
+    tracer: Tracer,
+    *,
+    is_whole: bool,
+) -> Iterator[Finding]:
+    """Find what the state of each environment's cluster refuses.
+
+    References are followed only if all objects of the repository are known, with `is_whole`.
+    """
+    off = tracer.project.severities.off | (frozenset() if is_whole else {_REFERENCE_RULE})
+    for runner in runners:
+        cluster = runner.expander.environment.cluster
+        members = [
+            Member(each.identity, each.location.file, each.position, each.item)
+            for each in made
+            if each.env == runner.name
+        ]
+        if cluster.state or cluster.complete or any(each.identity.kind in _DECIDING_KINDS for each in members):
+            rules = [rule for rule in all_rules() if rule.scope == "cluster" and rule.name not in off]
+            yield from _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules).run(members)
+
+
+def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
+    """Read the objects of the exported state; those that decide about others have locations."""
+    for file in layout.read_state(root, folder):
+        is_traced = any(kind.encode() in file.content for kind in _DECIDING_KINDS)
+        for document in config.read_documents(file, findings, traced=is_traced, shared=True).documents:
+            for obj in split_list(document.data):
+                if isinstance(obj, dict):
+                    yield _complete_item(obj, document.data)
+
+
+def _complete_item(obj: Any, document: Any) -> Mapping[str, Node]:
+    """Return an item of a List with its kind, which only the List has if the API server wrote it."""
+    if obj is document or "kind" in obj:
+        return dict(obj)
+    kind = str(value_of(document.get("kind"))).removesuffix("List")
+    return {**obj, "apiVersion": document.get("apiVersion"), "kind": kind}
+
+
+class _ClusterCheck:
+    """The check of one environment."""
+
+    def __init__(
+        self, runner: EnvironmentRunner, entries: Mapping[str, layout.FileEntry], tracer: Tracer, rules: list[Rule]
+    ) -> None:
+        self._runner = runner
+        self._entries = entries
+        self._tracer = tracer
+        self._rules = rules
+
+    def run(self, members: Sequence[Member]) -> Iterator[Finding]:
+        findings: list[Finding] = []
+        state = self._build_state(members, findings)
+        yield from findings
+        concerned = [
+            member for member in members if state.cluster.complete or _namespace_of(member) in state.namespaces
+        ]
+        files = [list(several) for several in _group_by_file(concerned).values()]
+        checked = parallel_map(files, lambda share: [self._check_file(several, state) for several in share])
+        for each in checked:
+            yield from each.findings
+        yield from self._find_excesses([use for each in checked for use in each.uses], state)
+
+    def _build_state(self, members: Sequence[Member], findings: list[Finding]) -> ClusterState:
+        from jobgen.check.cluster.state import (
+            CREATING_KINDS,
+            DECIDING_KINDS,
+            DEFAULT_CLASS_KINDS,
+            KEYED_KINDS,
+            build_state,
+        )
+
+        cluster, root = self._runner.expander.environment.cluster, self._tracer.project.root
+        exported = list(read_exported(root, cluster.state, findings)) if cluster.state else []
+        if cluster.state and not layout.folder_exists(root, cluster.state):
+            findings.append(self._report_missing_folder(cluster.state))
+        kinds = (
+            DECIDING_KINDS | DEFAULT_CLASS_KINDS | (KEYED_KINDS | CREATING_KINDS if cluster.complete else frozenset())
+        )
+        own = [obj for member in members if member.identity.kind in kinds for obj in self._trace(member)]
+        names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]
+        return build_state(cluster, exported, own, names)
+
+    def _report_missing_folder(self, folder: str) -> Finding:
+        """Report `cluster.state` that does not exist, where the settings or an overlay name it."""
+        project = self._tracer.traced_project()
+        specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
+        blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
+        named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
+        message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
+        problem = Problem("unreadable-file", message, named[0] if named else None, category="yaml")
+        return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
+
+    def _trace(self, member: Member) -> Iterator[Mapping[str, Node]]:
+        for job in self._read_jobs([member]):
+            found = self._tracer.trace(job, self._runner.name).object
+            if isinstance(found, dict):
+                yield found
+
+    def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
+        """Read the jobs of some objects of one file again."""
+        wanted = {(member.position, member.item) for member in members}
+        for job in read_jobs([self._entries[members[0].path]], self._tracer.project.frameworks, []):
+            if (job.position, job.item) in wanted:
+                yield job
+
+    def _check_file(self, members: Sequence[Member], state: ClusterState) -> _Checked:
+        by_place = {(member.position, member.item): member for member in members}
+        checked = _Checked([], [])
+        for job in self._read_jobs(members):
+            patches = self._runner.patches_for(job)
+            made = self._runner.build_object(job, patches, new_overlay_use()) if patches is not None else None
+            if made is None:
+                continue
+            if self._find_problems(made.object, state):
+                env = self._runner.name
+                checked.findings.extend(self._tracer.findings(job, env, lambda obj: self._find_problems(obj, state)))
+            if state.quotas:
+                from jobgen.check.cluster.quotas import measure_use
+
+                uses = measure_use(self._runner.checker.manifest(made.object), state)
+                checked.uses.append((by_place[job.position, job.item], uses))
+        return checked
+
+    def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
+        manifest = self._runner.checker.manifest(obj)
+        problems: list[Problem] = []
+        for rule in self._rules:
+            try:
+                problems += [to_problem(rule, violation) for violation in rule.check(manifest, state)]
+            except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
+                problems.append(report_exception(f"the rule `{rule.name}`", error, obj))
+        return problems
+
+    def _find_excesses(self, uses: Sequence[tuple[Member, list[Use]]], state: ClusterState) -> Iterator[Finding]:
+        rule = next((rule for rule in self._rules if rule.name == _QUOTA_RULE), None)
+        if rule is None or not any(taken for _, taken in uses):
+            return
+        from jobgen.check.cluster.quotas import find_excesses
+
+        taken = ((member, _namespace_of(member), several) for member, several in uses)
+        for excess in find_excesses(taken, state.quotas):
+            yield from self._report_excess(excess, rule, state)
+
+    def _report_excess(self, excess: Excess, rule: Rule, state: ClusterState) -> Iterator[Finding]:
+        """Report an excess on the request of the object that takes the most."""
+        from jobgen.check.cluster.quotas import find_largest_request
+
+        largest: Any = excess.takers[0][0]
+        problem = to_problem(rule, _describe_excess(excess))
+
+        def find_problem(obj: Mapping[str, Node]) -> list[Problem]:
+            manifest = self._runner.checker.manifest(obj)
+            return [problem._replace(node=find_largest_request(manifest, excess.resource, state))]
+
+        for job in self._read_jobs([largest]):
+            yield from self._tracer.findings(job, self._runner.name, find_problem)
+
+
+def _namespace_of(member: Member) -> str:
+    return "" if member.identity.kind in CLUSTER_SCOPED else member.identity.namespace
+
+
+def _group_by_file(members: Sequence[Member]) -> dict[str, list[Member]]:
+    found: dict[str, list[Member]] = {}
+    for member in members:
+        found.setdefault(member.path, []).append(member)
+    return found
+
+
+def _describe_excess(excess: Excess) -> Violation:
+    from jobgen.check.cluster.state import name_object
+
+    def show(milli: int) -> str:
+        return f"`{format_amount(excess.resource, milli)}`"
+
+    _, namespace, name = name_object(excess.quota)
+    place = location_of(excess.hard)
+    where = f" ({place.file}:{place.line})" if place else ""
+    members: list[tuple[Any, int]] = [*excess.takers]
+    if len(members) == 1:
+        taken = f"{members[0][0].identity.kind} `{members[0][0].identity.name}` takes {show(excess.total)}"
+    else:
+        named = ", ".join(f"`{member.identity.name}` {show(milli)}" for member, milli in members[:_MAX_NAMED])
+        more = f" and {len(members) - _MAX_NAMED} more" if len(members) > _MAX_NAMED else ""
+        taken = f"{len(members)} objects take {show(excess.total)} together ({named}{more})"
+    message = f"{taken} of `{excess.resource}`, but quota `{name}` of namespace `{namespace}`{where} allows"
+    message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
+    related = ((excess.hard, f"quota `{name}`"),)
+    return Violation(None, message, related, evidence=(namespace, name, excess.resource))
