@@ -123,7 +123,7 @@ def test_an_exception_in_the_schema_or_the_policies_is_a_problem():
         raise RecursionError
 
     check = Checker(PROJECT.root, PROJECT.kinds, Cluster(), [MANY_REPLICAS], Evaluator())
-    check._schemas["kubeflow.org/pytorchjob_v1.json"] = broken
+    check._schemas["kubeflow.org/v1", "PyTorchJob"] = broken
 
     assert [problem.rule for problem in check(pytorch_job(Worker=3))] == [
         "internal-error",

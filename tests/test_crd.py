@@ -57,7 +57,13 @@ def test_kinds_are_listed_and_printed(tmp_path):
     project = config.load(tmp_path)
     printed = json.loads(print_schema(project, "pytorchjob").out)
 
-    assert "kubeflow.org/v1                PyTorchJob              kubeflow\n" in list_kinds(project).out
+    listed = {tuple(line.split()) for line in list_kinds(project).out.splitlines()}
+    assert listed >= {
+        ("kubeflow.org/v1", "PyTorchJob", "kubeflow"),
+        ("apps/v1", "Deployment", "kubernetes"),
+        ("ray.io/v1", "RayJob", "kuberay"),
+    }
+    assert json.loads(print_schema(project, "apps/v1/deployment").out)["title"] == "Deployment"
     assert printed["title"] == "PyTorchJob"
     assert (
         print_schema(project, "PyTorchJobs").err

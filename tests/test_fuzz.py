@@ -21,6 +21,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from limitedrun import MEMORY
+from shippedschemas import shipped_schema
 
 from jobgen.cli.commands.render import render
 from jobgen.cli.result import ExitCode, Result
@@ -38,8 +39,8 @@ SEEDS = {
     "overlays/base/overlay.yaml": "overlays/base/overlay.yaml",
     "policies/replica-totals.yaml": "policies/replica-totals.yaml",
     "schemas/kubeflow.org/pytorchjob_v1.yaml": "schemas/kubeflow.org/pytorchjob_v1.yaml",
-    "schemas/kubeflow.org/pytorchjob_v1.json": "schemas/kubeflow.org/pytorchjob_v1.json",
 }
+SCHEMA = "schemas/kubeflow.org/pytorchjob_v1.json"
 HEAD = "apiVersion: example.com/v1\nkind: Dance\nmetadata: {name: a}\n"
 JOB = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n  framework: pytorch\n"
 
@@ -90,6 +91,7 @@ def repository(tmp_path: Path) -> Path:
     for path, seed in SEEDS.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / seed, tmp_path / path)
+    (tmp_path / SCHEMA).write_text(json.dumps(shipped_schema("kubeflow.org/v1", "PyTorchJob")))
     return tmp_path
 
 
@@ -177,7 +179,7 @@ def twisted(content: bytes, rng: random.Random) -> bytes:
     return yaml.safe_dump_all(documents, allow_unicode=True).encode()
 
 
-@pytest.mark.parametrize("path", SEEDS)
+@pytest.mark.parametrize("path", [*SEEDS, SCHEMA])
 def test_damaged_bytes_end_in_findings(repository: Path, path: str, stress: int) -> None:
     whole = (repository / path).read_bytes()
 
@@ -188,7 +190,7 @@ def test_damaged_bytes_end_in_findings(repository: Path, path: str, stress: int)
     tried(st.integers(0, 2**64), 2 * stress, act)
 
 
-@pytest.mark.parametrize("path", [path for path in SEEDS if path != "jobgen.yaml"])
+@pytest.mark.parametrize("path", [path for path in (*SEEDS, SCHEMA) if path != "jobgen.yaml"])
 def test_mutated_documents_end_in_findings(repository: Path, path: str, stress: int) -> None:
     whole = (repository / path).read_bytes()
 

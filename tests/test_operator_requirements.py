@@ -1,9 +1,9 @@
 """Operator requirements in kind descriptions refer to existing fields and roles."""
 
-import json
 from pathlib import Path
 
 import pytest
+from shippedschemas import shipped_schema
 
 from jobgen.pipeline import config
 
@@ -12,8 +12,7 @@ KINDS = {f"{kind.name} {kind.api_version}": kind for kind in config.load(ROOT).k
 
 
 def schema(kind):
-    group, _, version = str(kind.api_version).rpartition("/")
-    return json.loads((ROOT / f"schemas/{group}/{kind.name.lower()}_{version}.json").read_text())
+    return shipped_schema(str(kind.api_version), kind.name)
 
 
 def field(root, steps):

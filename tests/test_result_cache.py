@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from shippedschemas import shipped_schema
 
 from jobgen import cache
 from jobgen.api import lint_cache
@@ -233,8 +234,10 @@ def test_every_file_that_a_lint_reads_is_part_of_the_cache_key(repository):
     write(repository, "policies/own.yml", policy)
     write(repository, "policies/params/p.json", '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "p"}}')
     write(repository, "policies/namespaces/n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: ml}\n")
-    for name in ("pytorchjob_v1.yaml", "pytorchjob_v1.json"):
-        write(repository, f"schemas/kubeflow.org/{name}", (root / "schemas/kubeflow.org" / name).read_text())
+    described = (root / "schemas/kubeflow.org/pytorchjob_v1.yaml").read_text()
+    write(repository, "schemas/kubeflow.org/pytorchjob_v1.yaml", described)
+    schema = json.dumps(shipped_schema("kubeflow.org/v1", "PyTorchJob"))
+    write(repository, "schemas/kubeflow.org/pytorchjob_v1.json", schema)
     done = subprocess.run([sys.executable, "-c", OPENED], cwd=repository, capture_output=True, text=True, check=False)
     opened = set(done.stdout.rpartition("\n\n")[2].split())
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from shippedschemas import shipped_schema
 
 from jobgen.check.schema.build import build_schemas
 from jobgen.check.schema.crd_schema import compile_structural
 
-FOLDER = Path(__file__).parent.parent / "schemas/trainer.kubeflow.org"
 CASES = yaml.safe_load((Path(__file__).parent / "crd/runtimes.yaml").read_text("utf-8"))
 ACCEPTED = [(until, spec) for until, cases in CASES.items() for spec in cases["accepted"]]
 BROKEN = [(until, spec) for until, cases in CASES.items() for spec in cases["broken"]]
@@ -27,8 +27,7 @@ NAMES = ["self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "size(sel
 
 
 def schema(kind: str, until: str) -> dict:
-    ending = f"-until-{until}" if until else ""
-    return json.loads((FOLDER / f"{kind.lower()}_v1alpha1{ending}.json").read_text())
+    return shipped_schema("trainer.kubeflow.org/v1alpha1", kind, UNTIL[until])
 
 
 @cache
@@ -93,12 +92,9 @@ def spelt_out(schema: dict) -> Iterator[tuple[str, list[str]]]:
     """The places of a schema that have CEL rules, with them."""
 
     def below(node: dict, path: str) -> Iterator[tuple[str, list[str]]]:
+        node = node["anyOf"][0] if "anyOf" in node else node
         if "$ref" in node:
-            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
-        elif "anyOf" in node:
-            node = next(
-                schema["$defs"][form["$ref"].rpartition("/")[2]] if "$ref" in form else form for form in node["anyOf"]
-            )
+            node = {**schema["$defs"][node["$ref"].rpartition("/")[2]], **node}
         rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
         if rules:
             yield path, rules
@@ -169,16 +165,14 @@ def test_type_descriptions_with_lists_limits_and_rules():
     described = {
         "apiVersion": "example.com/v1",
         "kind": "Dance",
+        "operator": {"name": "dancer"},
         "spec": {"steps!": {"=": ["Step"], "keys": ["foot"], "maxItems": 2}, "style": {"=": "a | b", "rules": [1]}},
         "rules": ["root"],
         "specs": [{"until": "2", "rules": None, "types": {"Step": {"foot!": {"maxLength": None}}}}],
     }
-    shared = {
-        "Step": {"foot!": {"=": "string", "maxLength": 5}},
-        "TemplateMetadata": {},
-    }
-    meta = {"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"properties": {}}}
-    today, before = (schema for _, schema in build_schemas(described, shared, meta))
+    shared = {"Step": {"foot!": {"=": "string", "maxLength": 5}}}
+    built = dict(build_schemas(described, shared))
+    today, before = built["example.com/dance_v1.json"], built["example.com/dance_v1-until-2.json"]
 
     assert today["properties"]["spec"]["properties"] == {
         "steps": {

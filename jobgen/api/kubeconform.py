@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 from jobgen.api.errors import ToolError, UsageError
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline.environment import Rendered
-from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.scratch import open_scratch
 from jobgen.yamlio.write import to_json
 
@@ -26,9 +25,10 @@ _COMMON_RULES = frozenset(
     ("unknown-field", "wrong-type", "missing-field", "invalid-form", "invalid-value", "invalid-quantity")
 )
 _MAX_MESSAGE = 300
+_NAME = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,252}")
 
-CheckedObject = tuple[Rendered, str]
-"""An object, and the name of its schema file."""
+CheckedObject = tuple[Rendered, bytes]
+"""An object, and its JSON Schema; empty if there is none."""
 
 
 def check_installed() -> None:
@@ -37,7 +37,7 @@ def check_installed() -> None:
         raise UsageError(MISSING)
 
 
-def find_disagreements(root: Folder, objects: Iterable[CheckedObject], findings: Sequence[Finding]) -> list[Finding]:
+def find_disagreements(objects: Iterable[CheckedObject], findings: Sequence[Finding]) -> list[Finding]:
     """Report objects that only one of jobgen and kubeconform rejects.
 
     Raises:
@@ -50,7 +50,7 @@ def find_disagreements(root: Folder, objects: Iterable[CheckedObject], findings:
             # Standalone files may contain objects of the same name, which no environment combines.
             rejected.setdefault((finding.env or finding.location.file, finding.object), set()).add(finding.rule)
     found: list[Finding] = []
-    for made, verdict in _check_objects(root, list(objects)):
+    for made, verdict in _check_objects(list(objects)):
         ours = rejected.get((made.env or made.location.file, made.identity), set())
         theirs = verdict["status"] == "statusInvalid"
         if verdict["status"] == "statusError":
@@ -73,47 +73,40 @@ def _message(verdict: dict[str, Any]) -> str:
     return " ".join(verdict["msg"].split())[:_MAX_MESSAGE]
 
 
-def _check_objects(root: Folder, objects: list[CheckedObject]) -> list[tuple[Rendered, dict[str, Any]]]:
+def _check_objects(objects: list[CheckedObject]) -> list[tuple[Rendered, dict[str, Any]]]:
     """Return the result of kubeconform for each object with a schema."""
     found: list[tuple[Rendered, dict[str, Any]]] = []
     with open_scratch() as folder:
-        schemas = root / "schemas" if isinstance(root, Path) else _write_schemas(root, Path(folder, "schemas"), objects)
-        # The schema of a kind depends on the version of the operator: each version gets its own run.
-        suffixes = sorted({_version_suffix(schema) for _, schema in objects})
-        for number, suffix in enumerate(suffixes):
+        # The schema of a kind depends on the cluster: each environment gets its own run.
+        for number, env in enumerate(sorted({made.env for made, _ in objects})):
             home = Path(folder, str(number))
-            home.mkdir()
-            mine = [made for made, schema in objects if _version_suffix(schema) == suffix]
-            for place, made in enumerate(mine):
-                (home / f"{place}.json").write_text(to_json(made.object), "utf-8")
-            for verdict in _run(schemas, home, suffix):
+            mine = [(made, schema) for made, schema in objects if made.env == env]
+            (home / "objects").mkdir(parents=True)
+            for place, (made, schema) in enumerate(mine):
+                (home / "objects" / f"{place}.json").write_text(to_json(made.object), "utf-8")
+                _write_schema(made.object, schema, home / "schemas")
+            for verdict in _run(home / "schemas", home / "objects"):
                 if verdict["status"] != "statusSkipped":
-                    found.append((mine[int(Path(verdict["filename"]).stem)], verdict))
+                    found.append((mine[int(Path(verdict["filename"]).stem)][0], verdict))
     return found
 
 
-def _write_schemas(root: CommitPath, folder: Path, objects: list[CheckedObject]) -> Path:
-    """Write the schemas of a commit that the objects need to a folder, where kubeconform can read them."""
-    for name in {name for _, name in objects}:
-        found = layout.read_schema(root, name)
-        if found and not found.is_shipped:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(found.file.content)
-    return folder
+def _write_schema(obj: Mapping[str, Any], schema: bytes, folder: Path) -> None:
+    """Write the schema of an object where kubeconform looks for it."""
+    group, _, version = str(obj.get("apiVersion")).rpartition("/")
+    name = (group or "core", str(obj.get("kind")).lower(), version)
+    # The names come from a manifest, so they are untrusted.
+    if schema and all(_NAME.fullmatch(part) for part in name):
+        path = folder / name[0] / f"{name[1]}_{name[2]}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(schema)
 
 
-def _version_suffix(schema: str) -> str:
-    """Return the part of a schema's name that kubeconform has no variable for: `-until-2.1.0`."""
-    version = schema.removesuffix(".json").rpartition("_")[2]
-    return version[version.index("-") :] if "-" in version else ""
-
-
-def _run(schemas: Path, home: Path, suffix: str) -> list[dict[str, Any]]:
-    folders = dict.fromkeys((schemas, layout.find_shipped("schemas")))
+def _run(schemas: Path, home: Path) -> list[dict[str, Any]]:
     command = ["kubeconform", "-strict", "-verbose", "-ignore-missing-schemas", "-output", "json"]
-    for folder in folders:
-        name = f"{{{{.Group}}}}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}{suffix}.json"
-        command += ["-schema-location", f"{folder}/{name}"]
+    # Kinds without a group have an empty one there.
+    for group in ("{{.Group}}", "core"):
+        command += ["-schema-location", f"{schemas}/{group}/{{{{.ResourceKind}}}}_{{{{.ResourceAPIVersion}}}}.json"]
     done = subprocess.run([*command, str(home)], capture_output=True, text=True, check=False)  # noqa: S603 -- a fixed command
     try:
         verdicts: list[dict[str, Any]] = json.loads(done.stdout)["resources"]

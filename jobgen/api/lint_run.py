@@ -154,8 +154,8 @@ def _check_objects(run: Run, *, with_kubeconform: bool) -> int:
     from jobgen.api.kubeconform import find_disagreements
 
     checkers = {name: EnvironmentRunner(run.project, name).checker for name in run.environments}
-    objects = [(made, checkers[made.env].schema_file(checkers[made.env].manifest(made.object))) for made in run]
-    run.findings += find_disagreements(run.project.root, objects, run.findings)
+    objects = [(made, checkers[made.env].read_json_schema(checkers[made.env].manifest(made.object))) for made in run]
+    run.findings += find_disagreements(objects, run.findings)
     return len(objects)
 
 

@@ -12,11 +12,12 @@ from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
+from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
-from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
@@ -58,7 +59,7 @@ class Checker:
         self.evaluator = evaluator
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
-        self._schemas: dict[str, _SchemaCheck | None] = {}
+        self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
 
     def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
         """Everything that is wrong with an object."""
@@ -90,8 +91,16 @@ class Checker:
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster)
 
-    def schema_file(self, manifest: Manifest) -> str:
-        """The path, in a schema folder, of the schema that the cluster has for an object."""
+    def read_json_schema(self, manifest: Manifest) -> bytes:
+        """The JSON Schema that the cluster has for an object; empty if there is none."""
+        own = layout.read_schema(self.root, self._name_schema_file(manifest))
+        if own is not None:
+            return own.content
+        shipped = find_shipped_schema(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
+        return json.dumps(bundle_schema(shipped.schema)).encode() if shipped and not shipped.missing else b""
+
+    def _name_schema_file(self, manifest: Manifest) -> str:
+        """The path, in a schema folder of the repository, of the schema that the cluster has for an object."""
         name = manifest.kind.name if manifest.kind else manifest.kind_name
         group, _, version = as_text(manifest.object.get("apiVersion")).rpartition("/")
         return f"{group}/{name.lower()}_{version}{self._schema_suffix(manifest.kind)}.json"
@@ -107,7 +116,7 @@ class Checker:
         obj = manifest.object
         problems: list[Problem] = []
         try:
-            check = self._schema_check(self.schema_file(manifest))
+            check = self._schema_check(manifest)
             problems += self._check_without_schema(manifest) if check is None else check(obj)
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
             problems += validate_object(obj, self._release)
@@ -131,11 +140,14 @@ class Checker:
             problems.append(report_exception("the evaluation of the policies", error, obj))
         return problems
 
-    def _schema_check(self, file: str) -> _SchemaCheck | None:
-        if file not in self._schemas:
-            found = layout.read_schema(self.root, file)
-            self._schemas[file] = _compile_schema(found, self._release) if found is not None else None
-        return self._schemas[file]
+    def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
+        name = _name_kind(manifest)
+        if name not in self._schemas:
+            own = layout.read_schema(self.root, self._name_schema_file(manifest))
+            # Rules of their own report kinds with a description that the operator does not have.
+            shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
+            self._schemas[name] = _compile_own_schema(own, self._release) if own else shipped.check if shipped else None
+        return self._schemas[name]
 
     def _check_without_schema(self, manifest: Manifest) -> list[Problem]:
         """Check what all kinds share. An object of an old version is not served at all, so this is enough to say."""
@@ -154,11 +166,7 @@ class Checker:
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
-        if group in BUILTIN_GROUPS:
-            message = f"jobgen has no schema for `{name}` of `{api_version}`, which is built into Kubernetes, so its"
-            message += " fields were not checked"
-        else:
-            message += "; add its CRD with `jobgen schema import`"
+        message += "; add its CRD with `jobgen schema import`"
         return Problem(
             "missing-schema",
             message,
@@ -175,11 +183,15 @@ def _check_metadata() -> _SchemaCheck:
     return compile_structural({})
 
 
-def _compile_schema(schema: layout.SchemaFile, release: Release) -> _SchemaCheck:
-    """The check of a schema; if the schema is broken, a check that reports this."""
-    path, content, finding = schema.file
-    if schema.is_shipped:
-        return compile_structural(json.loads(content), release=release)
+def _name_kind(manifest: Manifest) -> tuple[str, str]:
+    """The apiVersion and the kind of an object, by the kind's first name."""
+    name = manifest.kind.name if manifest.kind else manifest.kind_name
+    return as_text(manifest.object.get("apiVersion")), name
+
+
+def _compile_own_schema(schema: layout.File, release: Release) -> _SchemaCheck:
+    """The check of a repository's schema; if the schema is broken, a check that reports this."""
+    path, content, finding = schema
     try:
         check = compile_untrusted(content, release)
     except BrokenSchemaError as error:

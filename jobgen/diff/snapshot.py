@@ -38,7 +38,7 @@ class Snapshot:
     is_tree: bool = False
     """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
-    _schemas: dict[str, bytes] = field(default_factory=dict)
+    _schemas: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -65,11 +65,10 @@ class Snapshot:
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
         checker = self.checker(rendered.env)
-        file = checker.schema_file(checker.manifest(rendered.object))
-        if file not in self._schemas:
-            found = layout.read_schema(self.project.root, file)
-            self._schemas[file] = found.file.content if found else b""
-        return self._schemas[file]
+        key = (rendered.env, str(rendered.object.get("apiVersion")), str(rendered.object.get("kind")))
+        if key not in self._schemas:
+            self._schemas[key] = checker.read_json_schema(checker.manifest(rendered.object))
+        return self._schemas[key]
 
     def trace(self, rendered: Rendered) -> Traced:
         """The object with a location on every value."""

@@ -24,6 +24,7 @@ from jobgen.repo.lock import KUSTOMIZATION, LOCK
 
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
+_SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
 _SUFFIXES = (".yaml", ".yml", ".json")
 _STATE = lazy_pattern(
@@ -421,28 +422,31 @@ def _read_stat(entry: FileEntry) -> File:
     return File(entry.path, f"{status.st_size} {status.st_mtime_ns}".encode())
 
 
-class SchemaFile(NamedTuple):
-    """The JSON Schema of a kind, and whether it is shipped; a schema of the repository is untrusted."""
-
-    file: File
-    is_shipped: bool
-
-
-def read_schema(root: Folder, name: str) -> SchemaFile | None:
-    """Read the JSON Schema of a kind: that of the repository, or the shipped one."""
-    shipped = find_shipped("schemas").parent
-    # The name is derived from a manifest, so it is untrusted.
+def read_schema(root: Folder, name: str) -> File | None:
+    """Read the JSON Schema that a repository has for a kind; the name comes from a manifest, so it is untrusted."""
     if ".." in name or os.path.isabs(name):
         return None
     path = f"schemas/{name}"
     if isinstance(root, CommitPath):
-        if (root / path).is_file() or (root / path).leads_out():
-            return SchemaFile(read_file(_read_committed(root / path, path, root)), is_shipped=False)
-    elif os.path.isfile(full := os.path.join(root, path)):
-        return SchemaFile(read_path(full, path, root), is_shipped=root == shipped)
-    if os.path.isfile(full := os.path.join(shipped, path)):
-        return SchemaFile(read_path(full, path, shipped), is_shipped=True)
-    return None
+        is_own = (root / path).is_file() or (root / path).leads_out()
+        return read_file(_read_committed(root / path, path, root)) if is_own else None
+    full = os.path.join(root, path)
+    return read_path(full, path, root) if os.path.isfile(full) else None
+
+
+def read_shipped_schema(name: str) -> bytes | None:
+    """Read a file of the shipped schemas; the name may be derived from a manifest, so it is untrusted."""
+    if not _SCHEMA_NAME.fullmatch(name):
+        return None
+    try:
+        return (find_shipped("schemas") / name).read_bytes()
+    except OSError:
+        return None
+
+
+def list_shipped_schemas(folder: str) -> list[str]:
+    """List the files of a folder of the shipped schemas."""
+    return sorted(entry.name for entry in os.scandir(find_shipped("schemas") / folder))
 
 
 def read_shipped_policies(root: Folder) -> Iterator[File]:

@@ -1,20 +1,18 @@
-"""Builds the JSON Schemas of custom resources from kind descriptions and the types of a Kubernetes release."""
+"""Builds the schemas of custom resources from kind descriptions, and JSON Schemas from CRDs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobgen.check.schema.bundle import DIALECT, allow_null, bundle_schema
+from jobgen.check.schema.history import merge_history
+from jobgen.check.schema.shipped import assemble_custom
+from jobgen.check.schema.types_of_release import QUANTITY, read_types
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.merge import merge
 
 Schema = dict[str, Any]
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-QUANTITY = (
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
-)
 
 _INT_OR_STRING: Schema = {"type": ["integer", "string"], "x-kubernetes-int-or-string": True}
 _SCALARS: dict[str, Schema] = {
@@ -28,16 +26,8 @@ _SCALARS: dict[str, Schema] = {
     "quantity": {**_INT_OR_STRING, "pattern": QUANTITY},
     "any": {"x-kubernetes-preserve-unknown-fields": True},
 }
-# Kubernetes types that have another schema in a CRD.
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_CRD_FORMS: dict[str, Schema] = {
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": _SCALARS["quantity"],
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": _SCALARS["int-or-string"],
-    f"{_META}Time": {"type": "string", "format": "date-time"},
-    f"{_META}FieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-}
 _WORDS = {"rules": "x-kubernetes-validations"}
-_LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+_FIRST_RELEASE = "0"
 
 
 class UnknownTypeError(Exception):
@@ -48,35 +38,61 @@ class UnknownTypeError(Exception):
         self.name = name
 
 
-def build_schemas(
-    described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]
-) -> Iterator[tuple[str, Schema]]:
-    """The schemas of a kind, each with its file name: the current one, and those of older operators."""
-    group, version = described["apiVersion"].split("/")
-    stem = f"{group}/{described['kind'].lower()}_{version}"
-    yield f"{stem}.json", _resource(described, shared, kubernetes)
-    for older in described.get("specs", ()):
-        then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
-        types = merge(shared, older.get("types", {}), [])
-        yield f"{stem}-until-{older['until']}.json", _resource(then, types, kubernetes)
-
-
-def _resource(described: Mapping[str, Any], shared: Mapping[str, Any], kubernetes: Mapping[str, Schema]) -> Schema:
-    types = _Types(shared, kubernetes, has_list_keys=described.get("listKeys", True))
-    fields = {
-        "apiVersion": {"enum": [described["apiVersion"]]},
-        "kind": {"enum": [described["kind"], *described.get("spellings", ())]},
-        "metadata": types.metadata(),
-        # A CRD does not require a spec.
-        "spec": _allow_null(types.schema(described["spec"])),
+def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema that a kind description has, with all releases of its operator in one."""
+    steps = [
+        (since, *_build_root(*_apply_older(described, shared, older))) for since, older in _list_releases(described)
+    ]
+    names = sorted({name for _, _, types in steps for name in types})
+    types = {name: merge_history([(since, types.get(name)) for since, _, types in steps]) for name in names}
+    head = {
+        "apiVersion": described["apiVersion"],
+        "kind": described["kind"],
+        "spellings": described.get("spellings"),
+        "plural": described.get("plural"),
+        "operator": described["operator"]["name"],
     }
-    if described.get("status", True):
-        fields["status"] = {"type": ["object", "null"], "x-kubernetes-preserve-unknown-fields": True}
-    root = {"type": "object", "required": ["apiVersion", "kind", "metadata"], "properties": fields}
+    schema = merge_history([(since, root) for since, root, _ in steps])
+    return {**{key: value for key, value in head.items() if value}, "types": types, "schema": schema}
+
+
+def _list_releases(described: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The releases in which the schema changed, oldest first, each with the differences of the description then."""
+    since = str(described["operator"].get("since", _FIRST_RELEASE))
+    for older in described.get("specs", ()):
+        yield since, older
+        since = older["until"]
+    yield since, {}
+
+
+def _apply_older(
+    described: Mapping[str, Any], shared: Mapping[str, Any], older: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    then = merge(described, {key: older[key] for key in ("rules", "spec") if key in older}, [])
+    return then, merge(shared, older.get("types", {}), [])
+
+
+def _build_root(described: Mapping[str, Any], shared: Mapping[str, Any]) -> tuple[Schema, dict[str, Schema]]:
+    """The schema of an object, and the types that it uses."""
+    types = _Types(shared)
+    fields = {"spec": types.schema(described["spec"])}
+    status = described.get("status", True)
+    if status:
+        fields["status"] = {"type": "object", **_SCALARS["any"]} if status is True else types.schema(status)
+    root: Schema = {"type": "object", "properties": fields}
     if described.get("rules"):
         root["x-kubernetes-validations"] = described["rules"]
-    head = {"$schema": DIALECT, "title": described["kind"]}
-    return {**head, **root, "additionalProperties": False, "$defs": dict(sorted(types.used.items()))}
+    return root, types.used
+
+
+def build_schemas(described: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """The JSON Schemas of a kind, each with its file name: the current one, and those of older operators."""
+    group, version = described["apiVersion"].split("/")
+    stem = f"{group}/{described['kind'].lower()}_{version}"
+    custom = describe_custom(described, shared)
+    for since, older in _list_releases(described):
+        suffix = f"-until-{older['until']}" if older else ""
+        yield f"{stem}{suffix}.json", bundle_schema(assemble_custom(custom, since if older else ""))
 
 
 def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
@@ -113,14 +129,14 @@ def _convert_node(node: Schema) -> Schema:
     required = node.get("required", [])
     if "properties" in node:
         fields = {name: _convert_node(child) for name, child in node["properties"].items()}
-        kept["properties"] = {name: child if name in required else _allow_null(child) for name, child in fields.items()}
+        kept["properties"] = {name: child if name in required else allow_null(child) for name, child in fields.items()}
     if isinstance(node.get("additionalProperties"), dict):
-        kept["additionalProperties"] = _allow_null(_convert_node(node["additionalProperties"]))
+        kept["additionalProperties"] = allow_null(_convert_node(node["additionalProperties"]))
     elif node.get("x-kubernetes-embedded-resource"):
         kept["required"] = sorted({*required, "apiVersion", "kind", "metadata"})
     elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
         kept["additionalProperties"] = False
-    return _allow_null(kept) if node.get("nullable") else kept
+    return allow_null(kept) if node.get("nullable") else kept
 
 
 _KEPT_KEYWORDS = frozenset(
@@ -133,23 +149,23 @@ _KEPT_KEYWORDS = frozenset(
 
 
 class _Types:
-    """Builds types of kind descriptions and of a Kubernetes release; named ones are collected for `$defs`."""
+    """Builds the types of a kind description; the shared ones that it uses are collected."""
 
-    def __init__(self, shared: Mapping[str, Any], kubernetes: Mapping[str, Schema], *, has_list_keys: bool) -> None:
-        self.list_marks = _LIST_MARKS if has_list_keys else ()
+    def __init__(self, shared: Mapping[str, Any]) -> None:
         self.shared = shared
-        self.kubernetes = kubernetes
         self.used: dict[str, Schema] = {}
-
-    def metadata(self) -> Schema:
-        """The metadata of an object, which is the same for every kind."""
-        return self._named(f"{_META}ObjectMeta")
 
     def schema(self, described: Any) -> Schema:
         """The schema of a type in a kind description."""
-        if _is_name(described):
-            return self._named(described)
-        return self._build_inline(described)
+        if not _is_name(described):
+            return self._build_inline(described)
+        if "." in described:
+            return {"$ref": _find_kubernetes_type(described, self.shared)}
+        if described not in self.used:
+            # Set first, because a type may refer to itself.
+            self.used[described] = {}
+            self.used[described] = self._build_shared(described)
+        return {"$ref": described}
 
     def _build_inline(self, described: Any) -> Schema:
         """The schema of a type at the place where it is used."""
@@ -163,10 +179,12 @@ class _Types:
             )
         if " | " in described:
             return {"enum": described.split(" | ")}
-        return dict(_SCALARS[described]) if described in _SCALARS else self._content(described)
+        if "." in described:
+            return {"$ref": _find_kubernetes_type(described, self.shared)}
+        return dict(_SCALARS[described]) if described in _SCALARS else self._build_shared(described)
 
     def _build_with_keywords(self, described: dict[str, Any]) -> Schema:
-        """A type with more keywords; a named type is built inline, because its other uses do not have them."""
+        """A type with more keywords; a shared type is built inline, because its other uses do not have them."""
         schema = self._build_inline(described["="])
         for word, value in described.items():
             if word == "keys":
@@ -177,68 +195,29 @@ class _Types:
 
     def _mapping(self, described: dict[str, Any]) -> Schema:
         named = {name: value for name, value in described.items() if name != "*"}
-        properties = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
-        schema = _strict(properties, [name[:-1] for name in named if name.endswith("!")])
+        schema: Schema = {"type": "object"}
+        if named:
+            schema["properties"] = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
+        required = sorted(name[:-1] for name in named if name.endswith("!"))
+        schema |= {"required": required} if required else {}
         if "*" in described:
-            schema["additionalProperties"] = _allow_null(self.schema(described["*"]))
+            schema["additionalProperties"] = self.schema(described["*"])
         return schema
 
-    def _named(self, name: str) -> Schema:
-        key = name.rpartition(".")[2]
-        if key not in self.used:
-            # Set first, because a type may refer to itself.
-            self.used[key] = {}
-            self.used[key] = self._content(name)
-        return {"$ref": f"#/$defs/{key}"}
+    def _build_shared(self, name: str) -> Schema:
+        if name not in self.shared:
+            raise UnknownTypeError(name, did_you_mean(name, [*_SCALARS, *self.shared]))
+        return self._build_inline(self.shared[name])
 
-    def _content(self, name: str) -> Schema:
-        known = self.kubernetes if "." in name else self.shared
-        if name not in known:
-            raise UnknownTypeError(name, did_you_mean(name, [*_SCALARS, *self.shared, *self.kubernetes]))
-        return self._kubernetes(known[name]) if "." in name else self._build_inline(known[name])
 
-    def _kubernetes(self, node: Any) -> Schema:
-        """A type of a Kubernetes release as in a CRD: strict, without descriptions, with short metadata."""
-        if "$ref" in node:
-            name = node["$ref"].rpartition("/")[2]
-            inner = "TemplateMetadata" if name == f"{_META}ObjectMeta" else name
-            return dict(_CRD_FORMS[name]) if name in _CRD_FORMS else self._named(inner)
-        if "properties" in node:
-            fields = {name: self._kubernetes(child) for name, child in node["properties"].items()}
-            return _strict(fields, node.get("required", []))
-        kind = _type(node)
-        schema: Schema = {"type": kind} if kind else {}
-        schema |= {key: node[key] for key in ("format", *self.list_marks) if key in node}
-        if "items" in node:
-            schema["items"] = self._kubernetes(node["items"])
-        if isinstance(node.get("additionalProperties"), dict):
-            schema["additionalProperties"] = _allow_null(self._kubernetes(node["additionalProperties"]))
-        return schema
+def _find_kubernetes_type(name: str, shared: Mapping[str, Any]) -> str:
+    """`io.k8s.api.core.v1.PodSpec` as `core_v1.PodSpec`."""
+    *_, group, version, short = ["", "", *name.split(".")]
+    known = read_types(f"{group}_{version}").get("types", {})
+    if short not in known:
+        raise UnknownTypeError(name, did_you_mean(short, [*_SCALARS, *shared, *known]))
+    return f"{group}_{version}.{short}"
 
 
 def _is_name(described: Any) -> bool:
     return isinstance(described, str) and described not in _SCALARS and " | " not in described
-
-
-def _type(node: Schema) -> str:
-    """The type of a node without `null`, which the source of the types adds everywhere."""
-    kinds = node.get("type", [])
-    return next((kind for kind in kinds if kind != "null"), "") if isinstance(kinds, list) else str(kinds)
-
-
-def _strict(properties: dict[str, Schema], required: list[str]) -> Schema:
-    """An object with these fields only; an optional field may also be null, which drops it."""
-    fields = {name: child if name in required else _allow_null(child) for name, child in properties.items()}
-    schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
-    return {**schema, "required": sorted(required)} if required else schema
-
-
-def _allow_null(schema: Schema) -> Schema:
-    if "$ref" in schema:
-        return {"anyOf": [schema, {"type": "null"}]}
-    if schema.get("enum"):
-        return {**schema, "enum": [*schema["enum"], None]}
-    if "type" not in schema:
-        return schema
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return {**schema, "type": [*kinds, "null"]}

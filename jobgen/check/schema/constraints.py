@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any
 
+from jobgen.check.schema.decoded_forms import FORMS, Form
 from jobgen.check.schema.own_formats import format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
@@ -68,6 +69,8 @@ def compile_constraints(
         known = not is_untrusted or schema["pattern"] == _QUANTITY
         matches = _match_with_python(schema["pattern"]) if known else _match_with_re2(schema["pattern"])
         yield _pattern(schema["pattern"], matches, is_quantity="x-kubernetes-int-or-string" in schema)
+    if "x-jobgen-form" in schema:
+        yield _form(FORMS[schema["x-jobgen-form"]])
     for word, types, holds, must in _BOUNDS:
         if word in schema:
             strict = schema.get(f"exclusive{word.capitalize()}") is True
@@ -112,7 +115,11 @@ def _compile_format(name: str, release: Release, *, is_typed: bool) -> Iterator[
 
 def _match_with_python(pattern: str) -> Callable[[str], object]:
     """Match with Python, for patterns of trusted schemas."""
-    return re.compile(pattern.replace("$", r"\Z")).search
+    flags = re.ASCII
+    if "(?i)" in pattern:
+        # RE2 accepts a flag anywhere.
+        pattern, flags = pattern.replace("(?i)", ""), flags | re.IGNORECASE
+    return re.compile(pattern.replace("$", r"\Z"), flags).search
 
 
 def _match_with_re2(pattern: str) -> Callable[[str], object]:
@@ -147,6 +154,19 @@ def _pattern(pattern: str, matches: Callable[[str], object], *, is_quantity: boo
                 safe=safe,
             )
         )
+
+    return check
+
+
+def _form(form: Form) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        found = untraced(value)
+        if not isinstance(found, str) or form.is_valid(found):
+            return
+        message = f"`{name}` is {format_value(value)}, and must {form.expected}"
+        fix_steps, safe = suggest_quantity(value) if form.rule == "invalid-quantity" else NO_FIX
+        node = reported_node(value, parent)
+        problems.append(Problem(form.rule, message, node, category="schema", fix_steps=fix_steps, safe=safe))
 
     return check
 
@@ -209,14 +229,14 @@ def compile_alternatives(word: str, options: list[Check]) -> Check:
             option(value, name, parent, found)
         if word == "allOf":
             problems.extend(problem for found in errors for problem in found)
-        elif not FORMS[word](sum(not found for found in errors)):
+        elif not _COUNTS[word](sum(not found for found in errors)):
             message = f"`{name}` has {_FORM_MESSAGES[word]}"
             problems.append(Problem("invalid-form", message, reported_node(value, parent), category="schema"))
 
     return check
 
 
-FORMS: dict[str, Callable[[int], bool]] = {
+_COUNTS: dict[str, Callable[[int], bool]] = {
     "anyOf": lambda fitting: fitting > 0,
     "oneOf": lambda fitting: fitting == 1,
     "allOf": bool,

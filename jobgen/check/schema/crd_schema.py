@@ -11,6 +11,7 @@ from typing import Any
 
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
+from jobgen.check.schema.history import OTHER_RELEASES
 from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
@@ -128,14 +129,16 @@ class _Compiler:
         )
         # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
-        return _mapping(fields, tuple(required), self._hint, nullable=nullable)
+        hint = partial(self._hint, schema.get(OTHER_RELEASES, {}))
+        return _mapping(fields, tuple(required), hint, nullable=nullable)
 
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         described = schema.get("items", {})
         items = self._field(described)
         keys = schema.get("x-kubernetes-list-map-keys")
         unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
-        return _list(items, unique, nullable=nullable, nullable_items="null" in described.get("type", ()))
+        nullable_items = "null" in described.get("type", ()) or described.get("nullable", False)
+        return _list(items, unique, nullable=nullable, nullable_items=nullable_items)
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
@@ -148,8 +151,13 @@ class _Compiler:
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations)
         return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
-    def _hint(self, field: str, known: list[str]) -> tuple[str, str]:
-        """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint."""
+    def _hint(self, others: Mapping[str, str], field: str, known: list[str]) -> tuple[str, str]:
+        """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint.
+
+        `others` are the fields that other releases have, each with the range of these releases.
+        """
+        if field in others:
+            return f" in this release; it {others[field]}", ""
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
         close = did_you_mean(field, known)

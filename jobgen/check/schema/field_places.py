@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.repo import layout
+from jobgen.check.schema.history import contains
+from jobgen.check.schema.types_of_release import read_types
 
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
 """Titles of the mappings of jobgen's formats, as their schemas name them."""
@@ -159,6 +159,6 @@ def _iterate(schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 @functools.cache
 def _pod_fields(type_name: str) -> frozenset[str]:
-    """The fields of a type of Kubernetes, which a shipped schema has."""
-    content = (layout.find_shipped("schemas") / "kubeflow.org/pytorchjob_v1.json").read_text("utf-8")
-    return frozenset(json.loads(content)["$defs"][type_name]["properties"])
+    """The fields of a type of Kubernetes in the newest release."""
+    fields = read_types("core_v1")["types"][type_name]["properties"]
+    return frozenset(name for name, field in fields.items() if contains(field, ""))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import click
 
 from jobgen.api.project import find_repository
 from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
+from jobgen.check.schema.bundle import bundle_schema
+from jobgen.check.schema.shipped import find_shipped_schema, list_shipped_kinds
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.data import Node, untraced, value_of
@@ -23,12 +24,10 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.repo import layout
 from jobgen.report.summary import format_findings
+from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-LOCK = "schemas.lock.json"
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json")
-_PACKAGE, _RELEASE = "kubernetes-validate", "v1.36.0"
-_DEFINITIONS = f"kubernetes-json-schema/{_RELEASE}-local-strict/_definitions.json"
 
 
 @click.group("schema")
@@ -66,6 +65,23 @@ def _list_command(directory: Path) -> Result:
     return list_kinds(config.load(directory.resolve()))
 
 
+@command.command("export")
+@click.option(
+    "-e", "--env", default="", help="The environment whose cluster decides the releases; the newest without it."
+)
+@click.argument("folder")
+@click.pass_obj
+def _export_command(directory: Path, env: str, folder: str) -> Result:
+    """Write the JSON Schemas of all kinds to a folder, as kubeconform reads them."""
+    project = config.load(directory.resolve())
+    if env and env not in project.overlays:
+        return error_result(
+            ExitCode.USAGE, f"there is no environment `{env}`{did_you_mean(env, list(project.overlays))}"
+        )
+    cluster = project.environment(env, []).cluster if env else Cluster()
+    return export_schemas(directory / folder, cluster)
+
+
 @command.command("print")
 @click.argument("kind")
 @click.pass_obj
@@ -76,18 +92,11 @@ def _print_command(directory: Path, kind: str) -> Result:
 
 def build(root: Path, *, check: bool) -> Result:
     """Write the schema of every kind that the repository describes, or list those that are out of date."""
-    try:
-        source = resources.files("kubernetes_validate").joinpath(_DEFINITIONS).read_bytes()
-    except ModuleNotFoundError:
-        return error_result(
-            ExitCode.USAGE, f"the types of Kubernetes come from the package {_PACKAGE}: `pip install {_PACKAGE}`"
-        )
     findings: list[Finding] = []
-    wanted = _build_schemas(root, json.loads(source)["$defs"], findings)
+    wanted = _build_schemas(root, findings)
     if findings:
         # A kind with errors would silently have no schema.
         return error_result(ExitCode.ERRORS, "nothing was built", format_findings(findings))
-    wanted[LOCK] = _format_lock(source, wanted)
     folder = root / "schemas"
     stale = [name for name, text in sorted(wanted.items()) if not _is_current(folder / name, text)]
     if check:
@@ -99,18 +108,22 @@ def build(root: Path, *, check: bool) -> Result:
     return Result(ExitCode.OK, err=f"{len(wanted)} files: {len(stale)} written, {len(wanted) - len(stale)} unchanged\n")
 
 
-def _build_schemas(root: Path, kubernetes: dict[str, Any], findings: list[Finding]) -> dict[str, str]:
+def _build_schemas(root: Path, findings: list[Finding]) -> dict[str, str]:
     shared = read(layout.read_types(), "types.yaml").documents[0].data
     built: dict[str, str] = {}
     for file in layout.read_own_kinds(root):
         for document in config.read_valid_documents(file, "kind", findings):
             try:
-                schemas = dict(build_schemas(untraced(document), shared, kubernetes)) if "spec" in document else {}
+                schemas = dict(build_schemas(untraced(document), shared)) if "spec" in document else {}
             except UnknownTypeError as error:
                 findings.append(_locate_type(error, file))
                 continue
-            built |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
+            built |= {name: _format_schema(schema) for name, schema in schemas.items()}
     return built
+
+
+def _format_schema(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
 
 
 def _locate_type(error: UnknownTypeError, file: layout.File) -> Finding:
@@ -126,17 +139,6 @@ def _list_scalars(tree: Node) -> Iterator[Node]:
             yield from _list_scalars(child)
     else:
         yield tree
-
-
-def _format_lock(source: bytes, built: dict[str, str]) -> str:
-    """Return the lock file: the source of the types, and the digests of the schemas."""
-    from hashlib import sha256
-
-    origin = {"package": _PACKAGE, "version": metadata.version(_PACKAGE), "sha256": sha256(source).hexdigest()}
-    digests = {name: sha256(text.encode()).hexdigest() for name, text in sorted(built.items())}
-    return (
-        json.dumps({"version": 1, "kubernetes": {"release": _RELEASE, **origin}, "schemas": digests}, indent=2) + "\n"
-    )
 
 
 def _is_current(path: Path, text: str) -> bool:
@@ -162,7 +164,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
                 return error_result(
                     ExitCode.ERRORS, f"{document.location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
                 )
-            wanted |= {name: json.dumps(schema, indent=1, sort_keys=True) + "\n" for name, schema in schemas.items()}
+            wanted |= {name: _format_schema(schema) for name, schema in schemas.items()}
     if findings or not wanted:
         code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
         return error_result(code, "there is no schema to import", format_findings(findings) + notes)
@@ -226,28 +228,49 @@ def write_editor_files(root: Path) -> Result:
 
 
 def list_kinds(project: ProjectConfig) -> Result:
-    """List the known kinds with their platforms."""
-    rows = sorted((str(value_of(kind.api_version)), kind.name, kind.platform) for kind in project.kinds)
+    """List the known kinds: those that the repository describes, and those whose schemas are shipped."""
+    rows = {(str(value_of(kind.api_version)), kind.name): kind.platform for kind in project.kinds}
+    rows = {**{(kind.api_version, kind.name): kind.source for kind in list_shipped_kinds()}, **rows}
     width = [max(len(row[column]) for row in rows) for column in range(2)]
-    return Result(
-        ExitCode.OK, "".join(f"{api:<{width[0]}}  {kind:<{width[1]}}  {where}\n" for api, kind, where in rows)
-    )
+    lines = (f"{api:<{width[0]}}  {kind:<{width[1]}}  {rows[api, kind]}\n" for api, kind in sorted(rows))
+    return Result(ExitCode.OK, "".join(lines))
 
 
 def print_schema(project: ProjectConfig, name: str) -> Result:
-    """Print the schema of a kind as the API server uses it."""
-    known = {kind.name: kind for kind in project.kinds}
-    kind = next((kind for word, kind in known.items() if word.lower() == name.lower()), None)
-    if kind is None:
-        return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{did_you_mean(name, list(known))}")
-    group, version = str(value_of(kind.api_version)).split("/")
-    schema = layout.read_schema(project.root, f"{group}/{kind.name.lower()}_{version}.json")
-    if schema is None:
-        return error_result(
-            ExitCode.NOTHING_TO_DO, f"`{kind.name}` has no schema; describe its `spec` and run `jobgen schema build`"
-        )
-    if schema.file.finding:
-        return error_result(
-            ExitCode.INTERNAL_ERROR, f"the schema `{schema.file.path}` cannot be used: {schema.file.finding.message}"
-        )
-    return Result(ExitCode.OK, schema.file.content.decode("utf-8", "surrogateescape"))
+    """Print the JSON Schema of a kind, of its most stable version unless the name has one: `apps/v1/Deployment`."""
+    wanted_version, _, wanted = name.rpartition("/")
+    known = [(str(value_of(kind.api_version)), kind.name) for kind in project.kinds]
+    known += [(kind.api_version, kind.name) for kind in list_shipped_kinds()]
+    found = [(api, kind) for api, kind in known if kind.lower() == wanted.lower() and wanted_version in ("", api)]
+    if not found:
+        hint = did_you_mean(wanted, [kind for _, kind in known])
+        return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{hint}")
+    api_version, kind = found[0]
+    group, _, version = api_version.rpartition("/")
+    own = layout.read_schema(project.root, f"{group}/{kind.lower()}_{version}.json")
+    if own is None:
+        shipped = find_shipped_schema(api_version, kind, Cluster(), any_release=True)
+        if shipped is None:
+            return error_result(
+                ExitCode.NOTHING_TO_DO, f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
+            )
+        return Result(ExitCode.OK, _format_schema(bundle_schema(shipped.schema)))
+    if own.finding:
+        return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.path}` cannot be used: {own.finding.message}")
+    return Result(ExitCode.OK, own.content.decode("utf-8", "surrogateescape"))
+
+
+def export_schemas(folder: Path, cluster: Cluster) -> Result:
+    """Write the JSON Schemas of all kinds as a cluster has them, in the layout that kubeconform reads."""
+    found = ((kind, find_shipped_schema(kind.api_version, kind.name, cluster)) for kind in list_shipped_kinds())
+    served = [(kind, shipped.schema) for kind, shipped in found if shipped and shipped.missing is None]
+    files = {
+        folder / _name_file(kind.api_version, kind.name): _format_schema(bundle_schema(schema))
+        for kind, schema in served
+    }
+    return write_files(files, folder) or Result(ExitCode.OK, err=f"{len(files)} schemas written\n")
+
+
+def _name_file(api_version: str, kind: str) -> str:
+    group, _, version = api_version.rpartition("/")
+    return f"{group or 'core'}/{kind.lower()}_{version}.json"

@@ -1,0 +1,206 @@
+"""Find the shipped schema of a kind, for the releases of Kubernetes and of the operator that a cluster has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.history import Schema, contains, describe_range, select_release
+from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
+from jobgen.k8s.releases import format_release, parse_release
+from jobgen.k8s.removed_apis import find_removal
+from jobgen.model.data import Node
+from jobgen.model.finding import FixStep, Problem
+from jobgen.model.suggest import did_you_mean
+from jobgen.repo import layout
+from jobgen.spec.kinds import parse_version
+from jobgen.spec.overlay import Cluster
+
+_EXTENSIONS = "extensions"
+_GROUP_DOMAIN = ".k8s.io"
+_PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", _EXTENSIONS))
+
+
+class MissingKind(NamedTuple):
+    """A kind that a cluster does not have: why, the field of the object at fault, and what to write there."""
+
+    message: str
+    field: str = "apiVersion"
+    replacement: str = ""
+
+
+class ShippedSchema(NamedTuple):
+    """The schema of a kind in a release with the check of objects, or why the release does not have the kind."""
+
+    schema: Schema
+    check: Callable[[Mapping[str, Node]], list[Problem]]
+    missing: MissingKind | None = None
+
+
+def find_shipped_schema(
+    api_version: str, kind: str, cluster: Cluster, *, any_release: bool = False
+) -> ShippedSchema | None:
+    """Return the schema of a kind in a cluster; None if jobgen does not ship the kind.
+
+    With `any_release`, a kind that the operator's release does not have gets the schema of the last release with it.
+    """
+    operator = _read_custom(api_version, kind).get("operator", "")
+    return _find(api_version, kind, cluster.kubernetes, cluster.operators.get(operator, ""), any_release)
+
+
+@lru_cache(maxsize=512)
+def _find(
+    api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool
+) -> ShippedSchema | None:
+    custom = _read_custom(api_version, kind)
+    if custom:
+        return _find_custom(custom, operator_release, kubernetes, any_release=any_release)
+    return _find_own(api_version, kind, format_release(parse_release(kubernetes)))
+
+
+@lru_cache(maxsize=512)
+def _read_custom(api_version: str, kind: str) -> dict[str, Any]:
+    """Read the file of a custom resource; empty if there is none."""
+    group, _, version = api_version.rpartition("/")
+    content = layout.read_shipped_schema(f"crds/{group}/{kind.lower()}_{version}.json") if group else None
+    known: dict[str, Any] = json.loads(content) if content is not None else {}
+    return known if "schema" in known else {}
+
+
+def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_release: bool) -> ShippedSchema:
+    name, operator = f"`{custom['kind']}` of `{custom['apiVersion']}`", custom["operator"]
+    root = custom["schema"]
+    if not contains(root, release):
+        if not any_release:
+            reason = describe_range(root, operator)
+            shown = f"the cluster has {operator} {release}" if release else "name the release in `cluster.operators`"
+            return _report_missing(MissingKind(f"{name} {reason}; {shown}"))
+        release = custom.get("last", "")
+    return _compile(assemble_custom(custom, release), kubernetes)
+
+
+def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
+    """The schema of a custom resource in a release of its operator; an empty release is the newest."""
+    operator = custom["operator"]
+    own = {
+        name: as_crd(select_release(node, release, operator))
+        for name, node in custom.get("types", {}).items()
+        if contains(node, release)
+    }
+    schema = as_crd(select_release(custom["schema"], release, operator))
+    fields = {
+        **schema["properties"],
+        "apiVersion": {"enum": [custom["apiVersion"]]},
+        "kind": {"enum": [custom["kind"], *custom.get("spellings", ())]},
+        # Go decodes the metadata of every object.
+        "metadata": {"$ref": f"{DECODED}{METADATA}"},
+    }
+    required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
+    whole = {"title": custom["kind"], **schema, "type": "object", "required": required, "properties": fields}
+    return {**whole, "$defs": Types(_find_pod_release(operator, release), in_crd=True, own=own)}
+
+
+@cache
+def _read_operators() -> dict[str, dict[str, str]]:
+    """Read the release of Kubernetes whose pods each release of an operator embeds."""
+    found: dict[str, dict[str, str]] = json.loads(layout.read_shipped_schema("operators.json") or b"{}")
+    return found
+
+
+def _find_pod_release(operator: str, release: str) -> str:
+    """Return the release of Kubernetes whose pods a release of an operator embeds."""
+    minors = _read_operators().get(operator, {})
+    known = [minor for since, minor in minors.items() if not release or parse_version(since) <= parse_version(release)]
+    return (known or [*minors.values()][:1] or [""])[-1] if release else (known or [""])[-1]
+
+
+def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
+    """Return the schema of one of Kubernetes' own kinds."""
+    group, _, version = api_version.rpartition("/")
+    if not (group in _PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)):
+        return None
+    place = f"{group.partition('.')[0] or 'core'}_{version}"
+    known = read_types(place)
+    name = f"`{kind}` of `{api_version}`"
+    if known.get("apiVersion") != api_version:
+        return _find_removed(api_version, kind, group)
+    if kind not in known["kinds"]:
+        if kind.endswith("List"):
+            return None
+        hint = did_you_mean(kind, known["kinds"])
+        return _report_missing(MissingKind(f"Kubernetes has no kind {name}{hint}", "kind"))
+    if not contains(known["types"][kind], release):
+        reason = describe_range(known["types"][kind], "Kubernetes")
+        return _report_missing(MissingKind(f"{name} {reason}; the cluster has Kubernetes {release}"))
+    types = Types(release, in_crd=False)
+    return _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
+
+
+def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
+    return ShippedSchema(schema, compile_structural(schema, release=parse_release(kubernetes)))
+
+
+def _report_missing(missing: MissingKind) -> ShippedSchema:
+    """Return a check that reports every object of a kind that the cluster does not have."""
+
+    def check(obj: Mapping[str, Node]) -> list[Problem]:
+        node = obj.get(missing.field)
+        rule = "old-api-version" if missing.field == "apiVersion" else "invalid-value"
+        fix_steps = (FixStep("set", node, missing.replacement),) if missing.replacement else ()
+        return [Problem(rule, missing.message, node, category="schema", fix_steps=fix_steps, safe=False)]
+
+    return ShippedSchema({}, check, missing)
+
+
+def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
+    removal = find_removal(api_version, kind)
+    if removal is None:
+        served = find_versions(group)
+        if not served:
+            return None
+        hint = f"; use `{served[-1]}`"
+        return _report_missing(MissingKind(f"Kubernetes has no version `{api_version}`{hint}", replacement=served[-1]))
+    release, successor = removal
+    message = f"Kubernetes {release} removed `{kind}` of `{api_version}`" + (
+        f"; use `{successor}`" if successor else ""
+    )
+    return _report_missing(MissingKind(message, replacement=successor))
+
+
+def find_versions(group: str) -> list[str]:
+    """Return the versions of a group of Kubernetes that jobgen knows, the most stable one last."""
+    short = group.partition(".")[0] or "core"
+    names = layout.list_shipped_schemas("kubernetes")
+    places = [name.removesuffix(".json") for name in names if name.startswith(f"{short}_v")]
+    found = [known["apiVersion"] for place in places if (known := read_types(place)).get("apiVersion")]
+    return sorted(
+        (api for api in found if api.rpartition("/")[0] == group),
+        key=lambda api: ("alpha" not in api, "beta" not in api, api),
+    )
+
+
+class ShippedKind(NamedTuple):
+    """A kind whose schema is shipped, and what defines it: Kubernetes, or the name of an operator."""
+
+    api_version: str
+    name: str
+    source: str
+
+
+def list_shipped_kinds() -> Iterator[ShippedKind]:
+    """Yield all kinds whose schemas are shipped, the most stable version of each kind of Kubernetes first."""
+    types = [read_types(name.removesuffix(".json")) for name in layout.list_shipped_schemas("kubernetes")]
+    groups = {known["apiVersion"]: known["kinds"] for known in types if "apiVersion" in known}
+    for api_version in sorted(groups, key=_rank_version, reverse=True):
+        yield from (ShippedKind(api_version, kind, "kubernetes") for kind in groups[api_version])
+    for group in layout.list_shipped_schemas("crds"):
+        for name in layout.list_shipped_schemas(f"crds/{group}"):
+            known = json.loads(layout.read_shipped_schema(f"crds/{group}/{name}") or b"{}")
+            yield ShippedKind(known["apiVersion"], known["kind"], known["operator"])
+
+
+def _rank_version(api_version: str) -> tuple[bool, bool, str]:
+    return "alpha" not in api_version, "beta" not in api_version, api_version
