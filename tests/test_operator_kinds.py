@@ -13,7 +13,7 @@ from jobgen.check.rules import all_rules
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
-RULES = ("rejected-by-operator", "never-starts", "rejected-child", "feature-gate-off")
+RULES = ("rejected-by-operator", "never-starts", "rejected-child", "feature-gate-off", "admits-nothing")
 RUNNER = RuleRunner([rule for rule in all_rules() if rule.name in RULES])
 
 BASES = {
@@ -65,10 +65,134 @@ apiVersion: ray.io/v1
 kind: RayService
 metadata: {name: bert, namespace: ml}
 spec: {}
+---
+apiVersion: ray.io/v1
+kind: RayCronJob
+metadata: {name: bert, namespace: ml}
+spec: {schedule: "0 3 * * *"}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: bert, namespace: ml}
+spec:
+  minAvailable: 3
+  plugins: {env: []}
+  tasks:
+    - name: master
+      replicas: 1
+      template: {spec: {containers: [{name: train, image: "registry.example.com/bert:1.4.2"}]}}
+    - name: worker
+      replicas: 4
+      template: {spec: {containers: [{name: train, image: "registry.example.com/bert:1.4.2"}]}}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: CronJob
+metadata: {name: bert, namespace: ml}
+spec: {schedule: "@daily"}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: research}
+spec:
+  capability: {cpu: 8, nvidia.com/gpu: 8}
+  deserved: {cpu: 4}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: bert, namespace: ml}
+spec: {minMember: 2, networkTopology: {highestTierAllowed: 1}}
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack}
+spec:
+  tier: 1
+  members: [{type: Node, selector: {regexMatch: {pattern: "node-[0-9]+"}}}]
+---
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: vllm, namespace: ml}
+spec:
+  replicas: 2
+  leaderWorkerTemplate:
+    size: 5
+    workerTemplate: {spec: {containers: [{name: serve, image: "registry.example.com/vllm:1.4.2"}]}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec:
+  cohortName: all
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu, memory]
+      flavors:
+        - name: spot
+          resources: [{name: cpu, nominalQuota: 8}, {name: memory, nominalQuota: 8Gi}]
+    - coveredResources: [nvidia.com/gpu]
+      flavors:
+        - name: a100
+          resources: [{name: nvidia.com/gpu, nominalQuota: 8}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Cohort
+metadata: {name: all}
+spec:
+  parentName: root
+  resourceGroups:
+    - coveredResources: [cpu]
+      flavors:
+        - name: spot
+          resources: [{name: cpu, nominalQuota: 8, lendingLimit: 9}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: spot}
+spec:
+  nodeLabels: {pool: spot}
+  nodeTaints: [{key: spot, value: "true", effect: NoSchedule}]
+---
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: bert, namespace: ml}
+spec:
+  components:
+    - template:
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: bert}
+        spec:
+          parallelism: 4
+          completions: 2
+          template:
+            spec: {restartPolicy: Never, containers: [{name: train, image: "registry.example.com/bert:1.4.2"}]}
+---
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: GenericJob
+metadata: {name: bert, namespace: ml}
+spec:
+  replicaSpecs: [{type: worker, replicas: 2, template: {spec: {containers: [{name: worker, image: a}]}}}]
+---
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: DeepSpeedJob
+metadata: {name: bert, namespace: ml}
+spec:
+  config: {slotsPerWorker: 8, run: {python: [train.py]}}
+  worker: {replicas: 2, template: {spec: {containers: [{name: worker, image: a}]}}}
+---
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: ColossalAIJob
+metadata: {name: bert, namespace: ml}
+spec:
+  replicaSpecs:
+    - {type: launcher, template: {}}
+    - {type: worker, replicas: 2, template: {spec: {containers: [{name: worker, image: a}]}}}
 """)
 }
 BASES["RayJob"]["spec"]["rayClusterSpec"] = BASES["RayCluster"]["spec"]
 BASES["RayService"]["spec"]["rayClusterConfig"] = BASES["RayCluster"]["spec"]
+BASES["RayCronJob"]["spec"]["jobTemplate"] = BASES["RayJob"]["spec"]
+BASES["CronJob"]["spec"]["jobTemplate"] = {"spec": BASES["Job"]["spec"]}
 
 
 class Row(NamedTuple):
@@ -111,7 +235,11 @@ JOBSETS = [
     Row("JobSet", {"spec.replicatedJobs.1.dependsOn": [{"name": "ledaer"}]}, "rejected-by-operator: `ledaer` does not"),
     Row("JobSet", {"spec.replicatedJobs.1.groupName": "A"}, "rejected-by-operator: `A` is not a valid group name"),
     Row("JobSet", {"spec.replicatedJobs.1.groupName": "A"}, operators={"jobset": "0.8.1"}),
-    Row("JobSet", {f"{JOB}.parallelism": 2**30}, "rejected-by-operator: `replicas` times `parallelism` of `workers`"),
+    Row(
+        "JobSet",
+        {f"{JOB}.parallelism": 2**30, f"{JOB}.completionMode": "NonIndexed"},
+        "rejected-by-operator: `replicas` times `parallelism` of `workers`",
+    ),
     Row("JobSet", {"spec.network": {"subdomain": "a.b"}}, "rejected-by-operator: `a.b` is also the name of a Service"),
     Row("JobSet", {"spec.managedBy": "me"}, "rejected-by-operator: `me` is not a domain and a path"),
     Row("JobSet", {"spec.managedBy": "example.com/" + "a" * 60}, "rejected-by-operator: `example.com/aaa"),
@@ -371,7 +499,326 @@ RAY_SERVICES = [
     Row("RayService", {**INCREMENTAL, f"{OPTIONS}.gatewayClassName": None}, "never-starts: `NewClusterWithIncremental"),
     Row("RayService", {**INCREMENTAL, f"{OPTIONS}.maxSurgePercent": 4}, "never-starts: `stepSizePercent` is `5`"),
 ]
-ROWS = [*JOBSETS, *RAY_CLUSTERS, *RAY_JOBS, *RAY_SERVICES]
+CRON = ("RayCronJob",)
+RAY_CRON_JOBS = [
+    Row("RayCronJob", {}, gates=CRON),
+    Row("RayCronJob", {}, "feature-gate-off: `RayCronJob` requires"),
+    Row("RayCronJob", {"metadata.name": "a" * 37}, "never-starts: `aaa", gates=CRON),
+    Row(
+        "RayCronJob", {"spec.schedule": "0 3 * *"}, "never-starts: `schedule` is `0 3 * *`: it has 4 fields", gates=CRON
+    ),
+    Row("RayCronJob", {"spec.schedule": "TZ=UTC 0 3 * * *"}, "never-starts: `schedule` is `TZ=UTC", gates=CRON),
+    Row("RayCronJob", {"spec.timeZone": "Berlin"}, "never-starts: `Berlin` is not a time zone", gates=CRON),
+    Row("RayCronJob", {"spec.timeZone": "Berlin"}, gates=CRON, operators={"kuberay": "1.6.0"}),
+    Row("RayCronJob", {"spec.jobTemplate.suspend": True}, "never-starts: `suspend` requires", gates=CRON),
+]
+TASK = "spec.tasks.1"
+POLICY = {"event": "PodFailed", "action": "RestartJob"}
+SVC = {"spec.plugins": {"svc": []}}
+VOLCANO_JOBS = [
+    Row("Job", {}),
+    Row("Job", {"spec.tasks": None}, "rejected-by-operator: a Job of Volcano requires `tasks`"),
+    Row("Job", {"spec.tasks": [], "spec.minAvailable": 0}),
+    Row(
+        "Job",
+        {"spec.tasks": [], "spec.minAvailable": 0},
+        "rejected-by-operator: a Job",
+        operators={"volcano": "1.13.0"},
+    ),
+    Row("Job", {f"{TASK}.name": "master"}, "rejected-by-operator: `master` is the name of an earlier task"),
+    Row("Job", {f"{TASK}.minAvailable": 5}, "rejected-by-operator: `minAvailable` of task `worker` is `5`"),
+    Row(
+        "Job",
+        {f"{TASK}.minAvailable": -1},
+        "rejected-by-operator: `minAvailable` must be",
+        operators={"volcano": "1.13"},
+    ),
+    Row("Job", {"spec.minAvailable": 6}, "rejected-by-operator: `minAvailable` is `6`, but all tasks"),
+    Row("Job", {"spec.policies": [POLICY]}),
+    Row("Job", {"spec.policies": [POLICY, POLICY]}, "rejected-by-operator: event `PodFailed` is in an earlier policy"),
+    Row("Job", {f"{TASK}.policies": [{**POLICY, "exitCode": 3}]}, "rejected-by-operator: `event` and `exitCode` are"),
+    Row("Job", {"spec.policies": [{"action": "RestartJob"}]}, "rejected-by-operator: a policy requires `event`"),
+    Row("Job", {"spec.policies": [{**POLICY, "event": "OutOfSync"}]}, "rejected-by-operator: `event` is `OutOfSync`"),
+    Row(
+        "Job", {"spec.policies": [{**POLICY, "action": "Restartjob"}]}, "rejected-by-operator: `action` is `Restartjob`"
+    ),
+    Row(
+        "Job",
+        {"spec.policies": [{**POLICY, "action": "RestartPod"}]},
+        "rejected-by-operator: `action` is `RestartPod`",
+        operators={"volcano": "1.10.0"},
+    ),
+    Row("Job", {"spec.policies": [{"exitCode": 0, "action": "RestartJob"}]}, "rejected-by-operator: `exitCode` is `0`"),
+    Row(
+        "Job", {"spec.policies": [{**POLICY, "event": "*"}, POLICY]}, "rejected-by-operator: `*` stands for all events"
+    ),
+    Row(
+        "Job", {"spec.plugins": {"pytroch": []}}, "rejected-by-operator: Volcano has no plugin `pytroch`; did you mean"
+    ),
+    Row("Job", {"spec.plugins": {"ray": []}}),
+    Row("Job", {"spec.plugins": {"ray": []}}, "rejected-by-operator: Volcano has no", operators={"volcano": "1.12.0"}),
+    Row(
+        "Job",
+        {"spec.plugins": {"mpi": ["--master=leader"]}},
+        "rejected-by-operator: the plugin `mpi` requires a task `l",
+    ),
+    Row("Job", {"spec.plugins": {"mpi": []}}),
+    Row("Job", {"spec.volumes": [{"mountPath": "/a"}]}, "rejected-by-operator: the volume at `/a` requires"),
+    Row(
+        "Job",
+        {"spec.volumes": [{"mountPath": "/a", "volumeClaimName": "a"}, {"mountPath": "/a", "volumeClaimName": "b"}]},
+        "rejected-by-operator: `/a` is the path of an earlier volume",
+    ),
+    Row("Job", {"spec.queue": "root"}, "rejected-by-operator: no job can be submitted to the queue `root`"),
+    Row("Job", {"spec.queue": "root"}, operators={"volcano": "1.10.0"}),
+    Row("Job", {f"{TASK}.dependsOn": {"name": ["master"]}}),
+    Row("Job", {f"{TASK}.dependsOn": {"name": ["mastr"]}}, "rejected-by-operator: there is no task `mastr`; did you"),
+    Row(
+        "Job", {f"{TASK}.dependsOn": {"name": ["worker"]}}, "rejected-by-operator: tasks depend on each other in a cyc"
+    ),
+    Row("Job", {f"{TASK}.topologyPolicy": "restricted"}, "rejected-by-operator: `topologyPolicy: restricted` requires"),
+    Row(
+        "Job",
+        {
+            f"{TASK}.topologyPolicy": "restricted",
+            f"{TASK}.template.spec.containers.0.resources": {"limits": {"cpu": "2"}},
+        },
+    ),
+    Row("Job", {f"{TASK}.partitionPolicy": {"totalPartitions": 2, "partitionSize": 2}}),
+    Row(
+        "Job",
+        {f"{TASK}.partitionPolicy": {"totalPartitions": 2, "partitionSize": 3}},
+        "rejected-by-operator: `replicas` of task `worker` is `4`",
+    ),
+    Row(
+        "Job",
+        {"spec.networkTopology": {"highestTierAllowed": 1, "highestTierName": "rack"}},
+        "rejected-by-operator: `highestTierAllowed` and `highestTierName` are mutually exclusive",
+    ),
+    Row("Job", {"metadata.name": "a" * 54}),
+    Row("Job", {"metadata.name": "a" * 55}, "rejected-by-operator: `" + "a" * 55),
+    Row("Job", {**SVC, "metadata.name": "a" * 53, f"{TASK}.replicas": 101}, "rejected-child: `aaa"),
+    Row("Job", {"metadata.name": "a" * 53, f"{TASK}.replicas": 101}),
+    Row("Job", {**SVC, "metadata.name": "bert.v2"}, "rejected-child: `bert.v2` is the name of a Service"),
+    Row("CronJob", {}),
+    Row("CronJob", {"metadata.name": "a" * 53}, "rejected-by-operator: `aaa"),
+    Row("CronJob", {"spec.schedule": "daily"}, "rejected-by-operator: `schedule` is `daily`"),
+    Row("CronJob", {"spec.timeZone": ""}, "rejected-by-operator: `` is not a time zone"),
+    Row(
+        "CronJob", {"spec.jobTemplate.spec.minAvailable": 9}, "rejected-child: Volcano rejects its Jobs: `minAvailable`"
+    ),
+    Row("CronJob", {"metadata.name": "a" * 44}, "rejected-child: Volcano rejects its Jobs: `aaa"),
+    Row("Queue", {}),
+    Row("Queue", {"spec.deserved": {"cpu": 9}}, "rejected-by-operator: `cpu` of `deserved` is `9`"),
+    Row("Queue", {"spec.deserved": {"cpu": 9}}, operators={"volcano": "1.14.0"}),
+    Row("Queue", {"spec.guarantee": {"resource": {"memory": "1Gi"}}}, "rejected-by-operator: `guarantee` has `memory`"),
+    Row(
+        "Queue",
+        {"spec.capability": {"cpu": -1}, "spec.deserved": {}},
+        "rejected-by-operator: `cpu` of `capability` must",
+    ),
+    Row("Queue", {"spec.capability": {"nvidia.com/gpu": "500m"}}, "rejected-by-operator: `nvidia.com/gpu` of"),
+    Row("Queue", {"spec.parent": "research"}, "rejected-by-operator: queue `research` cannot be its own parent"),
+    Row("Queue", {"status": {"state": "Closing"}}, "rejected-by-operator: `state` is `Closing`"),
+    Row(
+        "Queue", {"metadata.annotations": {"volcano.sh/hierarchy": "a/b"}}, "rejected-by-operator: annotation `volcano"
+    ),
+    Row(
+        "Queue",
+        {"metadata.annotations": {"volcano.sh/hierarchy": "a/b", "volcano.sh/hierarchy-weights": "1/0"}},
+        "rejected-by-operator: `0` in annotation",
+    ),
+    Row("PodGroup", {}),
+    Row("PodGroup", {"spec.networkTopology.highestTierName": "rack"}, "rejected-by-operator: `highestTierAllowed` and"),
+    Row("HyperNode", {}),
+    Row("HyperNode", {"spec.members": None}, "rejected-by-operator: a HyperNode requires `members`"),
+    Row(
+        "HyperNode", {"spec.members.0.selector.regexMatch.pattern": "a["}, "rejected-by-operator: `a[` is not a regular"
+    ),
+    Row(
+        "HyperNode",
+        {"spec.members.0.selector": {}},
+        "rejected-by-operator: `selector`",
+        operators={"volcano": "1.13.0"},
+    ),
+]
+TEMPLATE = "spec.leaderWorkerTemplate"
+ROLLOUT = "spec.rolloutStrategy"
+LEADER_WORKER_SETS = [
+    Row("LeaderWorkerSet", {}),
+    Row("LeaderWorkerSet", {"metadata.name": "1a"}, "rejected-by-operator: `1a` is also the name of a Service"),
+    Row("LeaderWorkerSet", {"metadata.name": "a" * 50}),
+    Row("LeaderWorkerSet", {"metadata.name": "a" * 51}, "rejected-child: `aaa"),
+    Row("LeaderWorkerSet", {f"{TEMPLATE}.size": 0}, "rejected-by-operator: `size` must be at least 1"),
+    Row("LeaderWorkerSet", {f"{TEMPLATE}.size": 2**31 - 1}, "rejected-by-operator: `replicas` times `size`"),
+    Row("LeaderWorkerSet", {"spec.replicas": -1}, "rejected-by-op", operators={"leaderworkerset": "0.9.0"}),
+    Row(
+        "LeaderWorkerSet", {ROLLOUT: {"rollingUpdateConfiguration": {"maxUnavailable": "101%"}}}, "rejected-by-operator"
+    ),
+    Row(
+        "LeaderWorkerSet",
+        {ROLLOUT: {"rollingUpdateConfiguration": {"maxUnavailable": 0}}},
+        "rejected-by-operator: `max",
+    ),
+    Row("LeaderWorkerSet", {ROLLOUT: {"rollingUpdateConfiguration": {"maxUnavailable": 0, "maxSurge": "1%"}}}),
+    Row(
+        "LeaderWorkerSet",
+        {ROLLOUT: {"rollingUpdateConfiguration": {"partition": -1}}},
+        "rejected-by-operator: `partiti",
+    ),
+    Row("LeaderWorkerSet", {f"{TEMPLATE}.subGroupPolicy": {"subGroupSize": 2}}),
+    Row(
+        "LeaderWorkerSet",
+        {f"{TEMPLATE}.subGroupPolicy": {"subGroupSize": 3}},
+        "rejected-by-operator: `subGroupSize` is",
+    ),
+    Row(
+        "LeaderWorkerSet",
+        {f"{TEMPLATE}.subGroupPolicy": {"subGroupSize": 6}},
+        "rejected-by-operator: `subGroupSize` mu",
+    ),
+    Row(
+        "LeaderWorkerSet",
+        {f"{TEMPLATE}.subGroupPolicy": {"subGroupSize": 5, "subGroupPolicyType": "LeaderExcluded"}},
+        "rejected-by-operator: `subGroupSize` is `5`, which does not divide 4",
+    ),
+    Row(
+        "LeaderWorkerSet",
+        {"metadata.annotations": {"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}},
+        "rejected-by-operator: annotation `leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology` requires",
+    ),
+    Row(
+        "LeaderWorkerSet", {f"{TEMPLATE}.workerTemplate.spec.restartPolicy": "Never"}, "rejected-child: the API server"
+    ),
+    Row(
+        "LeaderWorkerSet",
+        {f"{TEMPLATE}.workerTemplate.spec.activeDeadlineSeconds": 9},
+        "rejected-child: the API server",
+    ),
+]
+QUOTA = "spec.resourceGroups.0.flavors.0.resources.0"
+CHECK = {"admissionChecks": [{"name": "a", "onFlavors": ["spto"]}]}
+CONCURRENT = {"spec.concurrentAdmissionPolicy": {"migration": {"mode": "TryPreferredFlavors"}}}
+KUEUE = [
+    Row("ClusterQueue", {}),
+    Row(
+        "ClusterQueue",
+        {"spec.resourceGroups.1.coveredResources": ["cpu"], "spec.resourceGroups.1.flavors": []},
+        "rejected-by-operator: `cpu` is covered mo",
+    ),
+    Row(
+        "ClusterQueue",
+        {"spec.resourceGroups.0.coveredResources": ["memory", "cpu"]},
+        "rejected-by-operator: `cpu` is wh",
+    ),
+    Row("ClusterQueue", {"spec.resourceGroups.1.flavors.0.name": "spot"}, "rejected-by-operator: flavor `spot` is in"),
+    Row(
+        "ClusterQueue", {f"{QUOTA}.nominalQuota": "-1"}, "rejected-by-operator: `nominalQuota` of `cpu` must not be neg"
+    ),
+    Row("ClusterQueue", {f"{QUOTA}.lendingLimit": 9}, "rejected-by-operator: `lendingLimit` of `cpu` is `9`"),
+    Row("ClusterQueue", {f"{QUOTA}.lendingLimit": "8000m"}),
+    Row(
+        "ClusterQueue", {f"{QUOTA}.lendingLimit": 1, "spec.cohortName": None}, "rejected-by-operator: `lendingLimit` of"
+    ),
+    Row(
+        "ClusterQueue", {"spec.namespaceSelector": {"matchLabels": {"a b": "c"}}}, "rejected-by-operator: `a b` is not"
+    ),
+    Row("ClusterQueue", {"spec.fairSharing": {"weight": "-1"}}, "rejected-by-operator: `weight` must not be negative"),
+    Row("ClusterQueue", {"spec.fairSharing": {"weight": "1n"}}, "rejected-by-operator: `weight` is `1n`"),
+    Row("ClusterQueue", {"spec.fairSharing": {"weight": "1n"}}, operators={"kueue": "0.13.0"}),
+    Row(
+        "ClusterQueue", {"spec.admissionChecksStrategy": CHECK}, "rejected-by-operator: the queue has no flavor `spto`"
+    ),
+    Row("ClusterQueue", {"spec.admissionChecksStrategy": CHECK}, operators={"kueue": "0.17.0"}),
+    Row("ClusterQueue", CONCURRENT),
+    Row("ClusterQueue", CONCURRENT, "rejected-by-operator: `concurrentAdmission", gates=("ConcurrentAdmission",)),
+    Row("ClusterQueue", {"spec.namespaceSelector": None}, "admits-nothing: a ClusterQueue without `namespaceSelector`"),
+    Row("ClusterQueue", {"spec.resourceGroups": [], "spec.cohortName": None}, "admits-nothing: the queue has no quota"),
+    Row("Cohort", {}),
+    Row("Cohort", {"spec.parentName": None}, "rejected-by-operator: `lendingLimit` of `cpu` requires `parentName`"),
+    Row("ResourceFlavor", {}),
+    Row("ResourceFlavor", {"spec.nodeLabels": {"a": "b c"}}, "rejected-by-operator: label `a` has the invalid value"),
+    Row(
+        "ResourceFlavor", {"spec.nodeTaints.0.key": "a b"}, "rejected-by-operator: `a b` is not a valid key of a taint"
+    ),
+    Row(
+        "ResourceFlavor",
+        {"spec.nodeTaints": [{"key": "a", "effect": "NoSchedule"}] * 2},
+        "rejected-by-operator: `a` with effect `NoSchedule` is an earlier taint",
+    ),
+]
+COMPONENT = "spec.components.0"
+POD_SET = {"path": "template.spec.template", "replicas": 2}
+APP_WRAPPERS = [
+    Row("AppWrapper", {}),
+    Row("AppWrapper", {f"{COMPONENT}.podSets": [POD_SET]}),
+    Row(
+        "AppWrapper",
+        {f"{COMPONENT}.podSets": [{"path": "template.spec"}]},
+        "rejected-by-operator: `template.spec` leads",
+    ),
+    Row(
+        "AppWrapper",
+        {f"{COMPONENT}.podSets": [{**POD_SET, "replicas": 4}]},
+        "rejected-by-operator: `replicas` of `templ",
+    ),
+    Row(
+        "AppWrapper",
+        {f"{COMPONENT}.podSets": [POD_SET, POD_SET]},
+        "rejected-by-operator: `template.spec.template` is th",
+    ),
+    Row(
+        "AppWrapper",
+        {f"{COMPONENT}.template.metadata.namespace": "x"},
+        "rejected-by-operator: the namespace `x` differs",
+    ),
+    Row("AppWrapper", {f"{COMPONENT}.template.kind": "CronJob"}, "rejected-by-operator: no component has pods"),
+]
+TENSORSTACK = [
+    Row("GenericJob", {}),
+    Row("GenericJob", {"spec.replicaSpecs": []}, "rejected-by-operator: a GenericJob requires at least one item"),
+    Row("GenericJob", {"spec.successRules": [{"worker": [0, 1]}]}),
+    Row(
+        "GenericJob", {"spec.successRules": [{"worker": [2]}]}, "rejected-by-operator: `successRules` must be at most 1"
+    ),
+    Row(
+        "GenericJob", {"spec.failureRules": [{"wroker": [0]}]}, "rejected-by-operator: there is no replica spec of type"
+    ),
+    Row("GenericJob", {"spec.cleanUpPolicy": "none"}, "rejected-by-operator: `cleanUpPolicy` is `none`"),
+    Row(
+        "GenericJob", {"spec.replicaSpecs.0.restartPolicy": {"policy": "ExitCode"}}, "rejected-by-operator: `policy` is"
+    ),
+    Row(
+        "GenericJob",
+        {"spec.scheduler": {"t9kScheduler": {"priority": 101}}},
+        "rejected-by-operator: `priority` must be",
+    ),
+    Row("DeepSpeedJob", {}),
+    Row("DeepSpeedJob", {"spec.config.run.module": ["a"]}, "rejected-by-operator: `run` requires exactly one of"),
+    Row("DeepSpeedJob", {"spec.config.run.python": "train.py"}, "rejected-by-operator: `python` must be a list"),
+    Row(
+        "DeepSpeedJob",
+        {"spec.config.otherArgs": ["--autotuning=run"]},
+        "rejected-by-operator: `--autotuning` is set by",
+    ),
+    Row("ColossalAIJob", {}),
+    Row(
+        "ColossalAIJob", {"spec.worker": {}}, "rejected-by-operator: `worker` is a field of ColossalAIJob before March"
+    ),
+    Row("ColossalAIJob", {"spec.replicaSpecs.0.type": "lancher"}, "rejected-by-operator: `type` is `lancher`"),
+]
+ROWS = [
+    *JOBSETS,
+    *RAY_CLUSTERS,
+    *RAY_JOBS,
+    *RAY_SERVICES,
+    *RAY_CRON_JOBS,
+    *VOLCANO_JOBS,
+    *LEADER_WORKER_SETS,
+    *KUEUE,
+    *APP_WRAPPERS,
+    *TENSORSTACK,
+]
 
 
 def changed(kind, change):

@@ -1,7 +1,7 @@
 """What operators reject, or accept and never start: the rules of their webhooks and controllers, by version.
 
-Each kind has a module with the name of its operator, as users write it in `cluster.operators`, and a table of checks.
-A module is imported when the first object of its kind is checked.
+A module has the name of its operator, as users write it in `cluster.operators`, and tables of checks by kind. It is
+imported when the first object of its kinds is checked.
 """
 
 from __future__ import annotations
@@ -10,42 +10,54 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Protocol, cast
 
-from jobgen.check.operators.checks import Check
+from jobgen.check.operators.checks import Checks
 from jobgen.check.rules import Violation
 from jobgen.k8s.objects import Manifest, as_text
 
 _MODULES = {
+    ("batch.tensorstack.dev", "BeamJob"): "tensorstack",
+    ("batch.tensorstack.dev", "ColossalAIJob"): "tensorstack",
+    ("batch.tensorstack.dev", "DeepSpeedJob"): "tensorstack",
+    ("batch.tensorstack.dev", "GenericJob"): "tensorstack",
+    ("batch.tensorstack.dev", "MPIJob"): "tensorstack",
+    ("batch.volcano.sh", "CronJob"): "volcano_cron_job",
+    ("batch.volcano.sh", "Job"): "volcano_job",
     ("jobset.x-k8s.io", "JobSet"): "jobset",
+    ("kueue.x-k8s.io", "ClusterQueue"): "kueue",
+    ("kueue.x-k8s.io", "Cohort"): "kueue",
+    ("kueue.x-k8s.io", "ResourceFlavor"): "kueue",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "lws",
     ("ray.io", "RayCluster"): "ray_cluster",
+    ("ray.io", "RayCronJob"): "ray_cron_job",
     ("ray.io", "RayJob"): "ray_job",
     ("ray.io", "RayService"): "ray_service",
+    ("scheduling.volcano.sh", "PodGroup"): "volcano_topology",
+    ("scheduling.volcano.sh", "Queue"): "volcano_queue",
+    ("topology.volcano.sh", "HyperNode"): "volcano_topology",
+    ("workload.codeflare.dev", "AppWrapper"): "app_wrapper",
 }
 
 KINDS = tuple(sorted({kind for _, kind in _MODULES}))
 """The kinds that have checks."""
 
 
-class KindChecks(Protocol):
-    """The module of a kind."""
+class OperatorChecks(Protocol):
+    """A module with the checks of an operator."""
 
     OPERATOR: str
     """The name of the operator in `cluster.operators`."""
-    CHECKS: tuple[Check, ...]
-    """What the operator checks, by rule and version."""
+    CHECKS: Checks
+    """What the operator checks, by kind."""
 
 
 def find_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
     """Yield what one rule reports about an object, for the declared version of its operator."""
-    checks = _find_checks(manifest)
-    if checks is None:
-        return
-    version = str(manifest.cluster.operators.get(checks.OPERATOR, ""))
-    for check in checks.CHECKS:
-        if check.rule == rule and check.applies_to(version):
-            yield from check.find(manifest)
-
-
-def _find_checks(manifest: Manifest) -> KindChecks | None:
     group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
     name = _MODULES.get((group, manifest.kind_name))
-    return cast(KindChecks, import_module(f"{__name__}.{name}")) if name else None
+    if name is None:
+        return
+    module = cast(OperatorChecks, import_module(f"{__name__}.{name}"))
+    version = str(manifest.cluster.operators.get(module.OPERATOR, ""))
+    for check in module.CHECKS[manifest.kind_name]:
+        if check.rule == rule and check.applies_to(version):
+            yield from check.find(manifest)

@@ -45,6 +45,16 @@ class Check(NamedTuple):
         return VersionRange(self.since, self.until).contains(version)
 
 
+Checks: TypeAlias = Mapping[str, tuple[Check, ...]]
+"""The checks of a module, by kind."""
+
+
+def is_since(manifest: Manifest, operator: str, since: str) -> bool:
+    """Return whether the declared version of an operator is `since` or later; without one, the newest is meant."""
+    declared = str(manifest.cluster.operators.get(operator, ""))
+    return not declared or is_version_since(declared, since)
+
+
 def is_version_since(text: str, since: str) -> bool:
     """Return whether a version is `since` or later."""
     return parse_version(text) >= parse_version(since)

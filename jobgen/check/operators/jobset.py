@@ -19,6 +19,7 @@ from jobgen.check.operators.checks import (
     MAX_INT32,
     REJECTED,
     Check,
+    Checks,
     Violations,
     field_node,
     full_name,
@@ -328,21 +329,23 @@ def _drop_unset(owner: Mapping[str, Node], name: str) -> Mapping[str, Node]:
     return owner if value_of(owner.get(name)) else {key: value for key, value in owner.items() if key != name}
 
 
-CHECKS = (
-    Check(REJECTED, _check_pod_count, since="0.2"),
-    Check(REJECTED, _check_success_policy),
-    Check(REJECTED, _check_names, since="0.3"),
-    Check(REJECTED, _check_subdomain, since="0.4"),
-    Check(REJECTED, _check_managed_by, since="0.5"),
-    Check(REJECTED, _check_failure_rules, since="0.6"),
-    Check(REJECTED, _check_coordinator, since="0.6"),
-    Check(REJECTED, _check_depends_on, since="0.8"),
-    Check(REJECTED, _check_group_names, since="0.9"),
-    Check(REJECTED, _check_coordinator_label, since="0.11"),
-    Check(REJECTED, _check_volume_claims, since="0.11"),
-    Check(REJECTED, _check_in_place_jobs, since="0.11"),
-    Check(REJECTED, _check_restarted_replicas, since="0.12"),
-    Check(GATE_OFF, _check_in_place_gate, since="0.11"),
-    Check(GATE_OFF, _check_restart_gate, since="0.12"),
-    Check(CHILD_REJECTED, _check_jobs),
-)
+CHECKS: Checks = {
+    "JobSet": (
+        Check(REJECTED, _check_pod_count, since="0.2"),
+        Check(REJECTED, _check_success_policy),
+        Check(REJECTED, _check_names, since="0.3"),
+        Check(REJECTED, _check_subdomain, since="0.4"),
+        Check(REJECTED, _check_managed_by, since="0.5"),
+        Check(REJECTED, _check_failure_rules, since="0.6"),
+        Check(REJECTED, _check_coordinator, since="0.6"),
+        Check(REJECTED, _check_depends_on, since="0.8"),
+        Check(REJECTED, _check_group_names, since="0.9"),
+        Check(REJECTED, _check_coordinator_label, since="0.11"),
+        Check(REJECTED, _check_volume_claims, since="0.11"),
+        Check(REJECTED, _check_in_place_jobs, since="0.11"),
+        Check(REJECTED, _check_restarted_replicas, since="0.12"),
+        Check(GATE_OFF, _check_in_place_gate, since="0.11"),
+        Check(GATE_OFF, _check_restart_gate, since="0.12"),
+        Check(CHILD_REJECTED, _check_jobs),
+    ),
+}

@@ -22,6 +22,7 @@ from jobgen.check.operators.checks import (
     NEVER_STARTS,
     REJECTED,
     Check,
+    Checks,
     FindViolations,
     Violations,
     full_name,
@@ -457,4 +458,4 @@ def _check_at(path: tuple[str, ...], check: _CheckCluster) -> FindViolations:
     return find
 
 
-CHECKS = (Check(NEVER_STARTS, check_name(53), since="1.4"), *list_cluster_checks("spec"))
+CHECKS: Checks = {"RayCluster": (Check(NEVER_STARTS, check_name(53), since="1.4"), *list_cluster_checks("spec"))}

@@ -11,6 +11,7 @@ from jobgen.check.operators.checks import (
     GATE_OFF,
     NEVER_STARTS,
     Check,
+    Checks,
     FindViolations,
     Violations,
     not_one_of,
@@ -268,4 +269,4 @@ def _check_at(path: tuple[str, ...], check: _CheckJob) -> FindViolations:
     return find
 
 
-CHECKS = (Check(NEVER_STARTS, check_name(47), since="1.4"), *list_job_checks("spec"))
+CHECKS: Checks = {"RayJob": (Check(NEVER_STARTS, check_name(47), since="1.4"), *list_job_checks("spec"))}

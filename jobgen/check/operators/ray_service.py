@@ -7,6 +7,7 @@ from jobgen.check.operators.checks import (
     GATE_OFF,
     NEVER_STARTS,
     Check,
+    Checks,
     Violations,
     not_one_of,
     out_of_bounds,
@@ -91,12 +92,14 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
         yield Violation(options["stepSizePercent"], message)
 
 
-CHECKS = (
-    Check(NEVER_STARTS, check_name(47), since="1.4"),
-    Check(NEVER_STARTS, _check_head_service, since="1.3"),
-    Check(NEVER_STARTS, _check_upgrade_type, since="1.3"),
-    Check(NEVER_STARTS, _check_timeout, since="1.5"),
-    Check(NEVER_STARTS, _check_incremental_upgrade, since="1.5"),
-    Check(GATE_OFF, _check_incremental_gate, since="1.5", until="1.7"),
-    *list_cluster_checks("spec", "rayClusterConfig"),
-)
+CHECKS: Checks = {
+    "RayService": (
+        Check(NEVER_STARTS, check_name(47), since="1.4"),
+        Check(NEVER_STARTS, _check_head_service, since="1.3"),
+        Check(NEVER_STARTS, _check_upgrade_type, since="1.3"),
+        Check(NEVER_STARTS, _check_timeout, since="1.5"),
+        Check(NEVER_STARTS, _check_incremental_upgrade, since="1.5"),
+        Check(GATE_OFF, _check_incremental_gate, since="1.5", until="1.7"),
+        *list_cluster_checks("spec", "rayClusterConfig"),
+    ),
+}
