@@ -30,7 +30,7 @@ def objects(path):
 def find_problems(obj, release=NEWEST_RELEASE):
     problems = validate_object(obj, release)
     pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
-    return problems + [problem for pod in pods for problem in validate_workload_pod(pod)]
+    return problems + [problem for pod in pods for problem in validate_workload_pod(pod, release)]
 
 
 def list_rules(obj, release=NEWEST_RELEASE):
@@ -238,3 +238,49 @@ def test_percentages_may_be_long():
         template={"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}},
     )
     assert list_rules(obj) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "since", "rules"),
+    [
+        ({"containers": [{**CONTAINERS[0], "env": [{"name": "a b"}]}]}, (1, 32), ["invalid-env-name"]),
+        ({"containers": [{**CONTAINERS[0], "env": [{"name": "1a"}]}]}, (1, 32), ["invalid-env-name"]),
+        ({"dnsConfig": {"searches": ["_a.b."]}, "containers": CONTAINERS}, (1, 33), ["invalid-dns-config"]),
+        (
+            {"containers": [{**CONTAINERS[0], "lifecycle": {"preStop": {"sleep": {"seconds": 0}}}}]},
+            (1, 33),
+            ["invalid-probe"],
+        ),
+    ],
+)
+def test_older_releases_refuse_more_pods(spec, since, rules):
+    obj = build_object("v1", "Pod", **spec)
+    assert list_rules(obj, (1, since[1] - 1)) == rules
+    assert list_rules(obj, since) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "since"),
+    [
+        ("resources", {"limits": {"gpu": 1}}, (1, 34)),
+        ("hostnameOverride", "A_B", (1, 35)),
+        ("resourceClaims", [{"name": "a"}], (1, 34)),
+    ],
+)
+def test_pods_of_older_releases_lose_newer_fields(field, value, since):
+    obj = build_object("v1", "Pod", containers=CONTAINERS, **{field: value})
+    assert list_rules(obj, (1, since[1] - 1)) == []
+    assert list_rules(obj, since)
+
+
+def test_an_apparmor_annotation_overrides_the_profile_of_a_pod_but_not_of_a_template():
+    template = {
+        "metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/a": "runtime/default"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "securityContext": {"appArmorProfile": {"type": "Unconfined"}},
+            "containers": CONTAINERS,
+        },
+    }
+    assert list_rules({"apiVersion": "v1", "kind": "Pod", **template}) == []
+    assert list_rules(build_object("batch/v1", "Job", template=template)) == ["invalid-annotation"]

@@ -123,7 +123,7 @@ class Checker:
             hidden = _list_hidden_rules(obj) if problems else ()
             typed = {id(problem.node) for problem in problems if problem.rule in _PRECLUDES_RULES}
             for pod in manifest.pods:
-                found = _validate_pod(pod)
+                found = _validate_pod(pod, self._release)
                 problems += (one for one in found if one.rule not in hidden and id(one.node) not in typed)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the validation of the object and its pods", error, obj))
@@ -217,17 +217,18 @@ def _list_hidden_rules(obj: Mapping[str, Node]) -> frozenset[str]:
     return _ALSO_IN_TYPES if is_workload(obj) else _ALSO_IN_SCHEMA
 
 
-def _validate_pod(pod: Pod) -> list[Problem]:
+def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     """Why the API server refuses the pods of a template, with the restart policy that their operator gives them."""
     if pod.part == "patch":
         return []
     kind = pod.manifest.kind
     if kind is None and is_workload(pod.manifest.object):
-        return validate_workload_pod(pod)
+        return validate_workload_pod(pod, release)
     paths = kind.added_volumes if kind else ()
     volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
     if pod.role is None:
-        return validate_pod_template(pod.template, added_volumes=volumes, needs_images=pod.part == "whole")
+        needs_images = pod.part == "whole"
+        return validate_pod_template(pod.template, added_volumes=volumes, needs_images=needs_images, release=release)
     if pod.role.replica_spec.get("template") is not pod.template:
         # The role has no template.
         return []
@@ -238,7 +239,9 @@ def _validate_pod(pod: Pod) -> list[Problem]:
     # A policy in the template is one of pods; one of the role, of the operator.
     # `Always` is not suggested: a role that completes the job would never complete it.
     supported = [name for name in kind.restart_policies if name != "Always"] if kind and value_of(policy) else ()
-    problems = validate_pod_template(pod.template, policy, restart_policies=supported, added_volumes=volumes)
+    problems = validate_pod_template(
+        pod.template, policy, restart_policies=supported, added_volumes=volumes, release=release
+    )
     return problems if pod.template else [_locate_in_role(problem, pod.role) for problem in problems]
 
 

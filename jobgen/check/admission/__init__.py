@@ -53,6 +53,7 @@ from jobgen.check.admission.security import (
 )
 from jobgen.check.admission.volumes import index_volumes, validate_volumes
 from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 
@@ -110,6 +111,19 @@ _METADATA: ValidatorTable = {
 _validate_metadata = validate_mapping(_METADATA)
 
 
+# The API server drops these fields before the release whose feature gate is on by default.
+_SINCE: Mapping[str, Release] = {
+    "hostUsers": (1, 33),
+    "hostnameOverride": (1, 35),
+    "resourceClaims": (1, 34),
+    "resources": (1, 34),
+}
+
+
+def _drop_newer_fields(spec: Mapping[str, Node], release: Release) -> Mapping[str, Node]:
+    return {key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}
+
+
 def validate_pod_template(
     template: Node,
     restart_policy: Node = None,
@@ -119,13 +133,16 @@ def validate_pod_template(
     added_volumes: Sequence[str] = (),
     needs_images: bool = True,
     is_object: bool = False,
+    is_template: bool = False,
+    release: Release = NEWEST_RELEASE,
 ) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
 
     `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
     `restart_policies` are those that the operator supports, to suggest one of them. `added_volumes` are the names of
     claims that the operator adds to the volumes. Without `needs_images`, a container may lack its image, because
-    another object sets it. `is_object` says that the pod is an object, whose metadata is validated like that of others.
+    another object sets it. `is_object` says that the pod is an object, whose metadata is validated like that of others;
+    `is_template`, that the API server validates the template when it stores the object.
     """
     if not isinstance(template, dict):
         return []
@@ -134,13 +151,15 @@ def validate_pod_template(
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
-    pod = Validation(metadata, spec, [], volumes, policy, pod_name, needs_images)
+    pod = Validation(
+        metadata, spec, [], volumes, policy, pod_name, needs_images, release=release, is_template=is_template
+    )
     if is_object:
         validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")):
         report_missing("a pod", spec, "containers", find_key(template, "spec", template), pod)
-    validate_fields(spec, _SPEC, pod)
+    validate_fields(spec if release >= NEWEST_RELEASE else _drop_newer_fields(spec, release), _SPEC, pod)
     validate_pod_restart_policy(pod, tuple(restart_policies))
     return pod.problems

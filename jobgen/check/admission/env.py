@@ -20,6 +20,7 @@ from jobgen.check.admission.names import (
     CONFIG_KEY,
     DNS_SUBDOMAIN,
     ENV_NAME,
+    STRICT_ENV_NAME,
     has_backsteps,
     is_annotation_key,
     is_config_key,
@@ -27,6 +28,7 @@ from jobgen.check.admission.names import (
     is_env_name,
     is_label_key,
     is_name_prefix,
+    is_strict_env_name,
 )
 from jobgen.k8s.objects import as_text
 from jobgen.model.data import Node, value_of
@@ -50,7 +52,14 @@ _BYTE_DIVISORS = frozenset("1 1k 1M 1G 1T 1P 1E 1Ki 1Mi 1Gi 1Ti 1Pi 1Ei".split()
 _validate_object_name = validate_string("invalid-object-name", "object name", is_dns_subdomain, DNS_SUBDOMAIN)
 _validate_source_name = validate_string("invalid-object-name", "object name", is_name_prefix, DNS_SUBDOMAIN)
 _validate_config_key = validate_string("invalid-config-key", "ConfigMap or Secret key", is_config_key, CONFIG_KEY)
-_validate_env_name = validate_string("invalid-env-name", "variable name", is_env_name, ENV_NAME)
+_validate_relaxed_name = validate_string("invalid-env-name", "variable name", is_env_name, ENV_NAME)
+_validate_strict_name = validate_string("invalid-env-name", "variable name", is_strict_env_name, STRICT_ENV_NAME)
+_RELAXED_SINCE = (1, 32)
+
+
+def _validate_env_name(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    validate = _validate_relaxed_name if pod.release >= _RELAXED_SINCE else _validate_strict_name
+    validate(key, value, owner, pod)
 
 
 def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
@@ -62,7 +71,7 @@ def validate_env(key: str, value: Node, owner: Mapping[str, Node], pod: Validati
             name = value_of(item.get("name"))
             if name is None or name == "":
                 report_missing("a variable", item, "name", key, pod)
-            elif type(name) is str and not is_env_name(name):
+            else:
                 _validate_env_name("name", item["name"], item, pod)
             if "valueFrom" in item and isinstance(item["valueFrom"], dict):
                 _validate_value_from(item, item["valueFrom"], pod)

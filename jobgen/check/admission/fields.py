@@ -30,6 +30,8 @@ class Validation(NamedTuple):
     """The release of Kubernetes that validates."""
     category: str = "pod"
     """The category of the problems: `pod`, or `schema` for objects."""
+    is_template: bool = False
+    """Whether the API server validates the template itself, before there are pods."""
 
     def report(
         self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None

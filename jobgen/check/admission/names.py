@@ -22,6 +22,7 @@ LABEL_KEY = f"use at most 63 letters, digits, `-`, `_` and `.`, {_ENDS}, after a
 LABEL_VALUE = f"use at most 63 letters, digits, `-`, `_` and `.`, {_ENDS}"
 PORT_NAME = "use at most 15 characters from `a-z`, `0-9` and single `-` inside, with at least one letter"
 ENV_NAME = "use printable ASCII characters except `=`"
+STRICT_ENV_NAME = "use letters, digits, `_`, `-` and `.`, not starting with a digit or `..`"
 CONFIG_KEY = (
     "use at most 253 letters, digits, `-`, `_` and `.`, but neither a single dot nor a name that starts with `..`"
 )
@@ -102,8 +103,14 @@ def is_port_name(text: str) -> bool:
 
 @_cache_result
 def is_env_name(text: str) -> bool:
-    """Return whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.34 and later."""
+    """Return whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.32 and later."""
     return _env_name.fullmatch(text) is not None
+
+
+@_cache_result
+def is_strict_env_name(text: str) -> bool:
+    """Return whether a text can be the name of a variable before Kubernetes 1.32."""
+    return is_config_key(text) and not text[0].isdigit()
 
 
 @_cache_result

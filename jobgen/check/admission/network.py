@@ -121,9 +121,18 @@ def validate_host_network_ports(pod: Validation) -> None:
                 pod.report("host-port-mismatch", message, port["hostPort"])
 
 
-_validate_search_domain = validate_string(
-    _DNS_RULE, "search domain", is_search_domain, "use a name like `example.com`", allow_empty=False
+_validate_relaxed_domain, _validate_strict_domain = (
+    validate_string(_DNS_RULE, "search domain", is_valid, "use a name like `example.com`", allow_empty=False)
+    for is_valid in (is_search_domain, is_dns_subdomain)
 )
+_RELAXED_SINCE = (1, 33)
+
+
+def _validate_search_domain(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    validate = _validate_relaxed_domain if pod.release >= _RELAXED_SINCE else _validate_strict_domain
+    validate(key, value, owner, pod)
+
+
 _validate_nameserver = validate_string(_DNS_RULE, "IP address", is_ip_address, _IP_ADDRESS, allow_empty=False)
 _validate_host_domain = validate_string(_HOST_RULE, "host name", is_dns_subdomain, DNS_SUBDOMAIN, allow_empty=False)
 validate_hostname = validate_string(_HOST_RULE, "host name", is_dns_label, DNS_LABEL)

@@ -15,6 +15,7 @@ from jobgen.model.finding import quoted_values
 
 _RULE = "invalid-annotation"
 _LOCALHOST = "localhost/"
+_MAX_PROFILE = 4096
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
@@ -113,8 +114,16 @@ def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> No
     if found not in ("", "runtime/default", "unconfined") and not found.startswith(_LOCALHOST):
         _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/…`", node, pod)
     elif container and as_text(get_path(pod.spec, "os", "name")) != "windows":
-        profile = _get_profile(container, "appArmorProfile") or _get_profile(pod.spec, "appArmorProfile")
+        profile = _get_profile(container, "appArmorProfile")
+        if not profile and (pod.is_template or not _is_apparmor_profile(found)):
+            # Otherwise the API server makes the annotation the profile of the container.
+            profile = _get_profile(pod.spec, "appArmorProfile")
         _validate_same_profile(name, found, node, profile, pod)
+
+
+def _is_apparmor_profile(found: str) -> bool:
+    path = found.removeprefix(_LOCALHOST)
+    return bool(found) and (path == found or (path != "" and path.strip() == path and len(path) < _MAX_PROFILE))
 
 
 def _validate_same_profile(name: str, found: str, node: Node, profile: Mapping[str, Node], pod: Validation) -> None:

@@ -28,6 +28,9 @@ _DEFAULT_GRACE_PERIOD = 30
 _validate_header_name = validate_string(_RULE, "header name", is_header_name, "use letters, digits and `-`")
 
 
+_SLEEP_ZERO_SINCE = (1, 33)
+
+
 def _validate_sleep(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     grace_period = value_of(pod.spec.get("terminationGracePeriodSeconds"))
     if grace_period is None:
@@ -35,10 +38,11 @@ def _validate_sleep(key: str, value: Node, owner: Mapping[str, Node], pod: Valid
     elif type(grace_period) is int and grace_period < 0:
         # Kubernetes treats a negative period as one second.
         grace_period = 1
+    least = 0 if pod.release >= _SLEEP_ZERO_SINCE else 1
     node = value.get("seconds") if isinstance(value, dict) else None
     seconds = value_of(node)
-    if type(seconds) is int and type(grace_period) is int and not 0 <= seconds <= grace_period:
-        limit = f"between 0 and `terminationGracePeriodSeconds`, which is {grace_period}"
+    if type(seconds) is int and type(grace_period) is int and not least <= seconds <= grace_period:
+        limit = f"between {least} and `terminationGracePeriodSeconds`, which is {grace_period}"
         pod.report(_RULE, f"`sleep` is `{seconds}` seconds, but must be {limit}", node)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.k8s.objects import Pod, as_mapping, as_text, get_path
+from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList
 from jobgen.model.finding import Problem
 
@@ -30,20 +31,22 @@ def is_workload(obj: Mapping[str, Node]) -> bool:
     return _identify(obj) in _RESTART_POLICIES
 
 
-def validate_workload_pod(pod: Pod) -> list[Problem]:
-    """Return the problems for which the API server rejects an object, or the pods of its template."""
+def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[Problem]:
+    """Return the problems for which a release of Kubernetes rejects an object, or the pods of its template."""
     obj = pod.manifest.object
     group, kind = _identify(obj)
     supported = _RESTART_POLICIES[group, kind]
     template = as_mapping(_replace_null_items(pod.template))
     if pod.template is obj:
-        return validate_pod_template(template, pod_name=pod.manifest.name, is_object=True)
+        return validate_pod_template(template, pod_name=pod.manifest.name, is_object=True, release=release)
+    claims: list[str] = []
     if (group, kind) == ("apps", "StatefulSet"):
-        claims = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
-        names = [as_text(get_path(claim, "metadata", "name")) for claim in claims]
-        template = _complete_template(template, names)
-        return validate_pod_template(template, restart_policies=supported, added_volumes=names)
-    return validate_pod_template(template, restart_policies=supported)
+        templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
+        claims = [as_text(get_path(one, "metadata", "name")) for one in templates]
+        template = _complete_template(template, claims)
+    return validate_pod_template(
+        template, restart_policies=supported, added_volumes=claims, is_template=True, release=release
+    )
 
 
 def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:
