@@ -18,6 +18,7 @@ from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
@@ -50,6 +51,7 @@ class Checker:
         cluster: Cluster,
         rules: Iterable[Rule] = (),
         evaluator: PolicyEvaluator | None = None,
+        read_catalog: CatalogSource = no_catalog,
     ) -> None:
         self.root = root
         self.kinds = {
@@ -57,6 +59,7 @@ class Checker:
         }
         self.cluster = cluster
         self.evaluator = evaluator
+        self._read_catalog = cache(read_catalog)
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
         self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
@@ -89,7 +92,7 @@ class Checker:
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it."""
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster)
+        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog)
 
     def read_json_schema(self, manifest: Manifest) -> bytes:
         """The JSON Schema that the cluster has for an object; empty if there is none."""

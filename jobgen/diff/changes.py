@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 from typing import NamedTuple
 
 from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal, get_queue_name
@@ -48,7 +49,7 @@ class ChangeSet(NamedTuple):
     def count_stopped(self) -> tuple[int, int]:
         """Count the jobs that are stopped while they may be running, and their accelerators."""
         stopped = [one for one in self.impacts if one.stops]
-        return len(stopped), sum(one.before.gpus for one in stopped)
+        return len(stopped), reduce(add_totals, (one.before for one in stopped), ResourceTotals()).gpus
 
 
 def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:

@@ -88,7 +88,9 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
     is_same = before.object == after.object
     changes = [] if is_same else list(compare_objects(_without_source(before.object), _without_source(after.object)))
     if not changes:
-        return Impact("unchanged", before, after, resources, resources, Outcome(Effect.IN_PLACE, "nothing changed"))
+        # Its claims may request other devices than before.
+        previous = sum_resources(old_manifest) if new_manifest.claims_devices else resources
+        return Impact("unchanged", before, after, previous, resources, Outcome(Effect.IN_PLACE, "nothing changed"))
     impact = Impact("changed", before, after, sum_resources(old_manifest), resources, Outcome(Effect.IN_PLACE, ""))
     if impact.is_replaced or _has_other_operator(old_manifest, new_manifest):
         return _assess_replacement(impact, old_manifest, new_manifest, changes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jobgen.check.checker import Checker
+from jobgen.k8s.device_claims import build_catalog
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
@@ -55,7 +56,13 @@ class Snapshot:
         if env not in self._checkers:
             is_known = env in self.project.overlays
             cluster = self.project.environment(env, []).cluster if is_known else Cluster()
-            self._checkers[env] = Checker(self.project.root, self.project.kinds, cluster)
+            objects = [one.object for one in self.objects if one.env == env]
+            self._checkers[env] = Checker(
+                self.project.root,
+                self.project.kinds,
+                cluster,
+                read_catalog=lambda: build_catalog(objects, cluster.gpu_resource),
+            )
         return self._checkers[env]
 
     def manifest(self, rendered: Rendered) -> Manifest:

@@ -46,19 +46,19 @@ def format_warning(changes: ChangeSet) -> str:
 def list_totals(changes: ChangeSet) -> Iterator[TotalRow]:
     """The totals that change, by environment, namespace, team and queue."""
     for total in changes.totals:
-        if total.before != total.after:
+        if total.before.amounts != total.after.amounts:
             name = total.by if total.by == "environment" else f"{total.by} {total.name}"
             yield TotalRow(total.env, name, *_format_total(total))
 
 
 def _format_total(total: GroupTotal) -> tuple[str, ...]:
-    shown = zip(_MEASURES, total.before, total.after, strict=True)
+    shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
     return tuple(_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
 
 
 def format_resources(before: ResourceTotals, after: ResourceTotals) -> str:
     """The requested resources that change."""
-    shown = zip(_MEASURES, before, after, strict=True)
+    shown = zip(_MEASURES, before.amounts, after.amounts, strict=True)
     return ", ".join(
         f"{name} {_format_delta(old, new, format_amount)}" for (name, format_amount), old, new in shown if old != new
     )

@@ -6,9 +6,10 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from jobgen.k8s.accelerators import is_device, name_device
+from jobgen.k8s.accelerators import find_device_node, is_device, name_device
+from jobgen.k8s.device_catalog import CLASS_RESOURCE, CatalogSource, Claim, ClaimKey, Devices, add_devices, no_catalog
 from jobgen.k8s.pod_templates import list_template_paths
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
@@ -90,6 +91,7 @@ class Container:
     __slots__ = (
         "_devices",
         "_gpus",
+        "_own_devices",
         "_search_text",
         "command_line",
         "data",
@@ -112,6 +114,7 @@ class Container:
         self.requests = as_mapping(resources.get("requests"))
         self._gpus: int | None = None
         self._devices: Mapping[str, Node] | None = None
+        self._own_devices: Mapping[str, Node] | None = None
         self._search_text: str | None = None
 
     @property
@@ -131,22 +134,90 @@ class Container:
         return self._search_text
 
     @property
-    def devices(self) -> Mapping[str, Node]:
-        """The accelerators, by resource: the limits, or the requests that have no limit."""
-        if self._devices is None:
+    def own_devices(self) -> Mapping[str, Node]:
+        """The accelerators that the container requests by resource: the limits, or the requests that have no limit."""
+        if self._own_devices is None:
             wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
-            self._devices = {name: value for name, value in wanted.items() if is_device(name) and to_milli(value)}
+            found = {name: value for name, value in wanted.items() if is_device(name) and to_milli(value)}
+            if any(name.startswith(CLASS_RESOURCE) for name in wanted):
+                self._add_class_devices(found, wanted)
+            self._own_devices = found
+        return self._own_devices
+
+    def _add_class_devices(self, found: dict[str, Node], wanted: Mapping[str, Node]) -> None:
+        """Add the devices that the container requests by the resources of their classes."""
+        catalog = self.pod.manifest.read_catalog()
+        for name, value in wanted.items():
+            resource = catalog.find_resource(name.removeprefix(CLASS_RESOURCE)) if CLASS_RESOURCE in name else None
+            if resource and to_milli(value):
+                count = (to_milli(value) or 0) + (to_milli(found.get(resource)) or 0)
+                found[resource] = count // 1000 if resource in found else value
+
+    @property
+    def claimed_devices(self) -> Devices:
+        """The accelerators of the claims that the container uses; other containers may use them, too."""
+        total: dict[str, int] = {}
+        for use in self._list_claim_uses():
+            claim = self.pod.claims.get(as_text(use.get("name")))
+            if claim is not None and claim.definition is not None:
+                add_devices(total, claim.definition.list_devices(as_text(use.get("request"))))
+        return total
+
+    @property
+    def devices(self) -> Mapping[str, Node]:
+        """The accelerators that the container can use, by resource: its own, and those of its claims."""
+        if self._devices is None:
+            self._devices = self.own_devices
+            if self._list_claim_uses():
+                total = {name: (to_milli(value) or 0) // 1000 for name, value in self.own_devices.items()}
+                add_devices(total, self.claimed_devices)
+                self._devices = dict(total)
         return self._devices
 
     @property
     def gpus(self) -> int:
         """The number of GPUs. Other accelerators, such as TPUs, count if they are the GPU resource of the cluster."""
         if self._gpus is None:
-            own = self.pod.manifest.cluster.gpu_resource
-            devices = self.devices
-            counted = [value for name, value in devices.items() if name == own or name_device(name) == "GPU"]
-            self._gpus = sum((to_milli(value) or 0) // 1000 for value in counted)
+            self._gpus = self.pod.manifest.count_gpus(self.devices)
         return self._gpus
+
+    @property
+    def device_node(self) -> Node:
+        """The node with the number of devices or the name of a claim for devices; None if there is none."""
+        found = find_device_node(self.limits, self.requests)
+        return found if found is not None else next((use.get("name") for use in self._list_claim_uses()), None)
+
+    def _list_claim_uses(self) -> list[Mapping[str, Node]]:
+        uses = as_mapping(self.data.get("resources")).get("claims")
+        return [use for use in as_list(uses) if isinstance(use, dict)] if uses else []
+
+
+class PodClaim(NamedTuple):
+    """A claim of a pod: a claim of its own, made from a template, or one that it shares with other pods."""
+
+    name: Node
+    """The node that names the claim or the template."""
+    kind: str
+    key: ClaimKey
+    definition: Claim | None
+    """What the claim requests; None if that is not known."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other pods may have the same claim."""
+        return self.kind == "ResourceClaim"
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many devices it requests."""
+        return self.definition is not None and not self.definition.uncounted
+
+
+class SharedDevices(NamedTuple):
+    """GPUs of a claim that several pods share: they count once."""
+
+    claim: ClaimKey
+    gpus: int
 
 
 PodPart = Literal["whole", "base", "patch"]
@@ -157,6 +228,7 @@ class Pod:
     """A pod template: that of a role, or one that the kind description finds elsewhere in the object."""
 
     __slots__ = (
+        "_claims",
         "_gpus",
         "containers",
         "init_containers",
@@ -184,6 +256,7 @@ class Pod:
         self.main_container = _find_main_container(self.containers, manifest.kind)
         """The container that trains: the one with the name that the operator expects, or the first."""
         self._gpus: int | None = None
+        self._claims: Mapping[str, PodClaim] | None = None
 
     @property
     def partial(self) -> bool:
@@ -191,17 +264,51 @@ class Pod:
         return self.part != "whole"
 
     @property
+    def claims(self) -> Mapping[str, PodClaim]:
+        """The claims for devices, by their names in the pod."""
+        if self._claims is None:
+            entries = self.spec.get("resourceClaims")
+            self._claims = dict(_find_claims(entries, self.manifest)) if entries else {}
+        return self._claims
+
+    @property
     def gpus(self) -> int:
-        """The number of GPUs of one pod."""
+        """The number of GPUs of one pod, without those of claims that it shares with other pods."""
         if self._gpus is None:
-            total = sum(container.gpus for container in self.containers)
-            self._gpus = max([total, *(container.gpus for container in self.init_containers)])
+            count = self.manifest.count_gpus
+            total = sum(count(container.own_devices) for container in self.containers)
+            most = max([total, *(count(container.own_devices) for container in self.init_containers)])
+            own = (claim.definition for claim in self.claims.values() if not claim.is_shared)
+            self._gpus = most + sum(count(claim.list_devices()) for claim in own if claim is not None)
         return self._gpus
+
+    @property
+    def devices(self) -> Devices:
+        """The accelerators that the containers of one pod can use, by resource."""
+        total: dict[str, int] = {}
+        for container in self.containers:
+            add_devices(total, {name: (to_milli(value) or 0) // 1000 for name, value in container.own_devices.items()})
+        for claim in self.claims.values():
+            add_devices(total, claim.definition.list_devices() if claim.definition else {})
+        return total
 
     @property
     def volumes(self) -> Iterator[Mapping[str, Node]]:
         """The volumes of the pod."""
         return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
+
+
+def _find_claims(entries: Node, manifest: Manifest) -> Iterator[tuple[str, PodClaim]]:
+    for entry in as_list(entries):
+        if isinstance(entry, dict):
+            field = "resourceClaimName" if as_text(entry.get("resourceClaimName")) else "resourceClaimTemplateName"
+            key = (manifest.namespace, as_text(entry.get(field)))
+            catalog = manifest.read_catalog()
+            if field == "resourceClaimName":
+                claim = PodClaim(entry[field], "ResourceClaim", key, catalog.claims.get(key))
+            else:
+                claim = PodClaim(entry.get(field), "ResourceClaimTemplate", key, catalog.templates.get(key))
+            yield as_text(entry.get("name")), claim
 
 
 def _find_main_container(containers: list[Container], kind: Kind | None) -> Container | None:
@@ -238,7 +345,7 @@ class Role:
 
     @property
     def gpus(self) -> int:
-        """The number of GPUs of all its pods."""
+        """The number of GPUs of all its pods, without those of claims that they share."""
         return self.count * self.pod.gpus
 
 
@@ -262,13 +369,18 @@ class Manifest:
         "labels",
         "metadata",
         "object",
+        "read_catalog",
         "spec",
     )
 
-    def __init__(self, obj: Mapping[str, Node], kind: Kind | None, cluster: Cluster) -> None:
+    def __init__(
+        self, obj: Mapping[str, Node], kind: Kind | None, cluster: Cluster, read_catalog: CatalogSource = no_catalog
+    ) -> None:
         self.object = obj
         self.kind = kind
         self.cluster = cluster
+        self.read_catalog = read_catalog
+        """Reads what is known of the cluster's devices."""
         self.kind_name = as_text(obj.get("kind"))
         """The value of `kind`, also for kinds that jobgen does not know."""
         self.metadata = as_mapping(obj.get("metadata"))
@@ -330,7 +442,31 @@ class Manifest:
     @property
     def gpus(self) -> int:
         """The number of GPUs of the whole job."""
-        return sum(role.gpus for role in self.roles)
+        return sum(role.gpus for role in self.roles) + sum(shared.gpus for shared in self.shared_devices)
+
+    @property
+    def claims_devices(self) -> bool:
+        """Whether what its pods request depends on other objects: on claims, templates or classes."""
+        return any(
+            pod.spec.get("resourceClaims")
+            or any(
+                name.startswith(CLASS_RESOURCE) for each in pod.containers for name in (*each.limits, *each.requests)
+            )
+            for pod in self.pods
+        )
+
+    @property
+    def shared_devices(self) -> tuple[SharedDevices, ...]:
+        """The GPUs of claims that the pods of the job share, with each other or with those of other jobs."""
+        claims = [claim for role in self.roles if role.count for claim in role.pod.claims.values() if claim.is_shared]
+        counts = {each.key: self.count_gpus(each.definition.list_devices()) for each in claims if each.definition}
+        return tuple(SharedDevices(key, gpus) for key, gpus in counts.items() if gpus)
+
+    def count_gpus(self, devices: Mapping[str, Node]) -> int:
+        """Return the number of GPUs among devices."""
+        own = self.cluster.gpu_resource
+        counted = [value for name, value in devices.items() if name == own or name_device(name) == "GPU"]
+        return sum((to_milli(value) or 0) // 1000 for value in counted)
 
     @property
     def has_devices(self) -> bool:
@@ -340,7 +476,7 @@ class Manifest:
             for role in self.roles
             if role.count
             for container in (*role.pod.containers, *role.pod.init_containers)
-        )
+        ) or any(role.count and any(role.pod.devices.values()) for role in self.roles if role.pod.claims)
 
     @property
     def pod_count(self) -> int:

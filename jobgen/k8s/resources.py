@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.k8s.objects import Container, Manifest, Pod, SharedDevices
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
@@ -14,11 +15,30 @@ class ResourceTotals(NamedTuple):
     gpus: int = 0
     cpu: int = 0
     memory: int = 0
+    shared: frozenset[SharedDevices] = frozenset()
+    """Which of the accelerators belong to claims that other jobs may share."""
+
+    @property
+    def amounts(self) -> tuple[int, int, int]:
+        """Accelerators, CPU and memory."""
+        return self.gpus, self.cpu, self.memory
 
 
 def add_totals(one: ResourceTotals, other: ResourceTotals) -> ResourceTotals:
-    """Return the sum of two totals."""
-    return ResourceTotals(one.gpus + other.gpus, one.cpu + other.cpu, one.memory + other.memory)
+    """Return the sum of two totals, in which a shared claim counts once."""
+    gpus = sum_gpus(((one.gpus, one.shared), (other.gpus, other.shared)))
+    return ResourceTotals(gpus, one.cpu + other.cpu, one.memory + other.memory, one.shared | other.shared)
+
+
+def sum_gpus(jobs: Iterable[tuple[int, Iterable[Any]]]) -> int:
+    """Return the sum of the GPUs of jobs, each with the shared claims among them, which count once."""
+    total, seen = 0, set()
+    for gpus, shared in jobs:
+        total += gpus
+        for claim, count in shared:
+            total -= count if claim in seen else 0
+            seen.add(claim)
+    return total
 
 
 def sum_resources(manifest: Manifest) -> ResourceTotals:
@@ -28,7 +48,12 @@ def sum_resources(manifest: Manifest) -> ResourceTotals:
         count = role.count
         pods = ResourceTotals(role.gpus, count * _sum_pod(role.pod, "cpu"), count * _sum_pod(role.pod, "memory"))
         total = add_totals(total, pods)
-    return total
+    return add_totals(total, _sum_shared(manifest))
+
+
+def _sum_shared(manifest: Manifest) -> ResourceTotals:
+    shared = manifest.shared_devices
+    return ResourceTotals(sum(each.gpus for each in shared), shared=frozenset(shared))
 
 
 def _sum_pod(pod: Pod, resource: str) -> int:

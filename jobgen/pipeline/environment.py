@@ -13,12 +13,14 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_object, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
+from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import EMPTY_PATCH, JobAttributes, Overlay, Patch, list_ancestors
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
     from jobgen.check.policy import Policies, PolicyEvaluator
+    from jobgen.k8s.device_catalog import DeviceCatalog
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
 """Loads the compiled policies of a repository; called only when an object has to be checked."""
@@ -71,8 +73,11 @@ class EnvironmentRunner:
         name: str,
         policies: PolicySource | None = None,
         numbers: dict[int, int] | None = None,
+        entries: Sequence[layout.FileEntry] | None = None,
     ) -> None:
         self.name = name
+        self._entries = entries
+        """The files of the run, if they are not those of the repository."""
         self._policies = policies
         self.problems: list[Problem] = []
         self.expander = Expander(project.environment(name, self.problems), list(project.kinds), self._day)
@@ -101,8 +106,23 @@ class EnvironmentRunner:
 
             project, cluster = self._project, self.expander.environment.cluster
             rules = [rule for rule in all_rules() if rule.name not in project.severities.off]
-            self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator())
+            self._checker = Checker(
+                project.root, project.kinds, cluster, rules, self._policy_evaluator(), self._read_catalog
+            )
         return self._checker
+
+    def _read_catalog(self) -> DeviceCatalog:
+        """Read the classes and claims for devices among the objects of the environment."""
+        from jobgen.k8s.device_claims import GROUP, build_catalog, defines_devices
+        from jobgen.pipeline.read_jobs import read_jobs
+
+        entries = layout.find_jobs(self._project.root) if self._entries is None else self._entries
+        named = (entry for entry in entries if GROUP.encode() in layout.read_file(entry).content)
+        jobs = (job for job in read_jobs(named, self._project.frameworks, []) if defines_devices(job.document.data))
+        chosen = ((job, self.patches_for(job)) for job in jobs)
+        made = [self.build_object(job, patches, new_overlay_use()) for job, patches in chosen if patches is not None]
+        gpu_resource = self.expander.environment.cluster.gpu_resource
+        return build_catalog([each.object for each in made if each is not None], gpu_resource)
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:

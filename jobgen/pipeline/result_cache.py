@@ -50,6 +50,8 @@ class FileResult(NamedTuple):
     """The names of jobs that were not checked, or not by every check; empty for one that cannot be read or rendered."""
     skipped: list[str]
     """Why the file was not read, if it was not."""
+    dependent: list[str]
+    """The names of jobs whose results depend on objects of other files, so that the result cannot be cached."""
 
 
 Record = tuple[FileStat, int, str, Encoded]
@@ -108,7 +110,7 @@ class FileSnapshot:
 
     def record(self, part: FileResult) -> Record | FileResult:
         """The result as a record; the result itself if it cannot be cached."""
-        if self._stat is None or self._content is None or part.used.days:
+        if self._stat is None or self._content is None or part.used.days or part.dependent:
             return part
         plain = _encode_result(part, self.entry.path)
         if plain is None:
@@ -227,6 +229,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         ],
         list(unchecked),
         list(skipped),
+        [],
     )
 
 

@@ -215,7 +215,7 @@ def _prepare_environments(run: Run, tracer: Tracer) -> list[EnvironmentRunner]:
     run.findings += overlay_errors(run.project, tracer, None if run.checked else run.environments)
     policies = _load_policies(run) if run.checked else None
     numbers: dict[int, int] = {}
-    runners = [EnvironmentRunner(run.project, name, policies, numbers) for name in run.environments]
+    runners = [EnvironmentRunner(run.project, name, policies, numbers, run.entries) for name in run.environments]
     run.findings += (finding for runner in runners for finding in runner.overlay_findings(tracer))
     valid = valid_environments(run.findings, runners, run.project.overlays)
     run.complete = len(valid) == len(runners) and not run.failed
@@ -327,7 +327,7 @@ def _process_files(
     for start in range(0, len(share), _BATCH):
         run.progress(start * len(runners) * total // len(share), total * len(runners))
         batch = share[start : start + _BATCH]
-        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], [], []) for _ in batch]
+        fresh = [FileResult([], [], set(), new_overlay_use(), [], [], [], [], []) for _ in batch]
         jobs = [
             (job, part)
             for entry, part in zip(batch, fresh, strict=True)
@@ -412,6 +412,8 @@ def _check_objects(
     checker = runner.checker
     manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True):
+        if manifest.claims_devices:
+            part.dependent.append(job.document.name)
         if checker.has_problems(manifest):
             part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, checker)))
     # Standalone files are not one environment, so rules over all its objects do not apply.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.resources import sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
 
@@ -20,9 +21,9 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     owners = {"namespaces": manifest.namespace, "teams": as_text(manifest.labels.get("team"))}
     for group, name in owners.items():
         if name in budgets.get(group, ()) and manifest.gpus:
-            yield Fact(
-                ((group, name), manifest.gpus, manifest.name, tuple(_list_counts(manifest))), ("metadata", "name")
-            )
+            shared = tuple(tuple(each) for each in manifest.shared_devices)
+            counts = tuple(_list_counts(manifest))
+            yield Fact(((group, name), manifest.gpus, manifest.name, counts, shared), ("metadata", "name"))
 
 
 def _list_counts(manifest: Manifest) -> Iterator[tuple[tuple[str | int, ...], int]]:
@@ -38,7 +39,8 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
     """Jobs of a namespace or team that together request more GPUs than its budget allows.
 
     The overlay declares the budgets under `cluster.budgets`: for namespaces, and for teams by the label `team`. Above
-    the budget some jobs wait, or other jobs get no GPUs. Suspended jobs do not count.
+    the budget some jobs wait, or other jobs get no GPUs. Suspended jobs do not count. A ResourceClaim that several jobs
+    share counts once.
 
     Suspend or shrink some of the jobs, or raise the budget.
     """
@@ -47,7 +49,7 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
         by_budget.setdefault(fact.value[0], []).append(fact)
     for (group, name), jobs in by_budget.items():
         budget = cluster.budgets[group][name].get("gpus")
-        total = sum(fact.value[1] for fact in jobs)
+        total = sum_gpus((fact.value[1], fact.value[4]) for fact in jobs)
         if budget is not None and total > budget:
             # Reported once, on the largest job.
             largest, *others = sorted(jobs, key=lambda fact: (-fact.value[1], fact.value[2]))

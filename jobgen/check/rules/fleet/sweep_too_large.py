@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.resources import sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import GPUS, SWEEP
@@ -16,7 +17,9 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     if sweep and not is_suspended(manifest):
         own = as_text(manifest.annotations.get(GPUS))
         way = ("metadata", "annotations", GPUS) if own else ("metadata", "name")
-        yield Fact(((manifest.namespace, sweep), manifest.gpus, int(own) if own.isdecimal() else None), way)
+        shared = tuple(tuple(each) for each in manifest.shared_devices)
+        limit = int(own) if own.isdecimal() else None
+        yield Fact(((manifest.namespace, sweep), manifest.gpus, limit, shared), way)
 
 
 @rule("fleet", ERROR, collect=collect)
@@ -33,7 +36,7 @@ def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
         sweeps.setdefault(fact.value[0], []).append(fact)
     allowed = cluster.budgets.get("sweeps", {}).get("gpus")
     for (_, sweep), members in sweeps.items():
-        total, first = sum(fact.value[1] for fact in members), members[0]
+        total, first = sum_gpus((fact.value[1], fact.value[3]) for fact in members), members[0]
         limits = [limit for limit in (first.value[2], allowed) if limit is not None]
         if limits and total > min(limits):
             message = f"sweep `{sweep}` ({pluralize(len(members), 'job')}) requests {pluralize(total, 'GPU')}"

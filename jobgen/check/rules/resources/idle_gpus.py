@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import find_device_node, format_devices
+from jobgen.k8s.accelerators import format_devices
 from jobgen.k8s.objects import Container, Role
 from jobgen.model.data import value_of
 
@@ -40,7 +40,7 @@ def idle_gpus(role: Role) -> Iterator[Violation]:
 
 
 def _report(role: Role, container: Container) -> Violation:
-    node = find_device_node(container.limits, container.requests)
+    node = container.device_node
     gpus = format_devices(container.devices)
     if role.name != "launcher":
         message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"

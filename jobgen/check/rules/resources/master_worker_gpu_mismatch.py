@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import find_device_node, is_device
 from jobgen.k8s.objects import Manifest, Role
 from jobgen.model.data import Node
-from jobgen.model.quantity import to_milli
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
@@ -21,6 +19,8 @@ def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     master, worker = manifest.find_role("master"), manifest.find_role("worker")
     if not master or not worker or not worker.count or _resources(master) == _resources(worker):
         return
+    if not all(claim.is_counted for role in (master, worker) for claim in role.pod.claims.values()):
+        return
     ours, theirs = _devices(master), _devices(worker)
     if ours != theirs:
         message = f"the master requests {_format_devices(ours)}, but a worker {_format_devices(theirs)}; use the same"
@@ -29,22 +29,17 @@ def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _resources(role: Role) -> list[Node]:
-    return [(container.limits, container.requests) for container in role.pod.containers]
+    return [(each.limits, each.requests) for each in role.pod.containers] + [role.pod.spec.get("resourceClaims")]
 
 
 def _find_request(role: Role) -> Node:
     """Return the node where a role requests devices, else its key."""
-    nodes = (find_device_node(container.limits, container.requests) for container in role.pod.containers)
+    nodes = (container.device_node for container in role.pod.containers)
     return next((node for node in nodes if node is not None), role.key)
 
 
 def _devices(role: Role) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for container in role.pod.containers:
-        for name, value in {**container.requests, **container.limits}.items():
-            if is_device(str(name)) and (count := (to_milli(value) or 0) // 1000):
-                found[str(name)] = found.get(str(name), 0) + count
-    return found
+    return {str(name): count for name, count in role.pod.devices.items() if count}
 
 
 def _format_devices(devices: dict[str, int]) -> str:

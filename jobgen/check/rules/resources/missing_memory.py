@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Manifest, as_mapping
 
 
@@ -21,7 +20,7 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
         if main is None or role.pod.partial or not main.devices or as_mapping(role.pod.spec.get("resources")):
             continue
         if "memory" not in main.limits and "memory" not in main.requests:
-            node = find_device_node(main.limits, main.requests)
+            node = main.device_node
             wanted = "GPUs" if main.gpus else "accelerators"
             message = f"`{role.replica_type}` has {wanted} but requests no memory, so it is evicted first"
             yield Violation(node, f"{message}; add a memory request")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Container, Role, as_list, as_mapping, as_text
 from jobgen.model.data import value_of
 
@@ -27,7 +26,7 @@ def missing_shm(role: Role) -> Iterator[Violation]:
     ):
         return
     if not _mounts_shm(main):
-        node = find_device_node(main.limits, main.requests)
+        node = main.device_node
         yield Violation(
             node, f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`; mount an `emptyDir` with `medium: Memory`"
         )

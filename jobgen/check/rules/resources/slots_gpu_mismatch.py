@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.accelerators import find_device_node
 from jobgen.k8s.objects import Manifest, as_integer, as_text
 from jobgen.model.finding import pluralize
 
@@ -43,7 +42,7 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     if slots < gpus and any(sign in word for word in words for sign in _LAUNCHERS):
         return
     subject = f"`slotsPerWorker` is {slots}" if written is not None else "`slotsPerWorker` is not set, so it is 1"
-    nodes = (find_device_node(container.limits, container.requests) for container in worker.pod.containers)
+    nodes = (container.device_node for container in worker.pod.containers)
     devices = next((node for node in nodes if node is not None), worker.key)
     related = () if written is None else ((devices, "the GPUs of a worker"),)
     message = f"{subject}, but a worker has {pluralize(gpus, 'GPU')}; set it to {gpus}"
