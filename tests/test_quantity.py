@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.model.quantity import canonicalize_quantity, to_milli
+from jobgen.model.quantity import canonicalize_quantity, decode_milli, to_int64, to_milli
 
 POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n"
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
@@ -148,3 +148,30 @@ def test_the_thousandths_of_any_exponent_are_computed_at_once():
 @pytest.mark.parametrize("value", [None, True, float("inf"), float("nan"), "x", [], {}])
 def test_other_values_have_no_thousandths(value):
     assert to_milli(value) is None
+
+
+def test_spaces_around_a_quantity_do_not_count():
+    assert [to_milli(text) for text in (" 1", "1m ", "\xa01\u3000", "1\n", "\t1")] == [1000, 1, 1000, None, None]
+
+
+def test_null_is_zero_in_kinds_of_kubernetes_itself():
+    assert [decode_milli(value) for value in (None, 0.5, "1", True, "x")] == [0, 500, 1000, None, None]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "power", "value"),
+    [
+        ("1500m", 0, 2),
+        ("-1500m", 0, -2),
+        ("1500m", -3, 1500),
+        (0.5, -3, 500),
+        ("1e30", 0, 0),
+        ("1E", -3, 0),
+        ("9223372036854775807", 0, 2**63 - 1),
+        ("99999999999999999999", 0, 99999999999999999999 % 2**64),
+        ("x", 0, None),
+        (None, 0, 0),
+    ],
+)
+def test_integers_of_go(quantity, power, value):
+    assert to_int64(quantity, power) == value

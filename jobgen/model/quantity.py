@@ -21,6 +21,8 @@ _NANO = -9
 _FAST_DIGITS = 18
 _FAST_BINARY_DIGITS = 15
 
+_SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+
 MAX_POWER = 1000
 """Exponents beyond this are not evaluated: the number would take longer to compute than it is worth."""
 
@@ -78,9 +80,15 @@ def to_milli(node: Node) -> int | None:
     return _parse_milli(found) if type(found) in (str, int, float) else None
 
 
+def decode_milli(node: Node) -> int | None:
+    """The thousandths of a quantity in one of Kubernetes' own kinds, where null is 0."""
+    return 0 if value_of(node) is None else to_milli(node)
+
+
 @lru_cache(maxsize=8192)
 def _parse_milli(found: str | float) -> int | None:
-    parsed = parse_quantity(str(found))
+    # Kubernetes removes spaces; tabs and line breaks are escapes in JSON, which it does not read.
+    parsed = parse_quantity(str(found).strip(_SPACES))
     if parsed is None:
         return None
     power = min(parsed.power, MAX_POWER) + 3
@@ -92,13 +100,12 @@ def _parse_milli(found: str | float) -> int | None:
 
 
 def to_int64(node: Node, power: int = 0) -> int | None:
-    """The multiples of `10**power` in a quantity as Go computes them; None if it is not a quantity.
+    """The multiples of `10**power` in a quantity of Kubernetes' own kinds, as Go computes them; None if it is not one.
 
     Kubernetes keeps thousandths. What exceeds 64 bits is 0 if Go keeps the quantity as an integer; else it wraps.
     """
-    found = value_of(node)
-    milli = to_milli(node)
-    parsed = parse_quantity(str(found)) if milli is not None else None
+    milli = decode_milli(node)
+    parsed = parse_quantity(str(value_of(node) or 0).strip(_SPACES)) if milli is not None else None
     if milli is None or parsed is None:
         return None
     rounded = -(-abs(milli) // int(10 ** (power + 3)))

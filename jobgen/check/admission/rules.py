@@ -49,7 +49,7 @@ RULES = {
     "image-name-whitespace": "an image name with leading or trailing whitespace",
     "probe-of-init-container": "a probe or lifecycle hook of a container that runs to completion",
     "request-exceeds-limit": "a request that exceeds its limit",
-    "unknown-resource": "a resource that containers cannot request",
+    "unknown-resource": "a resource that containers cannot request, or that a quota or limit range cannot limit",
     "unknown-volume": "a mount of a volume that does not exist",
     "unsupported-field-ref": "a reference to a field or resource that is not supported",
     "unsupported-value": "a value that Kubernetes does not support in this field",

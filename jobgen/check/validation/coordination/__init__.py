@@ -1,0 +1,1 @@
+"""Validation of the kinds of `coordination.k8s.io`."""

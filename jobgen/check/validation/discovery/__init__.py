@@ -1,0 +1,1 @@
+"""Validation of the kinds of `discovery.k8s.io`."""

@@ -1,0 +1,1 @@
+"""Validation of the kinds of `events.k8s.io`."""

@@ -1,0 +1,1 @@
+"""Validation of the kinds of `node.k8s.io`."""

@@ -1,0 +1,1 @@
+"""Validation of the kinds of `scheduling.k8s.io`."""

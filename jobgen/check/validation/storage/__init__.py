@@ -1,0 +1,1 @@
+"""Validation of the kinds of `storage.k8s.io`."""
