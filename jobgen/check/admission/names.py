@@ -159,18 +159,15 @@ class NameFormat(NamedTuple):
     is_valid: Callable[[str], bool]
     hint: str
     is_prefix: Callable[[str], bool] | None = None
-    """Whether a text can be `generateName`, if that differs from a name without its last dash."""
+    """Whether a text can be `generateName`, if that differs from a name with its last dash replaced."""
 
     names_only: bool = False
     """Whether the API server validates the name, which may be generated, and not `generateName`."""
 
     def accepts_prefix(self, text: str, *, named: bool = False) -> bool:
-        """Return whether a text can be `generateName`, and the name that the API server generates from it is valid."""
-        if self.is_prefix is not None:
-            return self.is_prefix(text)
-        if self.names_only:
-            return named or self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa")
-        return self.is_valid(_mask_trailing_dash(text)) and self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa")
+        """Return whether a text can be `generateName`, and without a name, whether the generated name is valid."""
+        is_prefix = self.is_prefix or (lambda prefix: self.is_valid(_mask_trailing_dash(prefix)))
+        return (self.names_only or is_prefix(text)) and (named or self.is_valid(f"{text[:_MAX_PREFIX]}aaaaa"))
 
 
 SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)
