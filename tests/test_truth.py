@@ -113,6 +113,7 @@ METADATA = [
     ("generateName: a.", "invalid-name"),
     ("generateName: '-a'", "invalid-name"),
     ("generateName: a-", ""),
+    ("generateName: 中-", "invalid-name"),
     ("generateName: A-", ""),
     ("generateName: ''", ""),
     ("generateName: null", ""),
@@ -205,3 +206,32 @@ def test_the_namespace_of_a_cluster_scoped_object_is_dropped() -> None:
 )
 def test_times_are_read_as_in_go(text: str, expected: bool) -> None:
     assert is_time(text) is expected
+
+
+HEAD = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: demo}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("...\nmore: text\n", [("ignored-document", Severity.WARNING, 5)]),
+        ("...\n{ not yaml\n", [("ignored-document", Severity.WARNING, 5)]),
+        ("...\n# only a comment\n", []),
+        ("x: {a: !foo b}\n", [("unknown-tag", Severity.WARNING, 4)]),
+        ("x: !foo [1]\n", [("unknown-tag", Severity.WARNING, 4)]),
+        ("x: [!foo,1]\n", [("unknown-tag", Severity.ERROR, 4)]),
+        ('x: {1: a, "1": b}\n', [("duplicate-key", Severity.WARNING, 4)]),
+        ("x: {1: a, 1.0: b}\n", [("duplicate-key", Severity.WARNING, 4)]),
+        ("x: {true: a, 'true': b}\n", [("duplicate-key", Severity.WARNING, 4)]),
+        ("x: {true: a, yes: b}\n", [("duplicate-key", Severity.ERROR, 4)]),
+        ("x: {1: a, 0x1: b}\n", [("duplicate-key", Severity.ERROR, 4)]),
+        ("x: {a: 1, 'a': 2}\n", [("duplicate-key", Severity.ERROR, 4)]),
+    ],
+)
+def test_text_that_kubernetes_reads_otherwise_than_written_is_a_warning(
+    text: str, expected: list[tuple[str, Severity, int]]
+) -> None:
+    source = read((HEAD + text).encode(), "a.yaml")
+
+    assert [(found.rule, found.severity, found.location.line) for found in source.findings] == expected
+    assert all(found[1] is Severity.ERROR for found in expected) or source.documents

@@ -19,13 +19,11 @@ _ERRORS = {
         "nesting-too-deep": "A document nested more than 200 levels deep.",
         "non-finite-number": "Infinity, or a number too large for JSON, which Kubernetes cannot represent.",
         "not-a-mapping": "A document, or an item of a List, that is not a mapping.",
-        "ignored-document": "A document that is not read, after the end of another or in `jobgen.yaml`.",
         "template-text": "Text of a Helm or Jinja template, which must be rendered before it is valid YAML.",
         "too-many-errors": "More than a hundred errors in one file; the rest of the file was not checked.",
         "too-many-nodes": "A document of more than a million nodes, which no object needs.",
         "unfilled-placeholder": "A file that is a template: its placeholders, such as `<name>`, are not filled in.",
         "unknown-anchor": "An alias without an anchor.",
-        "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
         "unreadable-file": "A file or folder that cannot be read.",
         "unreadable-tag": "A value that does not match its tag.",
         "yaml-syntax": "Text that is not valid YAML for Kubernetes.",
@@ -101,6 +99,8 @@ _ERRORS = {
 _WARNINGS = {
     "yaml": {
         "empty-file": "A file without objects: it is empty, or holds only comments.",
+        "ignored-document": "A document that is not read, after the end of another or in `jobgen.yaml`.",
+        "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
     },
     "gitops": {
         "edit-without-effect": "A change that a running job never gets; its operator does not change running pods.",

@@ -125,8 +125,10 @@ def is_name_prefix(text: str) -> bool:
 
 
 def _mask_trailing_dash(text: str) -> str:
-    """Replace `x-` at the end by `a`, as Kubernetes does before it validates a prefix."""
-    return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text
+    """Replace the last two bytes by `a` if the last is a dash, as Kubernetes does before it validates a prefix."""
+    if len(text) < 2 or not text.endswith("-"):
+        return text
+    return text.encode(errors="replace")[:-2].decode(errors="replace") + "a"
 
 
 def is_header_name(text: str) -> bool:

@@ -38,7 +38,7 @@ class _OpenCollection:
         self.key: Any = None
         self.key_event: Any = None
         self.nodes = 1
-        self.seen: dict[str, Any] = {}
+        self.seen: dict[str, tuple[Any, Any]] = {}
         self.item_locations: list[Location] = []
 
 
@@ -130,7 +130,7 @@ class _Builder:
         return root
 
     def end(self, events: Any) -> None:
-        """Report text after the end of the document, which Kubernetes ignores."""
+        """Warn of text after the end of the document, which Kubernetes ignores."""
         try:
             following = next(events)
         except libyaml.NotYamlError as error:
@@ -140,7 +140,7 @@ class _Builder:
                 return
             location = self.location(following)
         message = "Kubernetes ignores all text after the end of a document; separate documents with a line `---`"
-        self.findings.append(self.finding("ignored-document", location, message))
+        self.findings.append(self.warning("ignored-document", location, message))
 
     def location(self, event: Any) -> Location:
         start, end = event.start_mark, event.end_mark
@@ -155,6 +155,9 @@ class _Builder:
 
     def finding(self, rule: str, location: Location, message: str) -> Finding:
         return Finding(rule, "yaml", Severity.ERROR, message, location)
+
+    def warning(self, rule: str, location: Location, message: str) -> Finding:
+        return Finding(rule, "yaml", Severity.WARNING, message, location)
 
     def explain_template(self, finding: Finding) -> Finding:
         """The finding, or one about template text if its line has any."""
@@ -222,7 +225,7 @@ class _Builder:
     def unknown_tag(self, event: Any) -> None:
         tag = "!!" + event.tag[len(_CORE) :] if event.tag.startswith(_CORE) else event.tag
         message = f"{quote(tag)} is a tag that Kubernetes does not know and ignores; remove it"
-        self.findings.append(self.finding(libyaml.UNKNOWN_TAG, self.location(event), message))
+        self.findings.append(self.warning(libyaml.UNKNOWN_TAG, self.location(event), message))
 
     def alias(self, event: Any, stack: list[_OpenCollection]) -> tuple[Any, int]:
         """Expand an alias. Its nodes are counted every time, which detects alias bombs."""
@@ -309,15 +312,24 @@ class _Builder:
             parent.items[stand_in] = value
             return
         if text in parent.seen:
-            message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one"
-            related = (Related(self.location(parent.seen[text]), "first set here"),)
-            location = self.location(key_event)
-            if len(self.findings) >= MAX_FINDINGS:
-                raise self.reject("too-many-errors", key_event, TOO_MANY_FINDINGS)
-            self.findings.append(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
-        parent.seen[text] = key_event
+            self.duplicate_key(parent, key, text, key_event)
+        parent.seen[text] = key, key_event
         parent.items.pop(text, None)
         parent.items[self.traced_key(text, key_event) if self.traced else text] = value
+
+    def duplicate_key(self, parent: _OpenCollection, key: Any, text: str, key_event: Any) -> None:
+        """Report a key that is set twice. Go accepts a number and a text that are the same key in JSON."""
+        first_key, first_event = parent.seen[text]
+        message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one"
+        severity = Severity.ERROR
+        if type(first_key) is not type(key):
+            severity = Severity.WARNING
+            message = f"{quote(text)} is set twice in one mapping, with and without quotes; Kubernetes keeps any one"
+        related = (Related(self.location(first_event), "first set here"),)
+        if len(self.findings) >= MAX_FINDINGS:
+            raise self.reject("too-many-errors", key_event, TOO_MANY_FINDINGS)
+        location = self.location(key_event)
+        self.findings.append(Finding("duplicate-key", "yaml", severity, message, location, related=related))
 
     def traced_key(self, text: str, event: Any) -> TracedKey:
         is_plain = isinstance(event, libyaml.ScalarEvent) and event.implicit[0] and not event.tag
