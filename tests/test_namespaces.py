@@ -661,3 +661,22 @@ def test_cluster_rules_survive_any_type():
                 manifest = view({"apiVersion": "v1", "kind": kind, "spec": spec})
                 assert [list(rule.check(manifest, state)) for rule in rules]
                 measure_use(manifest, state)
+
+
+def test_jobs_in_queues_exceed_a_quota_only_one_by_one_for_certain(tmp_path):
+    hard = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: ml}\nspec: {hard: {pods: 4}}\n"
+    job = """
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: NAME, namespace: ml, labels: {kueue.x-k8s.io/queue-name: team}}
+        spec: {parallelism: 3, template: {}}
+        """
+    repository(tmp_path, jobs__quota=hard, jobs__a=job.replace("NAME", "a"), jobs__b=job.replace("NAME", "b"))
+    assert [each[:2] for each in found(tmp_path, "exceeds-quota")] == [("jobs/a.yaml:4", "warning")]
+    repository(tmp_path, jobs__a=job.replace("NAME", "a").replace("3", "5"))
+    assert [each[:2] for each in found(tmp_path, "exceeds-quota")] == [("jobs/a.yaml:4", "error")]
+
+
+def test_namespaces_in_policies_count_too(tmp_path):
+    repository(tmp_path, jobs__pod=POD, policies__namespaces=NAMESPACE)
+    assert [each[0] for each in found(tmp_path, *NEW_RULES)] == ["jobs/pod.yaml:6"]

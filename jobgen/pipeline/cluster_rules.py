@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.rule_runner import report_exception, to_problem
-from jobgen.check.rules import Rule, Violation, all_rules
+from jobgen.check.rules import WARNING, Rule, Violation, all_rules
+from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Identity, Problem
+from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
 from jobgen.pipeline.locate import locate
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
+_POD_SECURITY = b"pod-security.kubernetes.io/"
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
 _MAX_NAMED = 3
@@ -42,6 +45,8 @@ class Member(NamedTuple):
     path: str
     position: int
     item: int
+    is_queued: bool = False
+    """Whether Kueue decides when its pods start."""
 
 
 class _Checked(NamedTuple):
@@ -64,6 +69,7 @@ def find_cluster_problems(
     References are followed only if all objects of the repository are known, with `is_whole`.
     """
     off = tracer.project.severities.off | (frozenset() if is_whole else {_REFERENCE_RULE})
+    shared = list(_read_policy_namespaces(tracer.project.root))
     for runner in runners:
         cluster = runner.expander.environment.cluster
         members = [
@@ -71,9 +77,23 @@ def find_cluster_problems(
             for each in made
             if each.env == runner.name
         ]
-        if cluster.state or cluster.complete or any(each.identity.kind in _DECIDING_KINDS for each in members):
+        if (
+            cluster.state
+            or cluster.complete
+            or shared
+            or any(each.identity.kind in _DECIDING_KINDS for each in members)
+        ):
             rules = [rule for rule in all_rules() if rule.scope == "cluster" and rule.name not in off]
-            yield from _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules).run(members)
+            check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared)
+            yield from check.run(members)
+
+
+def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
+    """Read the namespaces in policies/ that have labels of Pod Security."""
+    for file in layout.read_own_policies(root):
+        if _POD_SECURITY in file.content:
+            documents = config.read_documents(file, [], traced=True).documents
+            yield from (each.data for each in documents if value_of(each.data.get("kind")) == "Namespace")
 
 
 def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
@@ -98,12 +118,19 @@ class _ClusterCheck:
     """The check of one environment."""
 
     def __init__(
-        self, runner: EnvironmentRunner, entries: Mapping[str, layout.FileEntry], tracer: Tracer, rules: list[Rule]
+        self,
+        runner: EnvironmentRunner,
+        entries: Mapping[str, layout.FileEntry],
+        tracer: Tracer,
+        rules: list[Rule],
+        shared: list[Mapping[str, Node]],
     ) -> None:
         self._runner = runner
         self._entries = entries
         self._tracer = tracer
         self._rules = rules
+        self._shared = shared
+        self._frameworks = tracer.project.frameworks
 
     def run(self, members: Sequence[Member]) -> Iterator[Finding]:
         findings: list[Finding] = []
@@ -128,13 +155,14 @@ class _ClusterCheck:
         )
 
         cluster, root = self._runner.expander.environment.cluster, self._tracer.project.root
-        exported = list(read_exported(root, cluster.state, findings)) if cluster.state else []
+        exported = [*self._shared, *(read_exported(root, cluster.state, findings) if cluster.state else ())]
         if cluster.state and not layout.folder_exists(root, cluster.state):
             findings.append(self._report_missing_folder(cluster.state))
         kinds = (
             DECIDING_KINDS | DEFAULT_CLASS_KINDS | (KEYED_KINDS | CREATING_KINDS if cluster.complete else frozenset())
         )
-        own = [obj for member in members if member.identity.kind in kinds for obj in self._trace(member)]
+        by_file = _group_by_file([member for member in members if member.identity.kind in kinds])
+        own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]
         return build_state(cluster, exported, own, names)
 
@@ -148,8 +176,9 @@ class _ClusterCheck:
         problem = Problem("unreadable-file", message, named[0] if named else None, category="yaml")
         return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
-    def _trace(self, member: Member) -> Iterator[Mapping[str, Node]]:
-        for job in self._read_jobs([member]):
+    def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Node]]:
+        """Build objects of one file with locations."""
+        for job in self._read_jobs(members):
             found = self._tracer.trace(job, self._runner.name).object
             if isinstance(found, dict):
                 yield found
@@ -157,7 +186,7 @@ class _ClusterCheck:
     def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
         """Read the jobs of some objects of one file again."""
         wanted = {(member.position, member.item) for member in members}
-        for job in read_jobs([self._entries[members[0].path]], self._tracer.project.frameworks, []):
+        for job in read_jobs([self._entries[members[0].path]], self._frameworks, []):
             if (job.position, job.item) in wanted:
                 yield job
 
@@ -175,8 +204,9 @@ class _ClusterCheck:
             if state.quotas:
                 from jobgen.check.cluster.quotas import measure_use
 
-                uses = measure_use(self._runner.checker.manifest(made.object), state)
-                checked.uses.append((by_place[job.position, job.item], uses))
+                manifest = self._runner.checker.manifest(made.object)
+                member = by_place[job.position, job.item]._replace(is_queued=get_kueue_queue(manifest) is not None)
+                checked.uses.append((member, measure_use(manifest, state)))
         return checked
 
     def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
@@ -241,7 +271,10 @@ def _describe_excess(excess: Excess) -> Violation:
         named = ", ".join(f"`{member.identity.name}` {show(milli)}" for member, milli in members[:_MAX_NAMED])
         more = f" and {len(members) - _MAX_NAMED} more" if len(members) > _MAX_NAMED else ""
         taken = f"{len(members)} objects take {show(excess.total)} together ({named}{more})"
+    # Kueue may start some of them later. An object that exceeds the quota alone never starts.
+    certain = sum(milli for member, milli in members if not member.is_queued or len(members) == 1)
+    severity = None if certain > (to_milli(excess.hard) or 0) else WARNING
     message = f"{taken} of `{excess.resource}`, but quota `{name}` of namespace `{namespace}`{where} allows"
     message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
     related = ((excess.hard, f"quota `{name}`"),)
-    return Violation(None, message, related, evidence=(namespace, name, excess.resource))
+    return Violation(None, message, related, severity, evidence=(namespace, name, excess.resource))

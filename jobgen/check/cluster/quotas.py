@@ -70,7 +70,7 @@ def measure_use(manifest: Manifest, state: ClusterState) -> list[Use]:
 
 def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[MissingAmount]:
     """Find containers without a request or limit that a quota of their namespace requires."""
-    quotas = state.quotas.get(manifest.namespace, ())
+    quotas = [quota for quota in state.quotas.get(manifest.namespace, ()) if not _REQUIRED.isdisjoint(_hard(quota))]
     seen: set[tuple[int, str]] = set()
     for pod, _ in count_pods(manifest) if quotas else ():
         if pod.partial or not _creates_pods(manifest):
@@ -78,7 +78,7 @@ def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[Mi
         resources = _resolve(pod, manifest, state)
         for quota in quotas if not resources.has_own else ():
             required = [str(name) for name in _hard(quota) if name in _REQUIRED]
-            if not required or not _matches(quota, (pod, resources), state):
+            if not _matches(quota, (pod, resources), state):
                 continue
             for container in resources.containers:
                 for name in required:
