@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from conformance import Verdict
 from jobgen.check.schema.build import convert_crd
-from jobgen.check.schema.cel_rules import find_rule_error, find_rules
+from jobgen.check.schema.cel_rules import find_rule_errors
 from jobgen.check.schema.crd_schema import compile_structural
 
 
@@ -17,7 +19,7 @@ def run(data: Any) -> Iterator[Verdict]:
         found, said = _check(case)
         wanted = case["expect"]["verdict"]
         why = " ".join(case["expect"].get("why", "")[:300].split())
-        rules = [rule["rule"][:200] for rule in find_rules(case["schema"])][:2]
+        rules = re.findall('"rule": "([^"]{,200})', json.dumps(case["schema"]))[:2]
         yield Verdict(case["id"], found == wanted, f"{rules} expected {wanted} {why}, got {found} {said:.200}")
 
 
@@ -26,9 +28,9 @@ def _check(case: Any) -> tuple[str, str]:
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": case["schema"]}}
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     (schema,) = dict(convert_crd({"spec": spec})).values()
-    errors = [error for rule in find_rules(schema) if (error := find_rule_error(rule))]
+    errors = list(find_rule_errors(schema))
     if errors:
-        return "refused", errors[0]
+        return "refused", errors[0][2]
     if "object" not in case:
         return "compiles", ""
     problems = compile_structural(schema)(case["object"])

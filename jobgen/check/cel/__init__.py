@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobgen import cache
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CEL_COST
+
+if TYPE_CHECKING:
+    from jobgen.check.cel.fields import ObjectTypes
 
 __all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "bind", "compile_cel", "mentions"]
 
@@ -111,19 +114,24 @@ def mentions(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def compile_cel(
-    text: str, names: tuple[str, ...], *, returns: str = "bool", absent: tuple[str, ...] = ()
+    text: str,
+    names: tuple[str, ...],
+    *,
+    returns: str = "bool",
+    absent: tuple[str, ...] = (),
+    types: ObjectTypes | None = None,
 ) -> Expression | CompileError:
     """Compile an expression, or return why the API server would refuse it.
 
-    `absent` are optional names without a value.
+    `absent` are optional names without a value. With `types`, the names have types and their objects known fields.
     """
     # Imported late: a run without CEL does not need it.
     from jobgen.check.cel.functions import TABLE
 
-    key = cache.make_key("cel", text, ",".join(names), returns, ",".join(absent))
+    key = cache.make_key("cel", text, ",".join(names), returns, ",".join(absent), repr(types) if types else "")
     known = cache.get(key)
     if known is None:
-        checked = _checked(text, names, returns, absent)
+        checked = _checked(text, names, returns, absent, types)
         if isinstance(checked, CompileError):
             return checked
         known = checked
@@ -131,13 +139,17 @@ def compile_cel(
     return Expression(text, engine.program(known, TABLE), known)
 
 
-def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
+def _checked(
+    text: str, names: tuple[str, ...], returns: str, absent: tuple[str, ...], types: ObjectTypes | None
+) -> bytes | CompileError:
     """The serialized tree of an expression as it is run, or why there is none."""
     from jobgen.check.cel import checks, rewrite, tree
 
     fault = checks.refused(text)
     if fault is not None:
         return fault
+    if types is not None:
+        return _checked_with_types(text, types, returns, absent)
     serialized = engine.check(text, names, absent)
     if isinstance(serialized, CompileError):
         about_authorizer = "`authorizer" in serialized.message and "authorizer" not in names
@@ -146,4 +158,18 @@ def _checked(text: str, names: tuple[str, ...], returns: str, absent: tuple[str,
     fault = checks.fault(checked, text, returns)
     if fault is not None:
         return fault
+    return tree.write(rewrite.rewrite(checked, absent))
+
+
+def _checked_with_types(text: str, types: ObjectTypes, returns: str, absent: tuple[str, ...]) -> bytes | CompileError:
+    from jobgen.check.cel import checks, fields, rewrite, shapes, tree
+
+    checked = fields.check(text, types)
+    if isinstance(checked, CompileError):
+        return checked
+    fault = checks.fault(checked, text, returns)
+    if fault is not None:
+        return fault
+    if types.shapes:
+        checked = shapes.with_shapes(checked, dict(types.shapes))
     return tree.write(rewrite.rewrite(checked, absent))

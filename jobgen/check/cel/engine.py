@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.check.cel.signatures import WIDENED, declarations, type_named
+from jobgen.check.cel.signatures import TYPE_CONSTANTS, WIDENED, declarations, type_named
 from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -30,6 +30,8 @@ _WORDS = (
     (lazy_pattern(r"Iteration budget exceeded"), f"its loops take more steps {THAN_ALLOWED}, or more than 10000"),
     (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
+# Names of types that are values, as in `type(x) == net.IP`.
+_TYPE_CONSTANTS = [{"name": name, **type_named(f"type<{name}>")} for name in TYPE_CONSTANTS]
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
 
 
@@ -48,10 +50,17 @@ def check(text: str, names: tuple[str, ...], optionals: tuple[str, ...]) -> byte
 
 
 def check_typed(
-    text: str, variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...] = ()
+    text: str,
+    variables: tuple[tuple[str, str], ...],
+    extensions: tuple[str, ...] = (),
+    functions: str = "[]",
+    named: frozenset[str] | None = None,
 ) -> bytes | CompileError:
-    """The same for variables with types, in the notation of signatures, and with more extensions."""
-    return _check(text, lambda: _typed_checker(variables, extensions))
+    """The same for variables with types, in the notation of signatures, with more extensions and functions, as JSON.
+
+    If the names that can occur in the text are given, only their functions are declared, which takes less time.
+    """
+    return _check(text, lambda: _typed_checker(variables, extensions, functions, named))
 
 
 def _check(text: str, checker: Callable[[], Native]) -> bytes | CompileError:
@@ -130,20 +139,33 @@ def _checker(names: tuple[str, ...], optionals: tuple[str, ...]) -> Native:
     return _declare([*dynamic, *optional], ())
 
 
-@lru_cache(maxsize=8)
-def _typed_checker(variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...]) -> Native:
-    return _declare([{"name": name, **type_named(text)} for name, text in variables], extensions)
+@lru_cache(maxsize=32)
+def _typed_checker(
+    variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...], functions: str, named: frozenset[str] | None
+) -> Native:
+    typed = [{"name": name, **type_named(text)} for name, text in variables]
+    return _declare(typed, extensions, json.loads(functions), named)
 
 
-def _declare(variables: list[dict[str, Any]], extensions: tuple[str, ...]) -> Native:
+def _declare(
+    variables: list[dict[str, Any]],
+    extensions: tuple[str, ...],
+    functions: Iterable[dict[str, Any]] = (),
+    named: frozenset[str] | None = None,
+) -> Native:
     from cel_expr_python import cel
 
     more = {
         "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED]},
-        "functions": declarations(),
-        "variables": variables,
+        "functions": [*(each for each in declarations() if _may_occur(each["name"], named)), *functions],
+        "variables": [*variables, *_TYPE_CONSTANTS],
     }
     return cel.NewEnv(config=_config((*_LOOPS, *extensions), more))
+
+
+def _may_occur(name: str, named: frozenset[str] | None) -> bool:
+    """Whether a function can occur in a text with these names; operators have no name."""
+    return named is None or name.startswith("_") or name.rpartition(".")[2] in named
 
 
 def _runtime(functions: Functions) -> Native:

@@ -1,4 +1,4 @@
-"""Kubernetes' functions on lists in CEL, and those that must not grow without bounds."""
+"""Functions on lists and durations in CEL that Kubernetes adds, that differ in Go, or that must not grow too much."""
 
 from __future__ import annotations
 
@@ -21,12 +21,21 @@ def is_sorted(items: object) -> bool:
 
 def total(items: object) -> Any:
     """`list.sum()`."""
+    return _given(_total(items))
+
+
+def total_as_text(items: object) -> str:
+    """The sum of durations."""
+    return _to_text(_total(items) or timedelta())
+
+
+def _total(items: object) -> Any:
     found = _alike(items)
     if not found:
         return 0
     if type(found[0]) not in (int, float, timedelta):
         raise TypeError(NO_OVERLOAD)
-    result = _given(sum(found[1:], found[0]))
+    result = sum(found[1:], found[0])
     if type(result) is int and abs(result) > _LARGEST:
         raise ValueError("integer overflow")
     return result
@@ -34,18 +43,37 @@ def total(items: object) -> Any:
 
 def least(items: object) -> Any:
     """`list.min()`."""
-    found = _alike(items)
-    if not found:
-        raise ValueError("min called on empty list")
-    return _given(min(found))
+    return _given(min(_filled(items, "min")))
+
+
+def least_as_text(items: object) -> str:
+    """The first of times or durations."""
+    return _to_text(min(_filled(items, "min")))
 
 
 def most(items: object) -> Any:
     """`list.max()`."""
+    return _given(max(_filled(items, "max")))
+
+
+def most_as_text(items: object) -> str:
+    """The last of times or durations."""
+    return _to_text(max(_filled(items, "max")))
+
+
+def _filled(items: object, name: str) -> list[Any]:
     found = _alike(items)
     if not found:
-        raise ValueError("max called on empty list")
-    return _given(max(found))
+        raise ValueError(f"{name} called on empty list")
+    return found
+
+
+def _to_text(value: datetime | timedelta) -> str:
+    """A time or duration as text: the library does not accept it from Python."""
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+        return f"{'-' if microseconds < 0 else ''}{abs(microseconds) // 10**6}.{abs(microseconds) % 10**6:06}s"
+    return value.isoformat() if value.tzinfo else f"{value.isoformat()}Z"
 
 
 def index_of(items: object, item: object, start: object = None) -> int:
@@ -69,6 +97,13 @@ def count_up(size: object) -> list[int]:
     if size > _LONGEST:
         raise ValueError(f"a list of `{size}` items costs more than the API server allows")
     return list(range(size))
+
+
+def count_milliseconds(value: object) -> int:
+    """`duration.getMilliseconds()`: of the whole duration, as in Go."""
+    if not isinstance(value, timedelta):
+        raise TypeError(NO_OVERLOAD)
+    return value // timedelta(milliseconds=1)
 
 
 def insert(mapping: object, *entry: object) -> dict[Any, Any]:

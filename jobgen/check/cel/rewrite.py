@@ -6,8 +6,8 @@ from jobgen.check.cel import formats
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.functions import TABLE
 from jobgen.check.cel.protobuf import written
-from jobgen.check.cel.signatures import FORMATS
-from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, walk
+from jobgen.check.cel.signatures import FORMATS, TYPE_CONSTANTS
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Sequence, map_children, walk
 from jobgen.check.cel.values import tagged
 
 _QUANTITY = "kubernetes.Quantity"
@@ -30,42 +30,18 @@ class _Rewriter:
         self.last = max(node.id for node in walk(checked.root)) + 1_000_000
 
     def node(self, node: Node) -> Node:
-        match node:
-            case Ident() if node.name in self.absent:
+        if isinstance(node, Ident):
+            if node.name in self.absent:
                 return Call(self._new(), None, "optional.none", ())
-            case Select():
-                return node._replace(operand=self.node(node.operand))
-            case Sequence():
-                return node._replace(items=self._nodes(node.items))
-            case Struct():
-                return node._replace(
-                    entries=tuple(
-                        entry._replace(
-                            key=None if entry.key is None else self.node(entry.key),
-                            value=self.node(entry.value),
-                        )
-                        for entry in node.entries
-                    )
-                )
-            case Fold():
-                return self._fold(node)
-            case Call():
-                target = None if node.target is None else self.node(node.target)
-                return self._call(node, node._replace(target=target, args=self._nodes(node.args)))
-            case _:
-                return node
+            return self._text(node.name) if node.name in TYPE_CONSTANTS else node
+        if isinstance(node, Call) and node.name == "type" and self.types.get(node.args[0].id) in TYPE_CONSTANTS:
+            # These values are bytes at run time, so their types are compared by name.
+            return self._text(self.types[node.args[0].id])
+        rewritten = map_children(node, self.node)
+        return self._call(node, rewritten) if isinstance(node, Call) and isinstance(rewritten, Call) else rewritten
 
-    def _nodes(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        return tuple(self.node(node) for node in nodes)
-
-    def _fold(self, fold: Fold) -> Fold:
-        return fold._replace(
-            range=self.node(fold.range),
-            start=self.node(fold.start),
-            condition=self.node(fold.condition),
-            step=self.node(fold.step),
-            result=self.node(fold.result),
-        )
+    def _text(self, text: str) -> Const:
+        return Const(self._new(), written(6, text))
 
     def _call(self, before: Call, call: Call) -> Node:
         name = call.name
@@ -77,6 +53,9 @@ class _Rewriter:
             return Const(self._new(), written(7, tagged(formats.TAG, name.removeprefix("format."))))
         if name not in TABLE or _is_native(name, kinds[0] if kinds else ""):
             return call
+        kind = self.types.get(before.id, "")
+        if name in ("min", "max", "sum") and kind in ("timestamp", "duration") and call.target is not None:
+            return self._plain(kind, self._ours(f"{name}@text", (call.target,)))
         ours = self._ours(name, call.args if call.target is None else (call.target, *call.args))
         return self._plain("_[?_]", ours, Const(self._new(), _FIRST)) if name in _OPTIONAL else ours
 
@@ -95,4 +74,6 @@ def _is_native(name: str, kind: str) -> bool:
     """Whether the engine has a function of ours too, for these argument types."""
     if name in ("indexOf", "lastIndexOf"):
         return kind == "string"
+    if name == "getMilliseconds":
+        return kind != "duration"
     return name == "string" and kind not in ("net.IP", "net.CIDR")

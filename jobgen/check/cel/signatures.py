@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
@@ -77,7 +78,8 @@ _TEXT = """
     validate: kubernetes.NamedFormat.(string) optional_type<list<string>>
 """
 _OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
-_SPLIT = lazy_pattern(r", (?![^<]*>)")
+TYPE_CONSTANTS = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
+"""Types of Kubernetes whose names are values."""
 # Standard functions that Kubernetes has for more types than the engine: removed there and declared here.
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 
@@ -93,20 +95,21 @@ def declarations() -> list[dict[str, Any]]:
     numeric = "; ".join(_each(_NUMBERS, f"({{0}}, {other}) bool") for other in _NUMBERS)
     others = _each([kind for kind in _COMPARABLE if kind not in _NUMBERS], "({0}, {0}) bool")
     lines |= dict.fromkeys(WIDENED[1:], f"{numeric}; {others}")
-    return [{"name": name, "overloads": _overloads(name, text)} for name, text in lines.items()]
+    return [{"name": name, "overloads": list_overloads(name, text)} for name, text in lines.items()]
 
 
 def _each(kinds: list[str], form: str) -> str:
     return "; ".join(form.format(kind) for kind in kinds)
 
 
-def _overloads(name: str, text: str) -> list[dict[str, Any]]:
+def list_overloads(name: str, text: str) -> list[dict[str, Any]]:
+    """The overloads of a function, from their signatures, in the format of an environment's configuration."""
     found = []
     for index, overload in enumerate(text.split("; ")):
         match = _OVERLOAD.fullmatch(overload)
         assert match, f"a signature of ours: {overload}"
         target, args, result = match.groups()
-        listed = [type_named(arg) for arg in _SPLIT.split(args)] if args else []
+        listed = [type_named(arg) for arg in _split(args)]
         head: dict[str, Any] = {"id": f"{name}_{index}", "args": listed, "return": type_named(result)}
         found.append({**head, "target": type_named(target)} if target else head)
     return found
@@ -119,4 +122,16 @@ def type_named(text: str) -> dict[str, Any]:
         return {"type_name": name[1:], "is_type_param": True}
     if not inner:
         return {"type_name": name}
-    return {"type_name": name, "params": [type_named(part) for part in _SPLIT.split(inner[:-1])]}
+    return {"type_name": name, "params": [type_named(part) for part in _split(inner[:-1])]}
+
+
+def _split(text: str) -> list[str]:
+    """The types in a list of them; a comma inside of `<>` belongs to a type."""
+    parts, depth = [""], 0
+    for piece in re.split(r"(, |[<>])", text):
+        depth += {"<": 1, ">": -1}.get(piece, 0)
+        if piece == ", " and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts if text else []

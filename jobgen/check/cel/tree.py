@@ -5,7 +5,7 @@ The bytes are the protocol buffers of `cel/expr/syntax.proto` and `cel/expr/chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from jobgen.check.cel.protobuf import Parts, fields, message, number_of, one, text_of, varint, varints, written
@@ -151,6 +151,35 @@ def children(node: Node) -> Iterator[Node]:
                 yield entry.value
         case Fold():
             yield from (node.range, node.start, node.condition, node.step, node.result)
+
+
+def map_children(node: Node, convert: Callable[[Node], Node]) -> Node:
+    """A node with each direct child converted."""
+    match node:
+        case Select():
+            return node._replace(operand=convert(node.operand))
+        case Call():
+            target = None if node.target is None else convert(node.target)
+            return node._replace(target=target, args=tuple(map(convert, node.args)))
+        case Sequence():
+            return node._replace(items=tuple(map(convert, node.items)))
+        case Struct():
+            return node._replace(
+                entries=tuple(
+                    entry._replace(key=None if entry.key is None else convert(entry.key), value=convert(entry.value))
+                    for entry in node.entries
+                )
+            )
+        case Fold():
+            return node._replace(
+                range=convert(node.range),
+                start=convert(node.start),
+                condition=convert(node.condition),
+                step=convert(node.step),
+                result=convert(node.result),
+            )
+        case _:
+            return node
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -91,7 +91,24 @@ def query(value: object) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Url:
-    """Parse a URL as Go's `url.ParseRequestURI` does; raise for what it refuses."""
+    """Parse a URL as Kubernetes does: one that Go accepts in a request; raise for others."""
+    _parse(text, is_request=True)
+    body, _, fragment = text.partition("#")
+    if _ESCAPE.search(fragment):
+        raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
+    return _parse(body, is_request=False)
+
+
+def request_fault(text: str) -> str:
+    """Why a text is not the URL of a request, as in the format `uri`; empty if it is."""
+    try:
+        _parse(text, is_request=True)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _parse(text: str, *, is_request: bool) -> Url:
     if not text or any(char < " " or char == "\x7f" for char in text):
         raise ValueError(f"`{text}` is not a URL: it is empty or has control characters in it")
     if text.startswith(":"):
@@ -106,7 +123,8 @@ def parse(text: str) -> Url:
             raise ValueError(f"`{text}` is not an absolute URL")
         # A path without a slash is opaque.
         return Url(scheme, "", "", asked)
-    where, path = _authority(rest) if scheme and rest.startswith("//") else ("", rest)
+    may_have_host = scheme or (not is_request and not rest.startswith("///"))
+    where, path = _authority(rest) if may_have_host and rest.startswith("//") else ("", rest)
     if _ESCAPE.search(path):
         raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
     return Url(scheme, where, _escaped_path(path), asked)

@@ -132,8 +132,6 @@ def _convert_node(node: Schema) -> Schema:
         kept["properties"] = {name: child if name in required else allow_null(child) for name, child in fields.items()}
     if isinstance(node.get("additionalProperties"), dict):
         kept["additionalProperties"] = allow_null(_convert_node(node["additionalProperties"]))
-    elif node.get("x-kubernetes-embedded-resource"):
-        kept["required"] = sorted({*required, "apiVersion", "kind", "metadata"})
     elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
         kept["additionalProperties"] = False
     return allow_null(kept) if node.get("nullable") else kept

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, bind, compile_cel, mentions
+from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
+from jobgen.check.schema.cel_types import declare_types, needs_types
 from jobgen.check.schema.cel_values import Conversion, compile_conversion, escape_name
 from jobgen.check.schema.own_formats import reported_node
 from jobgen.model.data import Node, value_of
@@ -37,7 +39,8 @@ def with_cel_rules(
     @cache
     def compiled() -> tuple[Conversion, list[tuple[dict[str, Any], Expression]]]:
         applicable = [] if available() else [rule for rule in _rules(schema) if _applies_to_new(rule)]
-        found = [(rule, _expression(rule)) for rule in applicable]
+        declare = cache(partial(_declare_types, schema, root))
+        found = [(rule, _expression(rule, declare(bool(rule.get("optionalOldSelf"))))) for rule in applicable]
         whole, fields = compile_conversion(schema, root, budget), _find_fields_read(applicable)
         convert = whole if fields is None else lambda value: whole(_select_fields(value, fields))
         return convert, [(rule, known) for rule, known in found if isinstance(known, Expression)]
@@ -82,18 +85,48 @@ def _select_fields(value: Node, fields: frozenset[str]) -> Node:
     return {key: child for key, child in value.items() if key in fields or escape_name(key) in fields}
 
 
-def find_rules(schema: Node) -> Iterator[dict[str, Any]]:
-    """Every rule in a schema."""
-    if isinstance(schema, dict):
-        yield from _rules(schema)
+def find_rule_errors(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Every rule of a schema that the API server refuses or that cannot be evaluated offline: the field, and why."""
+    if available():
+        return
+    for node in _find_nodes(schema):
+        for rule in _rules(node):
+            yield from ((rule, *error) for error in find_errors_of_rule(rule, node, schema))
+
+
+def find_errors_of_rule(
+    rule: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Why the API server refuses the expressions of a rule: the name of the field, and the reason."""
+    is_optional = bool(rule.get("optionalOldSelf"))
+    types = declare_types(schema, root, _list_texts(schema), ("oldSelf",) if is_optional else ())
+    for field, returns in (("rule", "bool"), ("messageExpression", "string")):
+        text = rule.get(field)
+        if isinstance(text, str) and text.strip():
+            found = _compile(text, returns, types, is_optional=is_optional)
+            if isinstance(found, CompileError):
+                yield field, found.message
+
+
+def _find_nodes(schema: Node) -> Iterator[dict[str, Any]]:
+    """Every node of a schema that has rules."""
+    if isinstance(schema, dict) and schema.get(_RULES):
+        yield schema
     for child in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from find_rules(child)
+        yield from _find_nodes(child)
 
 
-def find_rule_error(rule: dict[str, Any]) -> str:
-    """Why a rule cannot be evaluated offline; empty if it can."""
-    found = available() or _expression(rule)
-    return found.message if isinstance(found, CompileError) else found if isinstance(found, str) else ""
+def _list_texts(schema: dict[str, Any]) -> list[str]:
+    """The expressions of all rules of a node; together they need one declaration of types."""
+    rules = _rules(schema)
+    texts = [text for rule in rules for text in (rule["rule"], rule.get("messageExpression"))]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _declare_types(schema: dict[str, Any], root: dict[str, Any], is_optional: bool) -> ObjectTypes | None:
+    """The types for the evaluation of rules, if they make a difference."""
+    types = declare_types(schema, root, _list_texts(schema), ("oldSelf",) if is_optional else ())
+    return types if types is not None and needs_types(types) else None
 
 
 def _rules(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -108,8 +141,19 @@ def _applies_to_new(rule: dict[str, Any]) -> bool:
     return bool(rule.get("optionalOldSelf")) or not mentions(rule["rule"], "oldSelf")
 
 
-def _expression(rule: dict[str, Any]) -> Expression | CompileError:
-    return compile_cel(rule["rule"], _NAMES, absent=("oldSelf",) if rule.get("optionalOldSelf") else ())
+def _expression(rule: dict[str, Any], types: ObjectTypes | None) -> Expression | CompileError:
+    is_optional = bool(rule.get("optionalOldSelf"))
+    found = _compile(rule["rule"], "bool", types, is_optional=is_optional)
+    # No server has a rule with an error in its types, but what else it says may hold.
+    return (
+        found
+        if isinstance(found, Expression) or types is None
+        else _compile(rule["rule"], "bool", None, is_optional=is_optional)
+    )
+
+
+def _compile(text: str, returns: str, types: ObjectTypes | None, *, is_optional: bool) -> Expression | CompileError:
+    return compile_cel(text, _NAMES, returns=returns, absent=("oldSelf",) if is_optional else (), types=types)
 
 
 def _fails_offline_select_fields(rule: dict[str, Any], failed: Failed) -> bool:
@@ -124,8 +168,7 @@ def _report_failure(rule: dict[str, Any], failed: Failed) -> str:
 def _message(rule: dict[str, Any], seen: Bound) -> str:
     """The message of a rule: its message expression, its message, or its text."""
     if rule.get("messageExpression"):
-        absent = ("oldSelf",) if rule.get("optionalOldSelf") else ()
-        expression = compile_cel(rule["messageExpression"], _NAMES, returns="string", absent=absent)
+        expression = _compile(rule["messageExpression"], "string", None, is_optional=bool(rule.get("optionalOldSelf")))
         text = expression(seen) if isinstance(expression, Expression) else None
         if isinstance(text, str) and text.strip() and "\n" not in text and len(text) <= _MAX_MESSAGE_LENGTH:
             return text.strip()

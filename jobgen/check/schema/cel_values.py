@@ -7,16 +7,18 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import Budget
 
 Conversion = Callable[[Node], Any]
 """Converts a value."""
 
-_RESERVED = frozenset(
+FIELD_NAMES_AS_WRITTEN = frozenset(
     "true false null in as break const continue else for function if import let loop package namespace return "
     "var void while".split()
 )
+"""Reserved words: as names of fields they are escaped, and newer servers also accept them as they are after a dot."""
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _METADATA = ("name", "generateName")
 _MAX_NAME_LENGTH = 63
@@ -31,7 +33,7 @@ def compile_conversion(schema: dict[str, Any], root: dict[str, Any], budget: Bud
 
 def escape_name(name: str) -> str:
     """A field's name as a CEL identifier; empty if it has none."""
-    if name in _RESERVED:
+    if name in FIELD_NAMES_AS_WRITTEN:
         return f"__{name}__"
     escaped = re.sub(r"__|[-./]", lambda part: _ESCAPES[part[0]], name)
     return escaped if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", escaped) else ""
@@ -81,7 +83,8 @@ class _ConversionCompiler:
                 found = value.get(name)
                 if value_of(found) is None and "default" in child and not (name in value and child.get("nullable")):
                     found = child["default"]
-                if value_of(found) is not None or (name in value and child.get("nullable")):
+                # A null is the same as no field to rules.
+                if value_of(found) is not None:
                     _add_field(seen, name, of_field(found))
             for name, found in value.items():
                 if name not in fields and (value_of(found) is not None or keeps_null):
@@ -95,8 +98,7 @@ def _add_field(seen: dict[str, Node], name: str, value: Node) -> None:
     escaped = escape_name(name)
     if escaped:
         seen[escaped] = value
-    if name in _RESERVED:
-        # Newer servers accept a reserved word as a field name after a dot.
+    if name in FIELD_NAMES_AS_WRITTEN:
         seen[name] = value
 
 
@@ -116,7 +118,7 @@ def _scalar(schema: dict[str, Any]) -> Conversion:
     kinds = schema.get("type", [])
     if "number" in kinds:
         return lambda value: float(found) if type(found := value_of(value)) is int else untraced(value)
-    return _decode_bytes if "string" in kinds and schema.get("format") == "byte" else untraced
+    return _FORMATS.get(schema.get("format", ""), untraced) if "string" in kinds else untraced
 
 
 def _decode_bytes(value: Node) -> Any:
@@ -125,3 +127,25 @@ def _decode_bytes(value: Node) -> Any:
         return base64.b64decode(found, validate=True) if type(found) is str else found
     except ValueError:
         return found
+
+
+def _normalize_time(value: Node) -> Any:
+    """A time as text that the engine reads; rules convert it to a time."""
+    found = value_of(value)
+    return f"{found}T00:00:00Z" if type(found) is str and is_date(found) else untraced(value)
+
+
+def _normalize_duration(value: Node) -> Any:
+    found = value_of(value)
+    nanoseconds = parse_duration(found) if type(found) is str else None
+    if nanoseconds is None:
+        return untraced(value)
+    sign, rest = "-" if nanoseconds < 0 else "", abs(nanoseconds)
+    return f"{sign}{rest // 10**9}.{rest % 10**9:09}s"
+
+
+_FORMATS: dict[str, Conversion] = {
+    "byte": _decode_bytes,
+    "date": _normalize_time,
+    "duration": _normalize_duration,
+}

@@ -65,7 +65,12 @@ class _Compiler:
         self._locations: dict[str, list[str]] = {}
 
     def check(self, schema: dict[str, Any]) -> Check:
-        check_value = self._shape(schema)
+        if schema.get("x-kubernetes-embedded-resource"):
+            from jobgen.check.schema.embedded import add_object_fields, with_embedded_object
+
+            check_value = with_embedded_object(self._shape(add_object_fields(schema)))
+        else:
+            check_value = self._shape(schema)
         if schema.get("x-kubernetes-validations"):
             # Imported late, because most kinds have no CEL rules.
             from jobgen.check.schema.cel_rules import with_cel_rules

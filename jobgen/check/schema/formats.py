@@ -211,7 +211,7 @@ _ANY, _VARIANT = "[0-9a-fA-F]{4}", "[89abAB][0-9a-fA-F]{3}"
 _COLOR = r"\s*(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
 _FORMATS: dict[str, StringFormat] = {
     "bsonobjectid": StringFormat(_matches("[0-9a-fA-F]{24}"), "a BSON object id", "507f1f77bcf86cd799439011"),
-    "uri": StringFormat(lambda text: not urls.fault(text), "an absolute URI", "https://example.com/a"),
+    "uri": StringFormat(lambda text: not urls.request_fault(text), "an absolute URI", "https://example.com/a"),
     "email": StringFormat(is_mail_address, "a mail address", "ml@example.com"),
     "hostname": StringFormat(_is_host_name, "a host name", "train.example.com"),
     "ipv4": StringFormat(_is_ipv4, "an IPv4 address", "10.0.0.1"),

@@ -180,14 +180,17 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
 
 
 def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for every CEL rule of a schema that is not evaluated offline."""
-    from jobgen.check.schema.cel_rules import find_rule_error, find_rules
+    """Yield a line for every CEL rule of a schema that is not evaluated offline, or that no API server accepts."""
+    from jobgen.check.cel.values import OFFLINE
+    from jobgen.check.schema.cel_rules import find_rule_errors
 
-    for rule in find_rules(schema):
-        reason = find_rule_error(rule)
-        if reason:
-            shown = " ".join(rule["rule"].split())
-            yield f"schemas/{name}: warning: the rule `{shown}` is not evaluated: {reason}\n"
+    for rule, field, reason in find_rule_errors(schema):
+        shown = " ".join(rule["rule"].split())
+        what = "the rule" if field == "rule" else f"`{field}` of the rule"
+        problem = (
+            f"{what} `{shown}` is not evaluated" if OFFLINE in reason else f"the API server refuses {what} `{shown}`"
+        )
+        yield f"schemas/{name}: warning: {problem}: {reason}\n"
 
 
 _FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": layout.SETTINGS}

@@ -1,0 +1,205 @@
+"""Type checks of fields: which objects have which fields is declared to the engine as functions.
+
+The engine knows objects only as protocol buffers. So `self.spec` is checked as `self.jobgen_field_spec()`, a function
+that is declared for the types of objects that have the field. The checked tree has the fields again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from jobgen.check.cel import engine
+from jobgen.check.cel.protobuf import written
+from jobgen.check.cel.signatures import list_overloads
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, read, walk
+from jobgen.check.cel.values import CompileError, blank_strings, line_and_column
+from jobgen.model.lazy_re import lazy_pattern
+
+
+class ObjectTypes(NamedTuple):
+    """The types of variables, and the fields of objects, in the notation of signatures such as `list<string>`."""
+
+    variables: tuple[tuple[str, str], ...]
+    fields: tuple[tuple[str, str, str], ...]
+    """The type of the object, the name of the field, the type of the field."""
+    selected: tuple[str, ...]
+    """The names of fields that expressions select."""
+    shapes: tuple[tuple[str, str], ...] = ()
+    """For variables with sets or with lists that have keys, where in them these are, as JSON; see `shapes.py`."""
+
+
+_FIELD, _OPTIONAL, _HAS = "jobgen_field_", "jobgen_optional_", "jobgen_has"
+_SELECTION = lazy_pattern(r"\.\s*(\??)\s*([A-Za-z_]\w*)\b(?!\s*\()", re.ASCII)
+_HAS_MACRO = lazy_pattern(r"(?<![\w.])has(?=\s*\()")
+_TYPE_NAME = lazy_pattern(r"(?<![\w.])(?:google\.protobuf\.\w+|net\.(?:IP|CIDR)|kubernetes\.\w+)")
+_UNDEFINED = lazy_pattern(
+    rf"(?:undeclared reference to|found no matching overload for) `(?:{_FIELD}|{_OPTIONAL})(\w+)`.*"
+)
+_TIMES = ("timestamp", "duration")
+_DATA_NAMES = frozenset(("self", "oldSelf"))
+_TRUE = written(2, 1)
+
+
+class _Edit(NamedTuple):
+    """A part of a text and what replaces it."""
+
+    start: int
+    end: int
+    text: str
+
+
+def find_fields(text: str) -> frozenset[str]:
+    """The names that an expression selects, or may select."""
+    return frozenset(re.findall(r"[A-Za-z_]\w*", blank_strings(text)))
+
+
+def check(text: str, types: ObjectTypes) -> Checked | CompileError:
+    """Check an expression with typed variables; return its tree, in which times are converted from strings."""
+    edits = sorted(_find_edits(text))
+    serialized = engine.check_typed(
+        _apply(text, edits), types.variables, functions=_declare(types), named=frozenset(types.selected)
+    )
+    if isinstance(serialized, CompileError):
+        return _restore_error(serialized, text, edits)
+    restored = _FieldRestorer(read(serialized)).restore()
+    if isinstance(restored, CompileError):
+        return restored
+    return restored._replace(places={id_: _original_offset(place, edits) for id_, place in restored.places.items()})
+
+
+def _find_edits(text: str) -> Iterator[_Edit]:
+    blank = blank_strings(text)
+    names = [match.span() for match in _TYPE_NAME.finditer(blank)]
+    for match in _SELECTION.finditer(blank):
+        if not any(start <= match.start() < end for start, end in names):
+            prefix = _OPTIONAL if match[1] else _FIELD
+            yield _Edit(match.start(), match.end(), f".{prefix}{match[2]}()")
+    for match in _HAS_MACRO.finditer(blank):
+        yield _Edit(match.start(), match.end(), _HAS)
+
+
+def _apply(text: str, edits: list[_Edit]) -> str:
+    for edit in reversed(edits):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def _original_offset(offset: int, edits: list[_Edit]) -> int:
+    """The offset in the original text of an offset in the edited one."""
+    shift = 0
+    for edit in edits:
+        if offset < edit.start + shift:
+            break
+        if offset < edit.start + shift + len(edit.text):
+            return edit.start
+        shift += len(edit.text) - (edit.end - edit.start)
+    return offset - shift
+
+
+def _restore_error(error: CompileError, text: str, edits: list[_Edit]) -> CompileError:
+    message = _UNDEFINED.sub(r"undefined field `\1`", error.message).replace(_HAS, "has")
+    edited = _apply(text, edits).split("\n")
+    offset = sum(len(line) + 1 for line in edited[: error.line - 1]) + error.column - 1
+    return CompileError(message, *line_and_column(text, _original_offset(offset, edits)))
+
+
+@lru_cache(maxsize=256)
+def _declare(types: ObjectTypes) -> str:
+    """The declarations of variables and fields; a mapping has every field, and an optional has those of its value."""
+    by_name: dict[str, list[tuple[str, str]]] = {name: [] for name in types.selected}
+    for owner, name, kind in types.fields:
+        by_name.setdefault(name, []).append((owner, kind))
+    functions = [{"name": _HAS, "overloads": list_overloads(_HAS, "(dyn) bool")}]
+    for name, found in sorted(by_name.items()):
+        owners = [*found, ("map<string, ~V>", "~V")]
+        of_optional = [f"optional_type<{owner}>.() {_to_optional(kind)}" for owner, kind in owners]
+        plain = [f"{owner}.() {kind}" for owner, kind in owners]
+        optional = [f"{owner}.() {_to_optional(kind)}" for owner, kind in owners]
+        for prefix, signatures in ((_FIELD, plain), (_OPTIONAL, optional)):
+            listed = list_overloads(f"{prefix}{name}", "; ".join(signatures + of_optional))
+            functions.append({"name": f"{prefix}{name}", "overloads": listed})
+    return json.dumps(functions)
+
+
+def _to_optional(kind: str) -> str:
+    return kind if kind.startswith("optional_type<") else f"optional_type<{kind}>"
+
+
+class _FieldRestorer:
+    """Rebuilds a tree with fields in the place of the functions that were declared for them."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.checked = checked
+        self.types = dict(checked.types)
+        self.places = dict(checked.places)
+        self.last = max(node.id for node in walk(checked.root)) + 1_000
+
+    def restore(self) -> Checked | CompileError:
+        try:
+            root = self._node(self.checked.root)
+        except _NotAFieldError:
+            return CompileError("invalid argument to has() macro")
+        return self.checked._replace(root=root, types=self.types, places=self.places)
+
+    def _node(self, node: Node) -> Node:
+        if isinstance(node, Call) and node.name == _HAS:
+            return self._test(node)
+        if isinstance(node, Call) and node.target is not None and node.name.startswith((_FIELD, _OPTIONAL)):
+            return self._convert(self._select(node), self.types.get(node.id, "dyn"))
+        restored = map_children(node, self._node)
+        if isinstance(node, Ident):
+            return self._convert(restored, self.types.get(node.id, "dyn")) if node.name in _DATA_NAMES else restored
+        return restored
+
+    def _select(self, call: Call) -> Node:
+        assert call.target is not None, "it is a method"
+        target = self._node(call.target)
+        if call.name.startswith(_OPTIONAL):
+            name = Const(self._new(call, "string"), written(6, call.name.removeprefix(_OPTIONAL)))
+            return Call(self._new(call), None, "_?._", (target, name))
+        return Select(self._new(call), target, call.name.removeprefix(_FIELD))
+
+    def _test(self, call: Call) -> Node:
+        inner = call.args[0]
+        if not (isinstance(inner, Call) and inner.target is not None and inner.name.startswith(_FIELD)):
+            raise _NotAFieldError
+        selected = self._select(inner)
+        assert isinstance(selected, Select), "its name has the prefix of a field"
+        return selected._replace(id=self._new(inner, "bool"), test=True)
+
+    def _convert(self, node: Node, kind: str) -> Node:
+        """The value of a node whose times are strings in the data."""
+        if kind in _TIMES:
+            return Call(self._new(node, kind), None, kind, (node,))
+        if not any(name in kind for name in _TIMES):
+            return node
+        name, _, inner = kind.partition("<")
+        if name == "list":
+            item = Ident(self._new(node, "dyn"), "@item")
+            result = Ident(self._new(node, "dyn"), "@result")
+            added = Sequence(self._new(node, kind), (self._convert(item, inner[:-1]),))
+            step = Call(self._new(node, kind), None, "_+_", (result, added))
+            start, always = Sequence(self._new(node, kind), ()), Const(self._new(node, "bool"), _TRUE)
+            return Fold(self._new(node, kind), "@item", node, "@result", start, always, step, result)
+        if name == "optional_type":
+            value = self._convert(Call(self._new(node, "dyn"), node, "value", ()), inner[:-1])
+            wrapped = Call(self._new(node, kind), None, "optional.of", (value,))
+            has_value = Call(self._new(node, "bool"), node, "hasValue", ())
+            nothing = Call(self._new(node, kind), None, "optional.none", ())
+            return Call(self._new(node, kind), None, "_?_:_", (has_value, wrapped, nothing))
+        return node
+
+    def _new(self, like: Node, kind: str = "") -> int:
+        """An unused id, with the position of a node, and with its type if there is no other."""
+        self.last += 1
+        self.types[self.last] = kind or self.types.get(like.id, "dyn")
+        self.places[self.last] = self.places.get(like.id, 0)
+        return self.last
+
+
+class _NotAFieldError(Exception):
+    """The argument of `has` is not a field."""
