@@ -235,3 +235,44 @@ def test_text_that_kubernetes_reads_otherwise_than_written_is_a_warning(
 
     assert [(found.rule, found.severity, found.location.line) for found in source.findings] == expected
     assert all(found[1] is Severity.ERROR for found in expected) or source.documents
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x:1}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "status", "rule"),
+    [
+        (JOB, "x", ""),
+        (JOB, "null", ""),
+        (JOB, "{conditions: 5, startTime: yesterday}", ""),
+        (JOB, "{bogus: 1}", "unknown-field"),
+        (JOB, "{conditions: [{type: a, bogus: 1}]}", "unknown-field"),
+        (DEPLOYMENT, "{replicas: 1}", ""),
+        (DEPLOYMENT, "{replicas: x}", "wrong-type"),
+        (DEPLOYMENT, "x", "wrong-type"),
+        (DEPLOYMENT, "{bogus: 1}", "unknown-field"),
+    ],
+)
+def test_the_status_of_a_custom_resource_is_dropped_and_that_of_other_kinds_decoded(
+    base: str, status: str, rule: str
+) -> None:
+    text = f"{base.format('') if base is JOB else base}status: {status}\n"
+
+    assert find_errors(text) == ([(rule, text.count(chr(10)))] if rule else [])
+
+
+def test_a_list_is_valid_where_a_schema_has_a_format() -> None:
+    text = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: a}}\nspec:\n"
+    text += "  runtimeRef: {{name: torch}}\n  runtimePatches: [{{manager: a.b/c, time: {}}}]\n"
+
+    assert find_errors(text.format("[x]")) == []
+    assert find_errors(text.format("yesterday")) == [("invalid-value", 6)]
+    assert find_errors(text.format("{a: b}")) == [("wrong-type", 6)]

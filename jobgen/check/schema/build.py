@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.check.schema.bundle import DIALECT, allow_null, bundle_schema
+from jobgen.check.schema.crd_schema import DROPS_STATUS
 from jobgen.check.schema.history import merge_history
 from jobgen.check.schema.shipped import assemble_custom
 from jobgen.check.schema.types_of_release import QUANTITY, read_types
@@ -102,7 +103,9 @@ def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
         described = version.get("schema", {}).get("openAPIV3Schema")
         if version.get("served", True) and described:
             name = version["name"]
-            yield f"{group}/{kind.lower()}_{name}.json", _convert_root(described, f"{group}/{name}", kind)
+            root = _convert_root(described, f"{group}/{name}", kind)
+            has_subresource = "status" in (version.get("subresources") or ())
+            yield f"{group}/{kind.lower()}_{name}.json", {**root, DROPS_STATUS: True} if has_subresource else root
 
 
 def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:

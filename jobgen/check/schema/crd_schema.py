@@ -15,7 +15,7 @@ from jobgen.check.schema.history import OTHER_RELEASES
 from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedKey, TracedScalar, is_null, type_of, value_of
+from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
@@ -31,6 +31,8 @@ _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # A CEL rule takes as long as the checks of many schema nodes.
 _RULE_STEPS = 100
+# A schema with this keyword has a subresource for `status`, so the API server drops the status of a new object.
+DROPS_STATUS = "x-jobgen-drops-status"
 # A field whose schema has no other keywords needs no check besides its type.
 _TYPE_KEYWORDS = frozenset(("type", "x-kubernetes-int-or-string", "default", "nullable"))
 
@@ -123,15 +125,29 @@ class _Compiler:
             simple = None
         return simple, self.check(schema)
 
+    def _dropped_field(self, schema: dict[str, Any]) -> Field:
+        """A field that the API server drops before it validates: only the names of fields in it must be known."""
+        check_value = self.check(schema)
+
+        def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+            found: list[Problem] = []
+            check_value(value, name, parent, found)
+            problems.extend(problem for problem in found if problem.rule == "unknown-field")
+
+        return None, check
+
     def _object(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         properties = schema.get("properties", {})
         extra = schema.get("additionalProperties", True)
         other = self._field(extra) if isinstance(extra, dict) else (None, _accept_anything) if extra else None
         # The server fills in defaults before it validates.
         required = [key for key in schema.get("required", ()) if "default" not in properties.get(key, ())]
-        fields: LazyFields[Field] = LazyFields(
-            {name: partial(self._field, child) for name, child in properties.items()}, other
-        )
+        known: dict[str, Callable[[], Field]] = {
+            name: partial(self._field, child) for name, child in properties.items()
+        }
+        if DROPS_STATUS in schema and "status" in known:
+            known["status"] = partial(self._dropped_field, properties["status"])
+        fields: LazyFields[Field] = LazyFields(known, other)
         # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
         hint = partial(self._hint, schema.get(OTHER_RELEASES, {}))
@@ -244,6 +260,9 @@ def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool, nulla
 
 def _scalar(kinds: list[str], form: str) -> Check:
     types = frozenset(kind for name in kinds for kind in TYPES[name])
+    if form and "string" in kinds:
+        # The API server does not check the type of a list where a schema has a format.
+        types |= {list, TracedList}
     expected = " or ".join(TYPE_NAMES[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
 

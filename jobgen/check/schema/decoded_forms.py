@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_quantity
+from jobgen.model.times import is_time
 
 _BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _DURATION = lazy_pattern(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_TIME = lazy_pattern(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})([.,][0-9]+)?(?:Z|[-+]([0-9]{2}):([0-9]{2}))"
-)
+_SIX_DECIMALS = lazy_pattern(r"[.,][0-9]{6}(?![0-9])")
 
 
 class Form(NamedTuple):
@@ -34,26 +32,8 @@ def is_duration(text: str) -> bool:
     return _DURATION.fullmatch(text) is not None
 
 
-def is_time(text: str) -> bool:
-    """Whether a text is a time of RFC 3339 as Go parses it."""
-    found = _TIME.fullmatch(text)
-    if found is None:
-        return False
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
-    offset_hours, offset_minutes = (int(part or 0) for part in found.groups()[7:])
-    if hour > 23 or minute > 59 or second > 59 or offset_hours > 24 or offset_minutes > 60:
-        return False
-    try:
-        # Python knows no year 0; the year 4 has the same leap days.
-        date(year or 4, month, day)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_micro_time(text: str) -> bool:
-    found = _TIME.fullmatch(text)
-    return is_time(text) and found is not None and len(found[7] or "") == 7
+    return is_time(text) and _SIX_DECIMALS.search(text) is not None
 
 
 def _is_quantity(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.crd_schema import DROPS_STATUS, compile_structural
 from jobgen.check.schema.history import Schema, contains, describe_range, select_release
 from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_crd, read_types
 from jobgen.k8s.releases import format_release, parse_release
@@ -99,7 +99,8 @@ def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
         "metadata": {"$ref": f"{DECODED}{METADATA}"},
     }
     required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
-    whole = {"title": custom["kind"], **schema, "type": "object", "required": required, "properties": fields}
+    head = {"title": custom["kind"], DROPS_STATUS: True}
+    whole = {**head, **schema, "type": "object", "required": required, "properties": fields}
     return {**whole, "$defs": Types(_find_pod_release(operator, release), in_crd=True, own=own)}
 
 
