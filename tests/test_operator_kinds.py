@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from jobgen.api.lint import lint
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import all_rules
 from jobgen.k8s.objects import Manifest
@@ -525,6 +526,7 @@ VOLCANO_JOBS = [
         "rejected-by-operator: a Job",
         operators={"volcano": "1.13.0"},
     ),
+    Row("Job", {f"{TASK}.template": None}, "rejected-by-operator: task `worker` requires `template`"),
     Row("Job", {f"{TASK}.name": "master"}, "rejected-by-operator: `master` is the name of an earlier task"),
     Row("Job", {f"{TASK}.minAvailable": 5}, "rejected-by-operator: `minAvailable` of task `worker` is `5`"),
     Row(
@@ -846,3 +848,135 @@ def test_operator_finds_one_fault(row):
     found = find(changed(row.kind, row.change), row.operators, row.gates)
 
     assert [text[: len(row.expected)] for text in found] == ([row.expected] if row.expected else [])
+
+
+WRAPPED = """
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: bert, namespace: ml, labels: {kueue.x-k8s.io/queue-name: research}}
+spec:
+  components:
+    - template:
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: bert}
+        spec:
+          paralelism: 4 # unknown-field
+          template:
+            spec:
+              restartPolicy: Always # invalid-value
+              containers:
+                - name: Train # invalid-container-name
+                  image: registry.example.com/bert:1.4.2
+    - template:
+        apiVersion: jobset.x-k8s.io/v1alpha2
+        kind: JobSet
+        metadata: {name: bert}
+        spec:
+          managedBy: me # rejected-by-operator
+          replicatedJobs: []
+    - template:
+        apiVersion: kubeflow.org/v1
+        kind: PyTorchJob
+        metadata: {name: bert, namespace: mi} # rejected-by-operator
+        spec:
+          pytorchReplicaSpecs:
+            Wroker: # unknown-role
+              template: {spec: {containers: [{name: pytorch, image: "registry.example.com/bert:1.4.2"}]}}
+"""
+# Webhooks name the rules and the policy; controllers add the claims to the volumes of pods.
+COMPLETED = """
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: bert, namespace: ml}
+spec:
+  failurePolicy: {maxRestarts: 1, rules: [{action: FailJobSet}, {action: RestartJobSet}]}
+  volumeClaimPolicies:
+    - templates:
+        - metadata: {name: data}
+          spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  replicatedJobs:
+    - name: workers
+      template:
+        spec:
+          template:
+            spec:
+              containers:
+                - name: train
+                  image: registry.example.com/bert:1.4.2
+                  volumeMounts: [{name: data, mountPath: /data}]
+---
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: vllm, namespace: ml}
+spec:
+  networkConfig: {}
+  leaderWorkerTemplate:
+    volumeClaimTemplates:
+      - metadata: {name: data}
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+    workerTemplate:
+      spec:
+        containers:
+          - name: serve
+            image: registry.example.com/vllm:1.4.2
+            volumeMounts: [{name: data, mountPath: /data}]
+"""
+
+
+def lint_errors(folder, text):
+    (folder / "a.yaml").write_text(text)
+    findings = [found for found in lint(folder, ["."]).findings if found.severity == "error"]
+    return sorted((found.location.line, found.rule) for found in findings)
+
+
+def test_objects_in_an_app_wrapper_are_checked_in_place(tmp_path):
+    marks = [(number, line.partition(" # ")[2]) for number, line in enumerate(WRAPPED.split("\n"), 1)]
+
+    assert lint_errors(tmp_path, WRAPPED) == [(number, rule) for number, rule in marks if rule]
+
+
+def test_what_operators_fill_in_is_not_missing(tmp_path):
+    assert lint_errors(tmp_path, COMPLETED) == []
+
+
+def test_rules_about_applied_objects_ignore_those_in_an_app_wrapper(tmp_path):
+    (tmp_path / "a.yaml").write_text(WRAPPED)
+
+    assert {found.category for found in lint(tmp_path, ["."]).findings}.isdisjoint(("gitops", "scheduling"))
+
+
+def test_gpus_in_an_app_wrapper_count(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    (tmp_path / "overlays/prod/overlay.yaml").write_text("""
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec: {cluster: {budgets: {namespaces: {ml: {gpus: 8}}}}}
+""")
+    (tmp_path / "jobs/a.yaml").write_text("""
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: bert, namespace: ml}
+spec:
+  components:
+    - template:
+        apiVersion: kubeflow.org/v1
+        kind: PyTorchJob
+        metadata: {name: bert}
+        spec:
+          pytorchReplicaSpecs:
+            Worker:
+              replicas: 2
+              template:
+                spec:
+                  containers:
+                    - name: pytorch
+                      image: registry.example.com/bert:1.4.2
+                      resources: {limits: {nvidia.com/gpu: 8}}
+""")
+    found = [finding for finding in lint(tmp_path).findings if finding.rule == "gpu-budget-exceeded"]
+
+    assert [finding.location.line for finding in found] == [10]
+    assert "request 16 GPUs" in found[0].message

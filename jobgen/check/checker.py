@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.object_metadata import validate_object_metadata
+from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.bundle import bundle_schema
@@ -18,8 +19,10 @@ from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.objects import Manifest, Pod, Role, as_text, find_nodes
+from jobgen.k8s.objects import Manifest, ObjectPath, Pod, Role, as_text, find_nodes
+from jobgen.k8s.pod_templates import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
@@ -39,6 +42,8 @@ _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 _ALSO_IN_TYPES = frozenset(("invalid-quantity",))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
+# Rules about objects that users apply and queue themselves, not about those inside them.
+_ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling"))
 
 
 class Checker:
@@ -66,11 +71,9 @@ class Checker:
 
     def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
         """Everything that is wrong with an object."""
-        manifest = self.manifest(obj)
-        problems = self._validate(manifest)
-        if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
-            problems += self._rule_runner.find_problems(manifest)
-        problems += self._evaluate_policies(obj)
+        problems = self._find_problems(self.manifest(obj))
+        for _, inner in self._list_wrapped(obj):
+            problems += (one for one in self._find_problems(inner) if one.category not in _ABOUT_APPLIED_OBJECTS)
         if len(problems) > MAX_FINDINGS:
             # Looking up the locations of more would take long.
             rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
@@ -83,11 +86,28 @@ class Checker:
             self._validate(manifest)
             or self._rule_runner.find_problems(manifest)
             or self._evaluate_policies(manifest.object)
+            # Those that do not count are dropped when the problems are located.
+            or any(self.has_problems(inner) for _, inner in self._list_wrapped(manifest.object))
         )
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
-        return self._rule_runner.collect_facts(manifest, problems)
+        yield from self._rule_runner.collect_facts(manifest, problems)
+        for path, inner in self._list_wrapped(manifest.object):
+            for name, fact in self._rule_runner.collect_facts(inner, problems):
+                yield name, fact._replace(path=(*path, *fact.path))
+
+    def _find_problems(self, manifest: Manifest) -> list[Problem]:
+        problems = self._validate(manifest)
+        if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
+            problems += self._rule_runner.find_problems(manifest)
+        problems += self._evaluate_policies(manifest.object)
+        return problems
+
+    def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest]]:
+        """The objects inside an AppWrapper, which its operator creates as they are."""
+        if is_app_wrapper(obj):
+            yield from ((path, self.manifest(inner)) for path, inner in list_wrapped_objects(obj))
 
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it."""
@@ -120,7 +140,7 @@ class Checker:
         problems: list[Problem] = []
         try:
             check = self._schema_check(manifest)
-            problems += self._check_without_schema(manifest) if check is None else check(obj)
+            problems += self._check_without_schema(manifest) if check is None else check(fill_in_defaults(obj))
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
             problems += validate_object(obj, self._release)
             hidden = _list_hidden_rules(obj) if problems else ()
@@ -227,7 +247,8 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     kind = pod.manifest.kind
     if kind is None and is_workload(pod.manifest.object):
         return validate_workload_pod(pod, release)
-    paths = kind.added_volumes if kind else ()
+    group = as_text(pod.manifest.object.get("apiVersion")).rpartition("/")[0]
+    paths = kind.added_volumes if kind else list_claim_paths(group, pod.manifest.kind_name)
     volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
     if pod.role is None:
         needs_images = pod.part == "whole"

@@ -34,9 +34,22 @@ _PATHS: dict[tuple[str, str], tuple[str, ...]] = {
         "spec.jobTemplate.submitterPodTemplate",
     ),
 }
+# Where the names of claims are that operators add to the volumes of pods.
+_CLAIMS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("jobset.x-k8s.io", "JobSet"): ("spec.volumeClaimPolicies.*.templates.*.metadata.name",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        "spec.leaderWorkerTemplate.volumeClaimTemplates.*.metadata.name",
+    ),
+}
 
 
 @cache
 def list_template_paths(group: str, kind: str) -> tuple[tuple[Step, ...], ...]:
     """Return the paths of the pod templates in objects of a kind; an empty path is the object itself."""
     return tuple(map(parse_dotted, _PATHS.get((group, kind), ())))
+
+
+@cache
+def list_claim_paths(group: str, kind: str) -> tuple[tuple[Step, ...], ...]:
+    """Return the paths of the names of volumes that the operator of a kind adds to its pods."""
+    return tuple(map(parse_dotted, _CLAIMS.get((group, kind), ())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
+from jobgen.check.admission.fields import is_empty, is_set, iter_mappings, iter_strings
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.operators.checks import (
     CHILD_REJECTED,
@@ -91,6 +91,9 @@ def _check_tasks(manifest: Manifest) -> Violations:
         yield Violation(node or manifest.object.get("kind"), "a Job of Volcano requires `tasks`; add one")
     seen: set[str] = set()
     for task in _list_tasks(manifest):
+        if is_empty(task.data.get("template")):
+            place: Node = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
+            yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
         if task.name in seen:
             yield Violation(
                 field_node(task.data, "name") or task.data,
