@@ -680,3 +680,68 @@ def test_jobs_in_queues_exceed_a_quota_only_one_by_one_for_certain(tmp_path):
 def test_namespaces_in_policies_count_too(tmp_path):
     repository(tmp_path, jobs__pod=POD, policies__namespaces=NAMESPACE)
     assert [each[0] for each in found(tmp_path, *NEW_RULES)] == ["jobs/pod.yaml:6"]
+
+
+CLASS = {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}
+HARD = {f"requests.{GPU}": 1, "gpu.deviceclass.resource.k8s.io/devices": 1, "count/resourceclaims.resource.k8s.io": 1}
+DEVICES = [
+    ({"exactly": {"deviceClassName": "gpu", "count": 8}}, 8),
+    ({"exactly": {"deviceClassName": "gpu"}}, 1),
+    ({"exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}, 32),
+    ({"deviceClassName": "gpu", "count": 3}, 3),
+    ({"firstAvailable": [{"deviceClassName": "gpu", "count": 2}, {"deviceClassName": "gpu", "count": 4}]}, 4),
+]
+
+
+@pytest.mark.parametrize(("request_", "count"), DEVICES)
+def test_claims_for_devices_count_in_quotas(request_, count):
+    devices = {"devices": {"requests": [{"name": "r", **request_}]}}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": devices}
+    assert uses(claim, quota(HARD), CLASS) == dict(zip(HARD, (count, count, 1), strict=True))
+    # Only from 1.36 on, a claim counts as the extended resource of its class.
+    assert f"requests.{GPU}" not in uses(claim, quota(HARD), CLASS, kubernetes="1.35")
+    template = named("ResourceClaimTemplate", "t", spec={"spec": devices})
+    spec = {"replicas": 2, "template": {"spec": {"resourceClaims": [{"resourceClaimTemplateName": "t"}]}}}
+    pods = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}
+    assert uses(pods, quota(HARD), CLASS, template) == dict(zip(HARD, (2 * count, 2 * count, 2), strict=True))
+
+
+def test_pod_security_applies_to_the_runtime_of_a_train_job():
+    template = {"spec": {"hostNetwork": True, "hostPID": True, "containers": [{"name": "node"}]}}
+    jobs = [{"name": "node", "template": {"spec": {"template": template}}}]
+    runtime = named("ClusterTrainingRuntime", "torch", spec={"template": {"spec": {"replicatedJobs": jobs}}})
+    namespace = {"kind": "Namespace", "metadata": {"name": "ml", "labels": {f"{LABEL}enforce": "baseline"}}}
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {"runtimeRef": {"name": "torch"}}}
+    text = (
+        "the pods of runtime `torch` are refused (and 1 more): the pod sets `hostNetwork: true`, which the Pod Security"
+    )
+    text += " level `baseline` of namespace `ml` forbids"
+    assert rule_messages("pod-security-violation", job, [runtime, namespace]) == [text]
+    assert rule_messages("pod-security-violation", job, [namespace]) == []
+
+
+def test_exported_templates_of_claims_count_in_budgets(tmp_path):
+    overlay = """
+        apiVersion: jobgen.dev/v1
+        kind: Overlay
+        spec: {cluster: {state: cluster/prod, budgets: {namespaces: {ml: {gpus: 7}}}}}
+        """
+    template = """
+        apiVersion: resource.k8s.io/v1
+        kind: ResourceClaimTemplate
+        metadata: {name: eight, namespace: ml}
+        spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 8}}]}}}
+        """
+    job = """
+        apiVersion: jobgen.dev/v1
+        kind: TrainingJob
+        metadata: {name: bert, namespace: ml}
+        spec:
+          framework: pytorch
+          image: registry.example.com/bert:1.4.2
+          podTemplate: {spec: {resourceClaims: [{name: gpus, resourceClaimTemplateName: eight}]}}
+        """
+    repository(tmp_path, jobs__a=job, overlays__prod__o=overlay, cluster__prod__a="a: 1\n")
+    assert found(tmp_path, "gpu-budget-exceeded") == []
+    repository(tmp_path, cluster__prod__a=template)
+    assert [each[0] for each in found(tmp_path, "gpu-budget-exceeded")] == ["jobs/a.yaml:4"]

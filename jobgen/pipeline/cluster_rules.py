@@ -19,11 +19,11 @@ from jobgen.model.finding import Finding, Identity, Problem
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
+from jobgen.pipeline.exported_state import read_exported
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
-from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 
@@ -96,24 +96,6 @@ def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
             yield from (each.data for each in documents if value_of(each.data.get("kind")) == "Namespace")
 
 
-def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
-    """Read the objects of the exported state; those that decide about others have locations."""
-    for file in layout.read_state(root, folder):
-        is_traced = any(kind.encode() in file.content for kind in _DECIDING_KINDS)
-        for document in config.read_documents(file, findings, traced=is_traced, shared=True).documents:
-            for obj in split_list(document.data):
-                if isinstance(obj, dict):
-                    yield _complete_item(obj, document.data)
-
-
-def _complete_item(obj: Any, document: Any) -> Mapping[str, Node]:
-    """Return an item of a List with its kind, which only the List has if the API server wrote it."""
-    if obj is document or "kind" in obj:
-        return dict(obj)
-    kind = str(value_of(document.get("kind"))).removesuffix("List")
-    return {**obj, "apiVersion": document.get("apiVersion"), "kind": kind}
-
-
 class _ClusterCheck:
     """The check of one environment."""
 
@@ -146,21 +128,13 @@ class _ClusterCheck:
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
 
     def _build_state(self, members: Sequence[Member], findings: list[Finding]) -> ClusterState:
-        from jobgen.check.cluster.state import (
-            CREATING_KINDS,
-            DECIDING_KINDS,
-            DEFAULT_CLASS_KINDS,
-            KEYED_KINDS,
-            build_state,
-        )
+        from jobgen.check.cluster.state import build_state, list_kinds_to_read
 
         cluster, root = self._runner.expander.environment.cluster, self._tracer.project.root
         exported = [*self._shared, *(read_exported(root, cluster.state, findings) if cluster.state else ())]
         if cluster.state and not layout.folder_exists(root, cluster.state):
             findings.append(self._report_missing_folder(cluster.state))
-        kinds = (
-            DECIDING_KINDS | DEFAULT_CLASS_KINDS | (KEYED_KINDS | CREATING_KINDS if cluster.complete else frozenset())
-        )
+        kinds = list_kinds_to_read(with_references=bool(cluster.complete))
         by_file = _group_by_file([member for member in members if member.identity.kind in kinds])
         own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]

@@ -121,8 +121,17 @@ class EnvironmentRunner:
         jobs = (job for job in read_jobs(named, self._project.frameworks, []) if defines_devices(job.document.data))
         chosen = ((job, self.patches_for(job)) for job in jobs)
         made = [self.build_object(job, patches, new_overlay_use()) for job, patches in chosen if patches is not None]
-        gpu_resource = self.expander.environment.cluster.gpu_resource
-        return build_catalog([each.object for each in made if each is not None], gpu_resource)
+        cluster = self.expander.environment.cluster
+        exported = [obj for obj in self._read_exported(cluster.state) if defines_devices(obj)] if cluster.state else []
+        objects = [each.object for each in made if each is not None]
+        own = {identity_of(obj)[1:] for obj in objects}
+        objects += [obj for obj in exported if identity_of(obj)[1:] not in own]
+        return build_catalog(objects, cluster.gpu_resource)
+
+    def _read_exported(self, folder: str) -> list[Mapping[str, Node]]:
+        from jobgen.pipeline.exported_state import read_exported
+
+        return list(read_exported(self._project.root, folder, []))
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
+from jobgen.check.cluster.device_quotas import CLAIM_COUNT, measure_device_claim
 from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_pod_resources
 from jobgen.check.cluster.state import ClusterState, name_object
 from jobgen.check.policy.match import pluralize_kind
@@ -158,6 +159,11 @@ def _list_uses(manifest: Manifest, state: ClusterState) -> Iterator[tuple[dict[s
             template = as_mapping(as_mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
             if template:
                 _add(own, _measure_claim(as_mapping(template.get("spec")), state), count)
+        for claim in iter_mappings(pod.spec.get("resourceClaims")):
+            name = as_text(claim.get("resourceClaimTemplateName"))
+            spec = as_mapping(state.claim_templates.get((manifest.namespace, name), {}).get("spec")).get("spec")
+            _add(own, {CLAIM_COUNT: _ONE} if name else {}, count)
+            _add(own, measure_device_claim(spec, state.device_resources, state.release), count)
     yield own, None
     for pod, count, resources in pods:
         yield {name: milli * count for name, milli in _measure_pod(resources).items()}, (pod, resources)
@@ -169,6 +175,8 @@ def _measure_object(manifest: Manifest, state: ClusterState) -> dict[str, int]:
         return _measure_claim(manifest.spec, state)
     if manifest.kind_name == "Service":
         return _measure_service(manifest.spec)
+    if manifest.kind_name == "ResourceClaim":
+        return measure_device_claim(manifest.spec, state.device_resources, state.release)
     if manifest.kind_name == "JobSet":
         jobs = iter_mappings(manifest.spec.get("replicatedJobs"))
         return {"count/jobs.batch": _ONE * sum(_number(job.get("replicas")) for job in jobs)}

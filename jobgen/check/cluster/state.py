@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.pod_security.levels import Level, list_levels
-from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.spec.overlay import Cluster
 
-DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
-"""Kinds of `v1` whose objects decide about other objects of a namespace."""
+_DECIDING_KINDS = frozenset(
+    """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
+    StorageClass TrainingRuntime""".split()
+)
+"""Kinds whose objects decide about other objects."""
 
-DEFAULT_CLASS_KINDS = frozenset(("PriorityClass", "StorageClass"))
-"""Kinds of which one object may be the default for pods or claims that name none."""
-
-KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
+_KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
-CREATING_KINDS = frozenset(("Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
+_CREATING_KINDS = frozenset(("Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create Secrets or claims that others refer to."""
 
+_RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
 _MAX_CLAIMS = 1000
 Name = tuple[str, str, str]
 """Kind, namespace and name of an object; the namespace of kinds without one is empty."""
@@ -43,11 +45,22 @@ class ClusterState(NamedTuple):
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     default_priority: str = ""
     default_storage: str = ""
+    claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
+    """The ResourceClaimTemplates, by namespace and name."""
+    device_resources: Mapping[str, str] = MappingProxyType({})
+    """The extended resources of DeviceClasses."""
+    runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
+    """The runtimes of TrainJobs."""
 
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
         return frozenset((*self.levels, *self.limit_ranges, *self.quotas))
+
+
+def list_kinds_to_read(*, with_references: bool) -> frozenset[str]:
+    """Return the kinds of objects that the state needs as a whole; of others, it needs the names."""
+    return _DECIDING_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
 
 
 def build_state(
@@ -68,17 +81,24 @@ def build_state(
     keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
     for obj in known.values():
         keys.update(_list_names(obj))
-    found = {kind: [obj for name, obj in known.items() if name[0] == kind] for kind in DECIDING_KINDS}
-    classes = {kind: [obj for name, obj in known.items() if name[0] == kind] for kind in DEFAULT_CLASS_KINDS}
+    found: dict[str, list[Mapping[str, Node]]] = {}
+    for (kind, _, _), obj in known.items():
+        found.setdefault(kind, []).append(obj)
     return ClusterState(
         cluster,
         parse_release(cluster.kubernetes),
-        {name: levels for obj in found["Namespace"] for name, levels in [_parse_namespace(obj)] if levels},
-        _group_by_namespace(found["LimitRange"]),
-        _group_by_namespace(found["ResourceQuota"]),
+        {name: levels for obj in found.get("Namespace", ()) for name, levels in [_parse_namespace(obj)] if levels},
+        _group_by_namespace(found.get("LimitRange", ())),
+        _group_by_namespace(found.get("ResourceQuota", ())),
         keys,
-        next((name_object(obj)[2] for obj in classes["PriorityClass"] if _is_default_priority(obj)), ""),
-        next((name_object(obj)[2] for obj in classes["StorageClass"] if _is_default_storage(obj)), ""),
+        next((name_object(obj)[2] for obj in found.get("PriorityClass", ()) if _is_default_priority(obj)), ""),
+        next((name_object(obj)[2] for obj in found.get("StorageClass", ()) if _is_default_storage(obj)), ""),
+        {name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
+        {
+            name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName"))
+            for obj in found.get("DeviceClass", ())
+        },
+        {name: obj for name, obj in known.items() if name[0] in _RUNTIME_KINDS},
     )
 
 
@@ -116,7 +136,7 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     kind, namespace, name = name_object(obj)
     spec = as_mapping(obj.get("spec"))
     found: dict[Name, frozenset[str] | None] = {(kind, namespace, name): None}
-    if kind in KEYED_KINDS:
+    if kind in _KEYED_KINDS:
         fields = (obj.get("data"), obj.get("stringData"), obj.get("binaryData"))
         found[(kind, namespace, name)] = frozenset(str(key) for field in fields for key in as_mapping(field))
     elif kind in ("ExternalSecret", "SealedSecret"):

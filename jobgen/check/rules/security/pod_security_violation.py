@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Manifest, as_mapping, as_text, find_nodes
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
     from jobgen.check.pod_security.levels import Level
     from jobgen.check.pod_security.pod_view import Breach
 
+_TEMPLATES = ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template")
 _SEVERITIES = {"enforce": ERROR, "warn": WARNING, "audit": INFO}
 
 
@@ -23,6 +24,8 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
     The labels `pod-security.kubernetes.io/enforce`, `warn` and `audit` of a Namespace in the repository, or in the
     folder `cluster.state`, apply to every pod of the namespace. With `enforce`, the API server accepts the job and
     refuses its pods, so the job never starts: an error. With `warn` it is a warning, with `audit` a note.
+
+    The pods of a TrainJob come from its runtime, so its runtime is checked, too, if it is known.
 
     Write what the message names, or move the job to a namespace whose level allows it.
     """
@@ -40,6 +43,35 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
                 message = _format_message(breach, level, manifest.namespace)
                 related = ((label, f"namespace `{manifest.namespace}` sets `{level.mode}: {level.level}`"),)
                 yield Violation(breach.node, message, related, _SEVERITIES[level.mode])
+        if manifest.kind_name == "TrainJob":
+            yield from _check_runtime(manifest, level, state)
+
+
+def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Iterator[Violation]:
+    """Report a runtime whose pods the level forbids, at the reference to it; the first fault stands for all."""
+    from jobgen.check.pod_security.checks import find_breaches
+
+    reference = as_mapping(manifest.spec.get("runtimeRef"))
+    name, kind = as_text(reference.get("name")), as_text(reference.get("kind")) or "ClusterTrainingRuntime"
+    runtime = state.runtimes.get((kind, manifest.namespace if kind == "TrainingRuntime" else "", name), {})
+    # The job may add what the runtime lacks.
+    is_patched = any(manifest.spec.get(field) for field in ("podTemplateOverrides", "runtimePatches", "trainer"))
+    templates = [as_mapping(found) for found in find_nodes(runtime, _TEMPLATES)]
+    breaches = [
+        breach
+        for template in templates
+        for breach in find_breaches(
+            template.get("metadata"), template.get("spec"), level.level, min(level.minor, state.release[1])
+        )
+        if not (breach.is_missing and is_patched)
+    ]
+    if breaches:
+        more = f" (and {len(breaches) - 1} more)" if len(breaches) > 1 else ""
+        message = (
+            f"the pods of runtime `{name}` are refused{more}: {_format_message(breaches[0], level, manifest.namespace)}"
+        )
+        related = ((breaches[0].node, f"in runtime `{name}`"),)
+        yield Violation(reference["name"], message, related, _SEVERITIES[level.mode])
 
 
 def _format_message(breach: Breach, level: Level, namespace: str) -> str:
