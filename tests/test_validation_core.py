@@ -137,3 +137,13 @@ def test_services_of_older_releases(spec, release, rules):
     obj = {"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80}], **spec}}
 
     assert find_rules(obj, release) == rules
+
+
+def test_attributes_classes_count_since_1_34():
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    volume = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": 1}, "nfs": {"server": "a", "path": "/"}}
+    for kind, spec in (("PersistentVolumeClaim", claim), ("PersistentVolume", volume)):
+        obj = {"apiVersion": "v1", "kind": kind, "spec": {**spec, "volumeAttributesClassName": "a_b"}}
+
+        assert find_rules(obj, (1, 33)) == []
+        assert "invalid-object-name" in find_rules(obj, (1, 34))

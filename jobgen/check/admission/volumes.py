@@ -14,7 +14,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     iter_mappings,
-    iter_strings,
+    iter_texts,
     join_names,
     list_set_keys,
     report_missing,
@@ -115,7 +115,8 @@ _validate_object_name = validate_string("invalid-object-name", "object name", is
 _validate_named_secret = validate_mapping({}, "name")
 
 
-def _validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_host_path(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Validate a path on the node."""
     if has_backsteps(as_text(value)):
         pod.report(_PATH_RULE, f"`{key}` is `{value_of(value)}`, but must not contain `..`", value)
 
@@ -181,7 +182,8 @@ _PROJECTIONS: ValidatorTable = {
 }
 
 
-def _validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+def validate_driver(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Validate the name of a CSI driver."""
     name = as_text(value)
     if name and not (len(name) <= 63 and is_dns_subdomain(name.lower())):
         message = f"`{name}` is not a valid driver name; use a domain name with at most 63 characters"
@@ -225,8 +227,9 @@ def validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: V
     _validate_data_sources(value, pod)
 
 
-def _validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
-    modes = list(iter_strings(value))
+def validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Validate the ways in which nodes can mount a volume."""
+    modes = list(iter_texts(value))
     for mode, node in modes:
         if mode not in _ACCESS_MODES:
             report_unsupported(key, node, _ACCESS_MODES, pod)
@@ -262,7 +265,7 @@ def _validate_data_source(key: str, value: Node, owner: Mapping[str, Node], pod:
 _DATA_SOURCE: ValidatorTable = {"apiGroup": _validate_object_name, "namespace": _validate_namespace}
 _CLAIM_METADATA: ValidatorTable = {"labels": validate_labels, "annotations": validate_annotation_keys}
 _CLAIM_SPEC: ValidatorTable = {
-    "accessModes": _validate_access_modes,
+    "accessModes": validate_access_modes,
     "selector": validate_label_selector,
     "storageClassName": _validate_object_name,
     "volumeAttributesClassName": _validate_object_name,
@@ -275,13 +278,16 @@ _CLAIM_TEMPLATE: ValidatorTable = {"metadata": _validate_claim_metadata, "spec":
 
 _IQN = lazy_pattern(r"iqn\.[0-9]{4}-[0-9]{2}\.[-.A-Za-z0-9]+:[^,;*&$|\t\n\f\r ]+\Z")
 _EUI_OR_NAA = lazy_pattern(r"(?:eui.[A-Za-z0-9]{16}|naa.[A-Za-z0-9]{32})\Z")
-_validate_iqn = validate_string(
-    _RULE,
-    "iSCSI qualified name",
-    lambda name: bool(_IQN.match(name) or _EUI_OR_NAA.match(name)),
-    "use the `iqn.`, `eui.` or `naa.` format",
-)
-_validate_storageos_name = validate_string(_RULE, "StorageOS name", is_dns_label, DNS_LABEL)
+_IQN_HINT = "use the `iqn.`, `eui.` or `naa.` format"
+
+
+def _is_iqn(name: str) -> bool:
+    return bool(_IQN.match(name) or _EUI_OR_NAA.match(name))
+
+
+_validate_iqn = validate_string(_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT)
+_validate_initiator = validate_string(_RULE, "iSCSI qualified name", _is_iqn, _IQN_HINT, allow_empty=False)
+validate_storageos_name = validate_string(_RULE, "StorageOS name", is_dns_label, DNS_LABEL)
 
 
 def _validate_flex_options(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
@@ -341,7 +347,7 @@ def _validate_azure_disk(key: str, value: Mapping[str, Node], owner: Mapping[str
 _SourceValidator: TypeAlias = Callable[[str, Mapping[str, Node], Mapping[str, Node], Validation], None]
 
 
-def _validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
+def validate_source(table: ValidatorTable, *required: str, also: _SourceValidator | None = None) -> Validator:
     """Return a validator for a volume source: fields by the table, required fields, and their combination by `also`."""
     validate_each_field = validate_mapping(table, *required)
     if also is None:
@@ -362,48 +368,54 @@ _PROJECTED: ValidatorTable = {
     "defaultMode": _validate_mode,
 }
 _CSI: ValidatorTable = {
-    "driver": _validate_driver,
+    "driver": validate_driver,
     "nodePublishSecretRef": validate_mapping({"name": _validate_object_name}, "name"),
 }
-_ISCSI: ValidatorTable = {"iqn": _validate_iqn, "initiatorName": _validate_iqn, "lun": _validate_byte}
+_ISCSI: ValidatorTable = {"iqn": _validate_iqn, "initiatorName": _validate_initiator, "lun": _validate_byte}
+validate_iscsi = validate_source(_ISCSI, "targetPortal", "iqn", also=_validate_iscsi)
 _AZURE_DISK: ValidatorTable = {
     "cachingMode": validate_enum("None", "ReadOnly", "ReadWrite"),
     "kind": validate_enum("Shared", "Dedicated", "Managed"),
 }
 _STORAGEOS: ValidatorTable = {
-    "volumeName": _validate_storageos_name,
-    "volumeNamespace": _validate_storageos_name,
+    "volumeName": validate_storageos_name,
+    "volumeNamespace": validate_storageos_name,
     "secretRef": _validate_named_secret,
 }
+SHARED_SOURCES: ValidatorTable = {
+    "hostPath": validate_source({"path": validate_host_path, "type": validate_enum("", *_HOST_PATH_TYPES)}, "path"),
+    "nfs": validate_source({"path": _validate_absolute_path}, "server", "path"),
+    "fc": validate_source({}, also=_validate_fc),
+    "rbd": validate_source({}, "monitors", "image"),
+    "cephfs": validate_source({}, "monitors"),
+    "flocker": validate_source({}, also=_validate_flocker),
+    "quobyte": validate_source({}, "registry", "volume", also=_validate_quobyte),
+    "flexVolume": validate_source({"options": _validate_flex_options}, "driver"),
+    "gcePersistentDisk": validate_source({"partition": _validate_byte}, "pdName"),
+    "awsElasticBlockStore": validate_source({"partition": _validate_byte}, "volumeID"),
+    "azureDisk": validate_source(_AZURE_DISK, "diskName", "diskURI", also=_validate_azure_disk),
+    "vsphereVolume": validate_source({}, "volumePath"),
+    "photonPersistentDisk": validate_source({}, "pdID"),
+    "portworxVolume": validate_source({}, "volumeID"),
+    "scaleIO": validate_source({}, "gateway", "system", "volumeName"),
+}
+"""The sources that pods and PersistentVolumes have in common."""
+
 _SOURCES: ValidatorTable = {
-    "emptyDir": _validate_source({"sizeLimit": validate_quantity}),
-    "hostPath": _validate_source({"path": _validate_host_path, "type": validate_enum("", *_HOST_PATH_TYPES)}, "path"),
-    "persistentVolumeClaim": _validate_source({}, "claimName"),
-    "configMap": _validate_source(_FILES, "name"),
-    "secret": _validate_source(_FILES, "secretName"),
-    "downwardAPI": _validate_source(_DOWNWARD_FILES),
-    "projected": _validate_source(_PROJECTED, also=_validate_projected),
-    "nfs": _validate_source({"path": _validate_absolute_path}, "server", "path"),
-    "ephemeral": _validate_source({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
-    "csi": _validate_source(_CSI, "driver"),
-    "image": _validate_source({"pullPolicy": validate_enum("", "Always", "IfNotPresent", "Never")}, "reference"),
-    "gitRepo": _validate_source({"directory": validate_local_path}, "repository"),
-    "iscsi": _validate_source(_ISCSI, "targetPortal", "iqn", also=_validate_iscsi),
-    "fc": _validate_source({}, also=_validate_fc),
-    "glusterfs": _validate_source({}, "endpoints", "path"),
-    "rbd": _validate_source({}, "monitors", "image"),
-    "cephfs": _validate_source({}, "monitors"),
-    "cinder": _validate_source({"secretRef": _validate_named_secret}, "volumeID"),
-    "flocker": _validate_source({}, also=_validate_flocker),
-    "quobyte": _validate_source({}, "registry", "volume", also=_validate_quobyte),
-    "flexVolume": _validate_source({"options": _validate_flex_options}, "driver"),
-    "gcePersistentDisk": _validate_source({"partition": _validate_byte}, "pdName"),
-    "awsElasticBlockStore": _validate_source({"partition": _validate_byte}, "volumeID"),
-    "azureFile": _validate_source({}, "secretName", "shareName"),
-    "azureDisk": _validate_source(_AZURE_DISK, "diskName", "diskURI", also=_validate_azure_disk),
-    "vsphereVolume": _validate_source({}, "volumePath"),
-    "photonPersistentDisk": _validate_source({}, "pdID"),
-    "portworxVolume": _validate_source({}, "volumeID"),
-    "scaleIO": _validate_source({}, "gateway", "system", "volumeName"),
-    "storageos": _validate_source(_STORAGEOS, "volumeName"),
+    **SHARED_SOURCES,
+    "emptyDir": validate_source({"sizeLimit": validate_quantity}),
+    "persistentVolumeClaim": validate_source({}, "claimName"),
+    "configMap": validate_source(_FILES, "name"),
+    "secret": validate_source(_FILES, "secretName"),
+    "downwardAPI": validate_source(_DOWNWARD_FILES),
+    "projected": validate_source(_PROJECTED, also=_validate_projected),
+    "ephemeral": validate_source({"volumeClaimTemplate": _validate_claim_template}, "volumeClaimTemplate"),
+    "csi": validate_source(_CSI, "driver"),
+    "image": validate_source({"pullPolicy": validate_enum("", "Always", "IfNotPresent", "Never")}, "reference"),
+    "gitRepo": validate_source({"directory": validate_local_path}, "repository"),
+    "iscsi": validate_iscsi,
+    "glusterfs": validate_source({}, "endpoints", "path"),
+    "cinder": validate_source({"secretRef": _validate_named_secret}, "volumeID"),
+    "azureFile": validate_source({}, "secretName", "shareName"),
+    "storageos": validate_source(_STORAGEOS, "volumeName"),
 }
