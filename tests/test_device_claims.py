@@ -163,6 +163,37 @@ def test_a_cached_lint_reads_claims_again(tmp_path):
     assert [rule for rule, _ in last] == ["uncounted-devices"]
 
 
+def test_the_exported_state_has_classes_and_claims(tmp_path):
+    root = write_repository(tmp_path / "repository", CLAIMS["raw"])
+    (root / "cluster").mkdir()
+    (root / "jobs/template.yaml").rename(root / "cluster/template.yaml")
+    overlay = root / "overlays/prod/overlay.yaml"
+    without = lint_totals(root)
+    overlay.write_text(overlay.read_text().replace("cluster:", "cluster:\n    state: cluster"))
+
+    assert [rule for rule, _ in without] == ["uncounted-devices"]
+    assert all("32 GPUs" in message for _, message in lint_totals(root))
+
+
+NAMESPACE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: ml, labels: {resource.kubernetes.io/admin-access: "true"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("namespace", "count"),
+    [(NAMESPACE, 0), (NAMESPACE.replace("true", "yes"), 1), (NAMESPACE.replace("name: ml", "name: other"), 1)],
+)
+def test_admin_access_needs_a_labeled_namespace(tmp_path, namespace, count):
+    template = TEMPLATE.replace("count: 8", "adminAccess: true")
+    root = write_repository(tmp_path, namespace, template=template)
+    found = [found for found in jobgen.lint(root).findings if found.rule == "invalid-resource-claim"]
+
+    assert [(one.location.file, one.location.line) for one in found] == [("jobs/template.yaml", 10)] * count
+
+
 def make_claim(*requests, kind="ResourceClaimTemplate", version="v1", name="a"):
     devices = {"devices": {"requests": list(requests)}}
     spec = {"spec": devices} if kind == "ResourceClaimTemplate" else devices

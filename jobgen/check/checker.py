@@ -64,7 +64,7 @@ class Checker:
         }
         self.cluster = cluster
         self.evaluator = evaluator
-        self._read_catalog = cache(read_catalog)
+        self._read_catalog = read_catalog
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
         self._schemas: dict[tuple[str, str], _SchemaCheck | None] = {}
@@ -142,7 +142,7 @@ class Checker:
             check = self._schema_check(manifest)
             problems += self._check_without_schema(manifest) if check is None else check(fill_in_defaults(obj))
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
-            problems += validate_object(obj, self._release)
+            problems += validate_object(obj, self._release, self._read_catalog)
             hidden = _list_hidden_rules(obj) if problems else ()
             typed = {id(problem.node) for problem in problems if problem.rule in _PRECLUDES_RULES}
             for pod in manifest.pods:

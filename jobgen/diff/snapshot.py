@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from jobgen.check.checker import Checker
-from jobgen.k8s.device_claims import build_catalog
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.device_catalog import complete_catalog
 from jobgen.pipeline.environment import Rendered
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
@@ -61,7 +61,7 @@ class Snapshot:
                 self.project.root,
                 self.project.kinds,
                 cluster,
-                read_catalog=lambda: build_catalog(objects, cluster.gpu_resource),
+                read_catalog=cache(lambda: complete_catalog(objects, self.project, cluster)),
             )
         return self._checkers[env]
 

@@ -27,6 +27,9 @@ CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 Devices: TypeAlias = Mapping[str, int]
 """The numbers of devices, by resource."""
 
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+"""The label of namespaces in which claims may have `adminAccess`, with the value `true`."""
+
 ClaimKey = tuple[str, str]
 """The namespace and the name of a claim or a template."""
 
@@ -61,6 +64,8 @@ class DeviceCatalog(NamedTuple):
     """The resource of each class that is defined there; empty if its devices are no accelerators."""
     templates: Mapping[ClaimKey, Claim] = MappingProxyType({})
     claims: Mapping[ClaimKey, Claim] = MappingProxyType({})
+    admin_namespaces: frozenset[str] = frozenset()
+    """The namespaces in which claims may have `adminAccess`."""
 
     def find_resource(self, device_class: str) -> str | None:
         """Return the resource that counts the devices of a class; None if the class is not known."""

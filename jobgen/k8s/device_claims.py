@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.k8s.accelerators import is_device
-from jobgen.k8s.device_catalog import DEVICE_CLASSES, Claim, ClaimKey, DeviceCatalog, Devices
+from jobgen.k8s.device_catalog import ADMIN_LABEL, DEVICE_CLASSES, Claim, ClaimKey, DeviceCatalog, Devices
 from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -17,26 +17,44 @@ _driver = lazy_pattern(r"""\bdevice\.driver\s*==\s*(["'])([^"']+)\1""")
 _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
 
 
-def defines_devices(obj: Mapping[str, Node]) -> bool:
-    """Return whether an object is a class, a claim or a template."""
-    return as_text(obj.get("kind")) in KINDS and as_text(obj.get("apiVersion")).startswith(f"{GROUP}/")
+def may_concern_devices(content: bytes) -> bool:
+    """Return whether a file may have objects that concern devices."""
+    return GROUP.encode() in content or ADMIN_LABEL.encode() in content
 
 
-def build_catalog(objects: Iterable[Mapping[str, Node]], gpu_resource: str) -> DeviceCatalog:
-    """Return what objects define; those of other kinds are ignored.
+def concerns_devices(obj: Mapping[str, Node]) -> bool:
+    """Return whether an object is a class, a claim or a template, or a namespace, which may allow some claims."""
+    kind, api_version = as_text(obj.get("kind")), as_text(obj.get("apiVersion"))
+    return (kind in KINDS and api_version.startswith(f"{GROUP}/")) or (kind, api_version) == ("Namespace", "v1")
+
+
+def build_catalog(
+    objects: Iterable[Mapping[str, Node]], gpu_resource: str, exported: Iterable[Mapping[str, Node]] = ()
+) -> DeviceCatalog:
+    """Return what objects define, in addition to or in place of exported ones; those of other kinds are ignored.
 
     `gpu_resource` is the resource that counts GPUs in the cluster.
     """
-    found = [obj for obj in objects if defines_devices(obj)]
+    own, other = ([obj for obj in each if concerns_devices(obj)] for each in (objects, exported))
     classes = {
         as_text(get_path(obj, "metadata", "name")): _find_resource(obj, gpu_resource)
-        for obj in found
+        for obj in (*other, *own)
         if as_text(obj.get("kind")) == CLASS
     }
     catalog = DeviceCatalog(classes)
+    templates = [_index(each, TEMPLATE, catalog, "spec", "spec") for each in (other, own)]
+    claims = [_index(each, CLAIM, catalog, "spec") for each in (other, own)]
     return catalog._replace(
-        templates=_index(found, TEMPLATE, catalog, "spec", "spec"), claims=_index(found, CLAIM, catalog, "spec")
+        templates={**templates[0], **templates[1]},
+        claims={**claims[0], **claims[1]},
+        admin_namespaces=frozenset(map(_name_admin_namespace, (*other, *own))) - {""},
     )
+
+
+def _name_admin_namespace(obj: Mapping[str, Node]) -> str:
+    """Return the name of a namespace with the label for administrators, else an empty string."""
+    is_labeled = as_text(get_path(obj, "metadata", "labels", ADMIN_LABEL)) == "true"
+    return as_text(get_path(obj, "metadata", "name")) if is_labeled and as_text(obj.get("kind")) == "Namespace" else ""
 
 
 def _find_resource(device_class: Mapping[str, Node], gpu_resource: str) -> str:

@@ -86,6 +86,8 @@ class EnvironmentRunner:
         environment = self.expander.environment
         self._project = project
         self._checker: Checker | None = None
+        self._catalog: DeviceCatalog | None = None
+        self._has_read_catalog = False
         # Environments share overlays, so they share the numbers of their mappings.
         self._numbers: dict[int, int] = {} if numbers is None else numbers
         for found in _mapping_ids([environment.defaults, environment.patches, project.kinds]):
@@ -112,26 +114,31 @@ class EnvironmentRunner:
         return self._checker
 
     def _read_catalog(self) -> DeviceCatalog:
-        """Read the classes and claims for devices among the objects of the environment."""
-        from jobgen.k8s.device_claims import GROUP, build_catalog, defines_devices
+        """The classes and claims for devices among the objects of the environment and its cluster."""
+        if self._catalog is None:
+            from jobgen.pipeline.device_catalog import complete_catalog
+
+            cluster = self.expander.environment.cluster
+            self._catalog = complete_catalog(self._render_device_objects(), self._project, cluster)
+        self._has_read_catalog = True
+        return self._catalog
+
+    def _render_device_objects(self) -> Iterator[Mapping[str, Node]]:
+        from jobgen.k8s.device_claims import concerns_devices, may_concern_devices
         from jobgen.pipeline.read_jobs import read_jobs
 
         entries = layout.find_jobs(self._project.root) if self._entries is None else self._entries
-        named = (entry for entry in entries if GROUP.encode() in layout.read_file(entry).content)
-        jobs = (job for job in read_jobs(named, self._project.frameworks, []) if defines_devices(job.document.data))
-        chosen = ((job, self.patches_for(job)) for job in jobs)
-        made = [self.build_object(job, patches, new_overlay_use()) for job, patches in chosen if patches is not None]
-        cluster = self.expander.environment.cluster
-        exported = [obj for obj in self._read_exported(cluster.state) if defines_devices(obj)] if cluster.state else []
-        objects = [each.object for each in made if each is not None]
-        own = {identity_of(obj)[1:] for obj in objects}
-        objects += [obj for obj in exported if identity_of(obj)[1:] not in own]
-        return build_catalog(objects, cluster.gpu_resource)
+        named = (entry for entry in entries if may_concern_devices(layout.read_file(entry).content))
+        for job in read_jobs(named, self._project.frameworks, []):
+            patches = self.patches_for(job) if concerns_devices(job.document.data) else None
+            made = self.build_object(job, patches, new_overlay_use()) if patches is not None else None
+            if made is not None:
+                yield made.object
 
-    def _read_exported(self, folder: str) -> list[Mapping[str, Node]]:
-        from jobgen.pipeline.exported_state import read_exported
-
-        return list(read_exported(self._project.root, folder, []))
+    def take_catalog_use(self) -> bool:
+        """Whether the catalog of devices has been read since the last call."""
+        was_read, self._has_read_catalog = self._has_read_catalog, False
+        return was_read
 
     def _policy_evaluator(self) -> PolicyEvaluator | None:
         if self._policies is None:

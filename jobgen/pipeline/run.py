@@ -412,16 +412,18 @@ def _check_objects(
     checker = runner.checker
     manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True):
-        if manifest.claims_devices:
-            part.dependent.append(job.document.name)
         if checker.has_problems(manifest):
             part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, checker)))
+        if runner.take_catalog_use():
+            part.dependent.append(job.document.name)
     # Standalone files are not one environment, so rules over all its objects do not apply.
     for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
         where = JobRef(runner.name, job.file.path, job.position, job.item)
         problems: list[Problem] = []
         part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
         part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
+        if runner.take_catalog_use():
+            part.dependent.append(job.document.name)
 
 
 def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:

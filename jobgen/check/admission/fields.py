@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedScalar, value_of
@@ -30,6 +31,8 @@ class Validation(NamedTuple):
     """The release of Kubernetes that validates."""
     category: str = "pod"
     """The category of the problems: `pod`, or `schema` for objects."""
+    read_catalog: CatalogSource = no_catalog
+    """Reads what is known of the cluster's devices."""
     is_template: bool = False
     """Whether the API server validates the template itself, before there are pods."""
 

@@ -17,6 +17,7 @@ from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
 from jobgen.check.admission.object_metadata import MetadataFormat
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
+from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping, as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node
@@ -50,13 +51,23 @@ class KindValidation(Protocol):
         """Report the problems for which the API server rejects the object."""
 
 
-def validate_object(obj: Mapping[str, Node], release: Release) -> list[Problem]:
-    """Return the problems for which a release of Kubernetes rejects an object of one of its own kinds."""
+def validate_object(
+    obj: Mapping[str, Node], release: Release, read_catalog: CatalogSource = no_catalog
+) -> list[Problem]:
+    """Return the problems for which a release of Kubernetes rejects an object of one of its own kinds.
+
+    `read_catalog` reads what is known of the cluster's devices.
+    """
     module = find_validation(obj)
     if module is None:
         return []
     run = Validation(
-        as_mapping(obj.get("metadata")), as_mapping(obj.get("spec")), [], release=release, category="schema"
+        as_mapping(obj.get("metadata")),
+        as_mapping(obj.get("spec")),
+        [],
+        release=release,
+        category="schema",
+        read_catalog=read_catalog,
     )
     module.validate(obj, run)
     return run.problems

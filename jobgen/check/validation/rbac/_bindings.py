@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobgen.check.admission.fields import Validation, find_key, iter_items, report_unsupported, require_fields
+from jobgen.check.admission.fields import (
+    Validation,
+    find_key,
+    is_set,
+    iter_items,
+    report_missing,
+    report_unsupported,
+    require_fields,
+)
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT, is_dns_subdomain, is_path_segment
 from jobgen.k8s.objects import as_mapping, as_text
 from jobgen.model.data import Node
@@ -15,15 +23,20 @@ _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 def validate_binding(obj: Mapping[str, Node], run: Validation, kinds: tuple[str, ...], *, namespaced: bool) -> None:
     """Validate the role, which has one of these kinds, and the subjects that get it."""
-    key = find_key(obj, "roleRef", obj)
-    role = as_mapping(obj.get("roleRef"))
+    if is_set(obj.get("roleRef")):
+        _validate_role(as_mapping(obj["roleRef"]), find_key(obj, "roleRef", obj), kinds, run)
+    else:
+        report_missing("a binding", obj, "roleRef", obj, run)
+    for subject, node in iter_items("subjects", obj.get("subjects")):
+        _validate_subject(subject, node, run, namespaced=namespaced)
+
+
+def _validate_role(role: Mapping[str, Node], key: Node, kinds: tuple[str, ...], run: Validation) -> None:
     _validate_reference(role, key, kinds, _GROUP, run)
     require_fields("`roleRef`", role, ("name",), key, run)
     name = as_text(role.get("name"))
     if not is_path_segment(name):
         run.report("invalid-object-name", f"`{name}` is not a valid role name; {PATH_SEGMENT}", role["name"])
-    for subject, node in iter_items("subjects", obj.get("subjects")):
-        _validate_subject(subject, node, run, namespaced=namespaced)
 
 
 def _validate_subject(subject: Mapping[str, Node], node: Node, run: Validation, *, namespaced: bool) -> None:

@@ -28,14 +28,15 @@ from jobgen.check.validation.resource._names import (
     validate_taint_value,
 )
 from jobgen.check.validation.resource._selectors import MAX_ITEMS, validate_configuration, validate_selectors
+from jobgen.k8s.device_catalog import ADMIN_LABEL
 from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, value_of
 
 _MAX_ALTERNATIVES = 8
 _FLAT_VERSIONS = ("v1beta1", "v1alpha3")
 """Versions in which a request has the fields that are in `exactly` in others."""
 _EXACT_FIELDS = ("deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity")
-_PRIORITIZED_SINCE = (1, 34)
+_PRIORITIZED_SINCE = _ADMIN_SINCE = (1, 34)
 _TAINTS_SINCE = _DISTINCT_SINCE = (1, 36)
 _MODES = ("All", "ExactCount")
 _OPERATORS = ("Equal", "Exists")
@@ -119,9 +120,19 @@ def _validate_exact_request(request: Mapping[str, Node], node: Node, run: Valida
         run.report("invalid-form", message, request["count"])
     elif count < 0:
         run.report("out-of-range", f"`count` must be at least 1, got `{count}`", request["count"])
+    if value_of(request.get("adminAccess")) is True and run.release >= _ADMIN_SINCE:
+        _validate_admin_access(request["adminAccess"], run)
     if run.release >= _TAINTS_SINCE:
         for toleration, _ in iter_items("tolerations", request.get("tolerations")):
             _validate_toleration(toleration, run)
+
+
+def _validate_admin_access(node: Node, run: Validation) -> None:
+    namespace = as_text(run.metadata.get("namespace"))
+    if namespace not in run.read_catalog().admin_namespaces:
+        name = f" `{namespace}`" if namespace else ""
+        message = f"`adminAccess` requires a namespace with the label `{ADMIN_LABEL}: true`, but the repository has no"
+        run.report("invalid-resource-claim", f"{message} Namespace{name} with it; add it, or delete the field", node)
 
 
 def _validate_toleration(toleration: Mapping[str, Node], run: Validation) -> None:
