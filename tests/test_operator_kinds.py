@@ -850,6 +850,31 @@ def test_operator_finds_one_fault(row):
     assert [text[: len(row.expected)] for text in found] == ([row.expected] if row.expected else [])
 
 
+WRONG_VALUES: list[Any] = [None, [], {}, "x", -1, 1.5, True, [None], [{}], {"x": None}]
+OLD = {"jobset": "0.4.0", "kueue": "0.9.0", "kuberay": "1.5.0", "leaderworkerset": "0.4.0", "volcano": "1.9.0"}
+
+
+def list_paths(node, path=()):
+    """The paths to all nodes of an object."""
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in children:
+        yield (*path, key)
+        yield from list_paths(child, (*path, key))
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_no_value_raises_an_exception(kind):
+    for path in list_paths(BASES[kind]):
+        for value in WRONG_VALUES:
+            obj = changed(kind, {})
+            holder = obj
+            for step in path[:-1]:
+                holder = holder[step]
+            holder[path[-1]] = value
+            for operators in ({}, OLD):
+                assert [text for text in find(obj, operators) if "internal-error" in text] == [], (path, value)
+
+
 WRAPPED = """
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper

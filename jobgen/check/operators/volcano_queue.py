@@ -77,8 +77,8 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
     path, weights = (as_text(manifest.annotations.get(name)) for name in (_HIERARCHY, _WEIGHTS))
     if not path and not weights:
         return
+    node = manifest.annotations.get(_WEIGHTS) or manifest.annotations.get(_HIERARCHY)
     if len(path.split("/")) != len(weights.split("/")):
-        node = manifest.annotations.get(_HIERARCHY) or manifest.annotations.get(_WEIGHTS)
         message = (
             f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`; write a weight for each step"
         )
@@ -87,7 +87,7 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
     for weight in weights.split("/"):
         if not _is_positive(weight):
             message = f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one"
-            yield Violation(manifest.annotations[_WEIGHTS], message)
+            yield Violation(node, message)
 
 
 def _is_positive(text: str) -> bool:

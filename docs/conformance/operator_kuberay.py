@@ -1,0 +1,5 @@
+"""KubeRay's validation and CRDs, on the objects of its own tests."""
+
+from conformance._operators import run_operator as run
+
+__all__ = ["run"]
