@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, find_validation, validate_object
 from jobgen.check.validation.cron_schedule import find_schedule_error
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
@@ -16,11 +17,13 @@ from jobgen.check.validation.time_zones import is_time_zone
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import location_of, untraced
+from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "validation" / "workloads").iterdir())
 CONTAINERS = [{"name": "a", "image": "b"}]
+PROJECT = config.load(Path(__file__).parent)
 
 
 def objects(path):
@@ -284,3 +287,40 @@ def test_an_apparmor_annotation_overrides_the_profile_of_a_pod_but_not_of_a_temp
     }
     assert list_rules({"apiVersion": "v1", "kind": "Pod", **template}) == []
     assert list_rules(build_object("batch/v1", "Job", template=template)) == ["invalid-annotation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("metadata: {labels: {a b: c}, finalizers: [x]}\nspec: {containers: [{name: a, image: b}]}", 2),
+        ("spec: x", 1),
+        ("spec: {containers: [{nmae: a, image: b}]}", 1),
+        ("spec: {containres: [{name: a, image: b}]}", 1),
+        ("spec: {containers: [{name: a, image: b, ports: [{containerPort: 99999999999}]}]}", 1),
+        ("spec: {containers: [{name: a, image: b, resources: {limits: {cpu: x}}}]}", 1),
+        ("spec: {containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 0.5}}}]}", 1),
+        ("spec: {nodeSelector: [a], containers: [{name: a, image: b}]}", 1),
+    ],
+)
+def test_one_fault_is_one_problem(text, rules):
+    if "metadata" not in text:
+        text = f"metadata: {{name: a}}\n{text}"
+    else:
+        text = text.replace("metadata: {", "metadata: {name: a, ")
+    obj = read(f"apiVersion: v1\nkind: Pod\n{text}\n".encode(), "a.yaml", traced=True).documents[0].data
+    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+
+    assert len(problems) == rules, problems
+
+
+def test_a_float_in_a_crd_is_one_problem():
+    container = "{name: pytorch, image: 'b:1', resources: {limits: {nvidia.com/gpu: 0.5}}}"
+    text = f"""apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: a}}
+spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{container}]}}}}}}}}}}
+"""
+    obj = read(text.encode(), "a.yaml", traced=True).documents[0].data
+    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+
+    assert [problem.rule for problem in problems] == ["wrong-type"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.object_metadata import validate_object_metadata
+from jobgen.check.consequences import drop_consequences
 from jobgen.check.operators.defaults import fill_in_defaults
 from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
@@ -20,6 +21,7 @@ from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import Manifest, ObjectPath, Pod, Role, as_text, find_nodes
 from jobgen.k8s.pod_templates import list_claim_paths
@@ -37,9 +39,8 @@ if TYPE_CHECKING:
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
-# Pod rules that the schema covers too; its messages are more precise. Kubernetes' own types have no required fields.
+# Pod rules that the schema of a CRD covers too; its messages are more precise.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
-_ALSO_IN_TYPES = frozenset(("invalid-quantity",))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
 # Rules about objects that users apply and queue themselves, not about those inside them.
@@ -142,12 +143,13 @@ class Checker:
             check = self._schema_check(manifest)
             problems += self._check_without_schema(manifest) if check is None else check(fill_in_defaults(obj))
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
-            problems += validate_object(obj, self._release, self._read_catalog)
-            hidden = _list_hidden_rules(obj) if problems else ()
-            typed = {id(problem.node) for problem in problems if problem.rule in _PRECLUDES_RULES}
+            own = validate_object(obj, self._release, self._read_catalog)
+            hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
             for pod in manifest.pods:
-                found = _validate_pod(pod, self._release)
-                problems += (one for one in found if one.rule not in hidden and id(one.node) not in typed)
+                own += (problem for problem in _validate_pod(pod, self._release) if problem.rule not in hidden)
+            # Reports merge what the schema of a CRD and a pod rule both report.
+            causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
+            problems += drop_consequences(own, causes) if causes else own
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the validation of the object and its pods", error, obj))
         return problems
@@ -233,11 +235,6 @@ def _compile_own_schema(schema: layout.File, release: Release) -> _SchemaCheck:
 def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Problem:
     message = f"the schema `{path}` cannot be used: {reason}"
     return Problem("broken-schema", message, obj.get("kind"), category="meta")
-
-
-def _list_hidden_rules(obj: Mapping[str, Node]) -> frozenset[str]:
-    """Pod rules that report what the schema of an object may have reported."""
-    return _ALSO_IN_TYPES if is_workload(obj) else _ALSO_IN_SCHEMA
 
 
 def _validate_pod(pod: Pod, release: Release) -> list[Problem]:

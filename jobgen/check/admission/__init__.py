@@ -19,6 +19,7 @@ from jobgen.check.admission.fields import (
     Validation,
     ValidatorTable,
     find_key,
+    is_empty,
     report_missing,
     validate_all,
     validate_enum,
@@ -158,7 +159,7 @@ def validate_pod_template(
         validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
-    if not value_of(spec.get("containers")):
+    if not value_of(spec.get("containers")) and (spec or is_empty(template.get("spec"))):
         report_missing("a pod", spec, "containers", find_key(template, "spec", template), pod)
     validate_fields(spec if release >= NEWEST_RELEASE else _drop_newer_fields(spec, release), _SPEC, pod)
     validate_pod_restart_policy(pod, tuple(restart_policies))

@@ -55,6 +55,9 @@ def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[s
         else:
             report_missing("a selector", item, "operator", key, pod)
         return
+    if is_set(values) and not isinstance(values, list):
+        # The schema reports it.
+        return
     wanted = _ONE if operators is _FIELD_OPERATORS else _VALUE_COUNTS[operator]
     count = len(values) if isinstance(values, list) else 0
     if count not in wanted:

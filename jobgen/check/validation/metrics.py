@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from jobgen.check.admission.fields import (
     Validation,
-    find_key,
     get_key,
     is_empty,
     is_set,
@@ -24,7 +23,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import DNS_LABEL, PATH_SEGMENT, is_dns_label, is_path_segment
 from jobgen.check.admission.resources import is_container_resource
 from jobgen.check.validation.object_references import validate_object_reference
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.objects import as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 
@@ -104,11 +103,12 @@ def _validate_container_resource(key: str, source: Mapping[str, Node], run: Vali
 
 
 def _validate_named_metric(key: str, source: Mapping[str, Node], run: Validation) -> None:
-    metric = as_mapping(source.get("metric"))
-    if is_empty(metric.get("name")):
-        report_missing(f"`{key}`", source, "metric.name", find_key(source, "metric", key), run)
-    else:
-        _validate_metric_name("name", metric["name"], metric, run)
+    metric = source.get("metric")
+    if not is_set(metric):
+        report_missing(f"`{key}`", source, "metric", key, run)
+    elif isinstance(metric, dict):
+        require_fields("`metric`", metric, ("name",), get_key(source, "metric"), run)
+        validate_fields(metric, {"name": _validate_metric_name}, run)
 
 
 def _validate_target(

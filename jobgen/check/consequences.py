@@ -1,0 +1,22 @@
+"""Tell problems from those that only follow from another, so that one fault is one finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobgen.model.finding import Problem
+
+_MISSING = frozenset(("missing-field", "missing-pod-field"))
+
+
+def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems that do not follow from a cause: at the same value, or a field that is only misspelled."""
+    refused, misspelled = set(), set()
+    for cause in causes:
+        refused.add(id(cause.node))
+        if cause.rule == "unknown-field" and "did you mean" in cause.message:
+            misspelled.add(id(cause.node))
+    for problem in problems:
+        holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}
+        if id(problem.node) not in refused and not any(id(key) in misspelled for key in holder):
+            yield problem
