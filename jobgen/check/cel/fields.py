@@ -37,7 +37,7 @@ _SELECTION = lazy_pattern(r"\.\s*(\??)\s*([A-Za-z_]\w*)\b(?!\s*\()", re.ASCII)
 _HAS_MACRO = lazy_pattern(r"(?<![\w.])has(?=\s*\()")
 _TYPE_NAME = lazy_pattern(r"(?<![\w.])(?:google\.protobuf\.\w+|net\.(?:IP|CIDR)|kubernetes\.\w+)")
 _UNDEFINED = lazy_pattern(
-    rf"(?:undeclared reference to|found no matching overload for) `(?:{_FIELD}|{_OPTIONAL})(\w+)`.*"
+    rf"(?:undeclared reference to|found no matching overload for) `(?:{_FIELD}|{_OPTIONAL}|jobgen_set_patch_)(\w+)`.*"
 )
 _TIMES = ("timestamp", "duration")
 _DATA_NAMES = frozenset(("self", "oldSelf"))
@@ -57,11 +57,14 @@ def find_fields(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[A-Za-z_]\w*", blank_strings(text)))
 
 
-def check(text: str, types: ObjectTypes) -> Checked | CompileError:
-    """Check an expression with typed variables; return its tree, in which times are converted from strings."""
+def check(text: str, types: ObjectTypes, functions: tuple[tuple[str, str], ...] = ()) -> Checked | CompileError:
+    """Check an expression with typed variables; return its tree, in which times are converted from strings.
+
+    `functions` are more functions with their signatures.
+    """
     edits = sorted(_find_edits(text))
     serialized = engine.check_typed(
-        _apply(text, edits), types.variables, functions=_declare(types), named=frozenset(types.selected)
+        _apply(text, edits), types.variables, functions=_declare(types, functions), named=frozenset(types.selected)
     )
     if isinstance(serialized, CompileError):
         return _restore_error(serialized, text, edits)
@@ -108,12 +111,13 @@ def _restore_error(error: CompileError, text: str, edits: list[_Edit]) -> Compil
 
 
 @lru_cache(maxsize=256)
-def _declare(types: ObjectTypes) -> str:
+def _declare(types: ObjectTypes, more: tuple[tuple[str, str], ...]) -> str:
     """The declarations of variables and fields; a mapping has every field, and an optional has those of its value."""
     by_name: dict[str, list[tuple[str, str]]] = {name: [] for name in types.selected}
     for owner, name, kind in types.fields:
         by_name.setdefault(name, []).append((owner, kind))
     functions = [{"name": _HAS, "overloads": list_overloads(_HAS, "(dyn) bool")}]
+    functions += [{"name": name, "overloads": list_overloads(name, text)} for name, text in more]
     for name, found in sorted(by_name.items()):
         owners = [*found, ("map<string, ~V>", "~V")]
         of_optional = [f"optional_type<{owner}>.() {_to_optional(kind)}" for owner, kind in owners]

@@ -75,7 +75,7 @@ _VALIDATIONS = _list(
         expression=_TEXT,
         message=_TEXT,
         messageExpression=_TEXT,
-        reason=_one_of("Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"),
+        reason=_one_of("Forbidden", "Invalid", "RequestEntityTooLarge"),
     )
 )
 _POLICY = _mapping(

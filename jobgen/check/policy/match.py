@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from jobgen.check.schema.shipped import find_versions
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.model.data import Plain
 
 NAME_LABEL = "kubernetes.io/metadata.name"
@@ -62,9 +64,15 @@ class ResourceRule(NamedTuple):
         return (
             bool(self.operations & {"*", "CREATE"})
             and bool(self.groups & {"*", group})
-            and (not is_exact or bool(self.versions & {"*", version}))
+            and self._matches_version(group, version, is_exact=is_exact)
             and bool(self.resources & {"*", "*/*", resource})
         )
+
+    def _matches_version(self, group: str, version: str, *, is_exact: bool) -> bool:
+        """Whether the rule lists a version, or another one of the same resource that the API server serves."""
+        if self.versions & {"*", version}:
+            return True
+        return not is_exact and any(_is_served(group, known) for known in self.versions)
 
     def matches_object(self, request: Request) -> bool:
         """Whether the rule matches this object, given that it matches its resource."""
@@ -178,9 +186,17 @@ def _parse_rule(block: Any) -> ResourceRule:
     )
 
 
+def _is_served(group: str, version: str) -> bool:
+    """Whether an API server may serve a version of a group; of other groups than its own, any."""
+    name = f"{group}/{version}" if group else version
+    return group not in BUILTIN_GROUPS or name in find_versions(group)
+
+
 def pluralize_kind(kind: str) -> str:
     """The resource of a kind, as Kubernetes derives it if it is not known."""
     word = kind.lower()
+    if word.endswith("endpoints"):
+        return word
     if word.endswith("s"):
         return f"{word}es"
     return f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"

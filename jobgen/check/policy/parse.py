@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobgen.check.cel.values import OFFLINE
 from jobgen.check.policy.document_schema import find_schema_errors
 from jobgen.check.policy.expressions import (
-    IDENTIFIER,
-    RESERVED,
     PolicyExpression,
     find_expression_error,
     find_names,
 )
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
+from jobgen.check.validation import validate_object
+from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
-_MAX_CONDITIONS, _MAX_ANNOTATIONS = 64, 20
 
 
 class Validation(NamedTuple):
@@ -47,10 +45,10 @@ class Policy(NamedTuple):
 
 
 class _ExpressionRules(NamedTuple):
-    """How to check an expression: not at all if its policy is trusted, and which names it cannot read."""
+    """How to check an expression: not at all if its policy is trusted, or if it has a problem already."""
 
     is_trusted: bool
-    hidden_names: tuple[str, ...]
+    faulty_nodes: frozenset[int]
 
 
 class ParamRef(NamedTuple):
@@ -93,23 +91,17 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         problems += found
         return None
     assert isinstance(spec, dict), "the schema requires it"
-    found += _find_policy_errors(spec)
-    rules = _ExpressionRules(is_trusted, () if "paramKind" in spec else ("params",))
+    found += [] if is_trusted else _find_errors(document)
+    rules = _ExpressionRules(is_trusted, frozenset(id(problem.node) for problem in found))
     conditions = [
-        _parse_expression(
-            item, "expression", {}, "bool", _ExpressionRules(is_trusted, (*rules.hidden_names, "variables")), found
-        )
-        for item in spec.get("matchConditions", ())
+        _parse_expression(item, "expression", {}, "bool", rules, found) for item in spec.get("matchConditions", ())
     ]
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables", ()):
         variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", rules, found)
     validations = [_parse_validation(item, variables, rules, found) for item in spec.get("validations", ())]
     for item in spec.get("auditAnnotations", ()):
-        value = _parse_expression(item, "valueExpression", variables, "any", rules, found)
-        if value is not None and not is_trusted and value.is_optional:
-            message = "`valueExpression` does not compile: must evaluate to string or null but got an optional"
-            found.append(_refuse(message, item["valueExpression"]))
+        _parse_expression(item, "valueExpression", variables, "any", rules, found)
     problems += found
     if found:
         return None
@@ -140,8 +132,6 @@ def _parse_validation(
     if str(value_of(item.get("messageExpression", ""))).strip():
         message_expression = _parse_expression(item, "messageExpression", variables, "string", rules, found)
     message = str(value_of(item.get("message", ""))).strip()
-    if "\n" in message or "\r" in message:
-        found.append(_refuse("`message` must be one line", item["message"]))
     return Validation(expression, message, message_expression) if expression else None
 
 
@@ -161,11 +151,9 @@ def _parse_expression(
         problem = _refuse(message, item[field], "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
         return None
-    hidden = next((name for name in rules.hidden_names if name in names), "")
-    if not text.strip():
-        found.append(_refuse(f"`{field}` is empty", item[field]))
+    if id(item[field]) in rules.faulty_nodes:
         return None
-    reason = _HIDDEN.get(hidden) or ("" if rules.is_trusted else find_expression_error(text, variables, returns))
+    reason = "" if rules.is_trusted else find_expression_error(text, variables, returns)
     if OFFLINE in reason:
         problem = _refuse(f"the policy is not evaluated: {reason}", item[field], "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
@@ -176,76 +164,17 @@ def _parse_expression(
     return PolicyExpression(text, variables, returns)
 
 
-_HIDDEN = {
-    "params": "there is no `params` without a `paramKind`",
-    "variables": "match conditions are evaluated before `variables` and cannot read them",
-}
-
-
-def _find_policy_errors(spec: dict[str, Any]) -> Iterator[Problem]:
+def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
     """What the schema accepts and the API server refuses."""
-    match = spec["matchConstraints"]
-    if not match.get("resourceRules"):
-        yield _refuse(
-            "the policy has no `resourceRules`; list the resources that it applies to",
-            spec["matchConstraints"],
-        )
-    if not spec.get("validations") and not spec.get("auditAnnotations"):
-        yield _refuse("the policy has neither `validations` nor `auditAnnotations`; add one of them", spec)
-    conditions, annotations = spec.get("matchConditions", ()), spec.get("auditAnnotations", ())
-    if len(conditions) > _MAX_CONDITIONS:
-        message = f"`{len(conditions)}` match conditions are too many; the limit is {_MAX_CONDITIONS}"
-        yield _refuse(message, conditions[_MAX_CONDITIONS])
-    if len(annotations) > _MAX_ANNOTATIONS:
-        message = f"`{len(annotations)}` audit annotations are too many; the limit is {_MAX_ANNOTATIONS}"
-        yield _refuse(message, annotations[_MAX_ANNOTATIONS])
-    for field, noun in (("matchConditions", "match condition"), ("variables", "variable")):
-        yield from _find_duplicates([item["name"] for item in spec.get(field, ())], noun)
-    for item in spec.get("variables", ()):
-        name = str(value_of(item["name"]))
-        if not IDENTIFIER.match(name) or name in RESERVED:
-            yield _refuse(
-                f"`{name}` is not a valid name of a variable in CEL; use letters, digits and underscores", item["name"]
-            )
-    yield from _find_match_errors(match)
-
-
-def _find_duplicates(names: Sequence[Node], noun: str) -> Iterator[Problem]:
-    count: Counter[str] = Counter()
-    for name in names:
-        count[str(value_of(name))] += 1
-        if count[str(value_of(name))] == 2:
-            yield _refuse(f"there are two {noun}s named `{value_of(name)}`", name)
-
-
-def _find_match_errors(match: dict[str, Any]) -> Iterator[Problem]:
-    for rule in (*match.get("resourceRules", ()), *match.get("excludeResourceRules", ())):
-        for field in ("apiGroups", "apiVersions", "operations", "resources"):
-            values = [value_of(value) for value in rule[field]]
-            if not values:
-                yield _refuse(f"`{field}` of a resource rule is empty; list at least one", rule)
-            if "*" in values and len(values) > 1 and field != "resources":
-                yield _refuse(
-                    f"`*` in `{field}` excludes other values; remove one or the other", rule[field][values.index("*")]
-                )
-    for field in ("namespaceSelector", "objectSelector"):
-        yield from _find_selector_errors(match.get(field, {}))
-
-
-def _find_selector_errors(selector: dict[str, Any]) -> Iterator[Problem]:
-    for item in selector.get("matchExpressions", ()):
-        operator, values = value_of(item["operator"]), item.get("values", ())
-        if operator in ("In", "NotIn") and not values:
-            yield _refuse(f"`{operator}` requires `values`", item["operator"])
-        if operator in ("Exists", "DoesNotExist") and values:
-            yield _refuse(f"`{operator}` does not accept `values`; remove them", item["operator"])
+    problems = validate_object(document, NEWEST_RELEASE)
+    return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
 def parse_binding(document: Mapping[str, Any], problems: list[Problem]) -> Binding | None:
     """The binding of a document, or None with the problems that the API server would refuse it for."""
     found = find_schema_errors(document, BINDING)
     if not found:
-        found += _find_binding_errors(document["spec"])
+        found += _find_errors(document)
     problems += found
     if found:
         return None
@@ -257,25 +186,6 @@ def parse_binding(document: Mapping[str, Any], problems: list[Problem]) -> Bindi
         match=parse_match(spec.get("matchResources", {})),
         params=_parse_param_ref(spec["paramRef"]) if "paramRef" in spec else None,
     )
-
-
-def _find_binding_errors(spec: dict[str, Any]) -> Iterator[Problem]:
-    actions = [value_of(action) for action in spec["validationActions"]]
-    if not actions:
-        yield _refuse("the binding has no actions; list at least one of `Deny`, `Warn` and `Audit`", spec)
-    if {"Deny", "Warn"} <= set(actions):
-        last = max(actions.index("Deny"), actions.index("Warn"))
-        yield _refuse(
-            "`Deny` and `Warn` exclude each other, because a denial is shown anyway; remove one",
-            spec["validationActions"][last],
-        )
-    yield from _find_duplicates(spec["validationActions"], "action")
-    yield from _find_match_errors(spec.get("matchResources", {}))
-    params = spec.get("paramRef")
-    if params is not None and ("name" in params) == ("selector" in params):
-        yield _refuse("`paramRef` must have either `name` or `selector`", params)
-    if params is not None:
-        yield from _find_selector_errors(params.get("selector", {}))
 
 
 def _to_severity(actions: list[str]) -> Severity:

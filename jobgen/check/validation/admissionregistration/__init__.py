@@ -1,0 +1,1 @@
+"""Validate the kinds of `admissionregistration.k8s.io`."""
