@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.check.admission import validate_pod_template
 from jobgen.check.checker import Checker
 from jobgen.model.data import location_of
 from jobgen.model.finding import Severity
@@ -276,3 +277,108 @@ def test_a_list_is_valid_where_a_schema_has_a_format() -> None:
     assert find_errors(text.format("[x]")) == []
     assert find_errors(text.format("yesterday")) == [("invalid-value", 6)]
     assert find_errors(text.format("{a: b}")) == [("wrong-type", 6)]
+
+
+POD_OF_JOB = """\
+apiVersion: kubeflow.org/v1
+kind: {kind}
+metadata: {{name: demo}}
+spec:
+  {roles}:
+    {role}:
+      replicas: 2
+      {restart}
+      template:
+        metadata: {metadata}
+        spec:
+          {spec}
+          containers: [{{name: {container}, image: x:1, {fields}}}]
+"""
+
+
+def make_job(**parts: str) -> str:
+    """A TFJob; its names say what they replace."""
+    defaults = {"kind": "TFJob", "roles": "tfReplicaSpecs", "role": "Worker", "restart": "restartPolicy: Never",
+                "metadata": "{}", "spec": "hostNetwork: false", "container": "tensorflow", "fields": ""}  # fmt: skip
+    return POD_OF_JOB.format(**{**defaults, **parts})
+
+
+EPHEMERAL = "{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}"  # noqa: E501
+IQN = "iqn.2001-04.com.example:x"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+
+
+@pytest.mark.parametrize(
+    ("parts", "rule", "line"),
+    [
+        ({"role": "Wor_ker"}, "invalid-name", 6),
+        ({"role": "worker"}, "", 0),
+        ({"restart": "", "spec": "restartPolicy: x"}, "", 0),
+        ({"restart": "restartPolicy: x"}, "unsupported-value", 8),
+        ({"metadata": "{labels: {'app:a': , b: c}}"}, "", 0),
+        ({"metadata": "{labels: {'app:a': b}}"}, "invalid-label", 10),
+        ({"metadata": "{annotations: {'app:a': }}"}, "", 0),
+        ({"spec": "nodeSelector: {'app:a': }"}, "", 0),
+        ({"metadata": "{finalizers: [orphan, foregroundDeletion]}"}, "invalid-finalizer", 10),
+        ({"metadata": f"{{annotations: {{{TOLERATIONS}: 'null'}}}}"}, "", 0),
+        ({"metadata": f"""{{annotations: {{{TOLERATIONS}: '[{{"Key":"a"}}]'}}}}"""}, "", 0),
+        ({"metadata": f"""{{annotations: {{{TOLERATIONS}: '[{{"KEY":"a","x":1}}]'}}}}"""}, "", 0),
+        ({"metadata": f"""{{annotations: {{{TOLERATIONS}: '[{{"key":1}}]'}}}}"""}, "invalid-annotation", 10),
+        ({"metadata": f"""{{annotations: {{{TOLERATIONS}: '[null]'}}}}"""}, "invalid-annotation", 10),
+        ({"metadata": f"""{{annotations: {{{TOLERATIONS}: '{{}}'}}}}"""}, "invalid-annotation", 10),
+        ({"spec": "initContainers: [{name: i, image: b, lifecycle: {stopSignal: SIGTERM}}]"}, "", 0),
+        (
+            {"spec": "initContainers: [{name: i, image: b, lifecycle: {preStop: {exec: {command: [a]}}}}]"},
+            "probe-of-init-container",
+            12,
+        ),
+        ({"fields": 'resources: {limits: {example.com/x: "1000000000000000000"}}'}, "fractional-device", 13),
+        ({"fields": 'resources: {limits: {example.com/x: "1E"}}'}, "", 0),
+        ({"fields": 'resources: {limits: {example.com/x: "1000000000000000"}}'}, "", 0),
+        (
+            {"spec": f"volumes: [{EPHEMERAL}, {{name: w, persistentVolumeClaim: {{claimName: demo-worker-1-v}}}}]"},
+            "invalid-volume-source",
+            12,
+        ),
+        (
+            {"spec": f"volumes: [{EPHEMERAL}, {{name: w, persistentVolumeClaim: {{claimName: demo-worker-2-v}}}}]"},
+            "",
+            0,
+        ),
+        (
+            {"spec": f"volumes: [{EPHEMERAL}, {{name: w, persistentVolumeClaim: {{claimName: demo-worker-0}}}}]"},
+            "",
+            0,
+        ),
+        ({"spec": "imagePullSecrets: [{}, {name: ''}]"}, "duplicate-item", 12),
+        ({"spec": "imagePullSecrets: [{}, {name: a}]"}, "", 0),
+        (
+            {"spec": f"volumes: [{{name: v, iscsi: {{targetPortal: a, iqn: {IQN}, lun: 0, initiatorName: ''}}}}]"},
+            "invalid-volume-source",
+            12,
+        ),
+    ],
+    ids=str,
+)
+def test_pods_of_jobs(parts: dict[str, str], rule: str, line: int) -> None:
+    assert find_errors(make_job(**parts)) == ([(rule, line)] if rule else [])
+
+
+def test_a_pod_requests_what_its_containers_request() -> None:
+    text = make_job(
+        kind="PyTorchJob",
+        roles="pytorchReplicaSpecs",
+        container="pytorch",
+        spec="resources: {limits: {hugepages-2Mi: 2Mi}}",
+        fields="resources: {limits: {hugepages-2Mi: 2Mi, cpu: 1}}",
+    )
+    template = read(text.encode(), "a.yaml").documents[0].data["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
+
+    assert validate_pod_template(template) == []
+    assert [problem.rule for problem in validate_pod_template(template, is_template=True)] == ["invalid-hugepages"]
+
+
+def test_fields_that_are_null_do_not_count() -> None:
+    text = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {name: a}\nspec:\n"
+
+    assert find_errors(text + "  template: {spec: null}\n") == [("out-of-range", 5)]

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.consequences import drop_consequences
 from jobgen.check.operators.defaults import fill_in_defaults
@@ -24,6 +25,7 @@ from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import Manifest, ObjectPath, Pod, Role, as_text, find_nodes
+from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.pod_templates import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
@@ -253,17 +255,37 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if pod.role.replica_spec.get("template") is not pod.template:
         # The role has no template.
         return []
-    policy = pod.role.replica_spec.get("restartPolicy")
+    return _validate_pod_of_role(pod, pod.role, volumes, release)
+
+
+def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Release) -> list[Problem]:
+    policy = role.replica_spec.get("restartPolicy")
+    if not value_of(policy):
+        # Operators have a default, and none of them uses the policy of the template.
+        policy = role.restart_policy or "OnFailure"
     if value_of(policy) == "ExitCode":
         # This is a policy of the operator; the pods get `Never`.
         policy = with_value(policy, "Never")
-    # A policy in the template is one of pods; one of the role, of the operator.
     # `Always` is not suggested: a role that completes the job would never complete it.
-    supported = [name for name in kind.restart_policies if name != "Always"] if kind and value_of(policy) else ()
+    supported = [name for name in pod.manifest.kind.restart_policies if name != "Always"] if pod.manifest.kind else ()
+    name = name_last_pod(role)
+    is_valid_name = is_dns_subdomain(name)
     problems = validate_pod_template(
-        pod.template, policy, restart_policies=supported, added_volumes=volumes, release=release
+        pod.template,
+        policy,
+        name if is_valid_name else "",
+        restart_policies=supported,
+        added_volumes=volumes,
+        count=role.count,
+        release=release,
     )
-    return problems if pod.template else [_locate_in_role(problem, pod.role) for problem in problems]
+    if not pod.template:
+        problems = [_locate_in_role(problem, role) for problem in problems]
+    # Rules report names that are too long.
+    if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
+        message = f"role `{role.replica_type}` makes `{name}` the name of a pod, which is not valid; {DNS_SUBDOMAIN}"
+        problems.append(Problem("invalid-name", message, role.key, category="pod"))
+    return problems
 
 
 def _locate_in_role(problem: Problem, role: Role) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.objects import Manifest, Role, as_text, get_path
 from jobgen.model.finding import Severity
 from jobgen.spec.kinds import parse_version
 
@@ -30,6 +30,18 @@ def describe_rejection(manifest: Manifest) -> str:
 def choose_severity(manifest: Manifest) -> Severity | None:
     """Return a warning if the behavior of the operator is undocumented; None means the severity of the rule."""
     return Severity.WARNING if manifest.kind and manifest.kind.requirements.from_documentation else None
+
+
+def name_last_pod(role: Role) -> str:
+    """Return the name of the last pod of a role; empty if it is not known."""
+    manifest, kind = role.manifest, role.manifest.kind
+    if kind is None or not manifest.name or not role.count or "{index}" not in kind.name_suffix:
+        return ""
+    suffix = kind.name_suffix.replace("{index}", str(role.count - 1))
+    replica_type = role.replica_type.lower()
+    if "{role}" in suffix:
+        return manifest.name + suffix.replace("{role}", replica_type)
+    return manifest.name + suffix if suffix.startswith(f"-{replica_type}-") else ""
 
 
 def find_longest_suffix(manifest: Manifest) -> str:

@@ -19,6 +19,8 @@ _MAX_INT64 = 2**63 - 1
 _NANO = -9
 # The digits that Go's fast path takes.
 _FAST_DIGITS = 18
+# The powers of ten by which Go multiplies at once.
+_FACTORS = (0, 1, 2, 3, 6, 9)
 _FAST_BINARY_DIGITS = 15
 
 _SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -102,7 +104,8 @@ def _parse_milli(found: str | float) -> int | None:
 def to_int64(node: Node, power: int = 0) -> int | None:
     """The multiples of `10**power` in a quantity of Kubernetes' own kinds, as Go computes them; None if it is not one.
 
-    Kubernetes keeps thousandths. What exceeds 64 bits is 0 if Go keeps the quantity as an integer; else it wraps.
+    Kubernetes keeps thousandths. What exceeds 64 bits wraps; but if Go keeps the quantity as an integer and multiplies
+    it digit by digit, it is 0.
     """
     milli = decode_milli(node)
     parsed = parse_quantity(str(value_of(node) or 0).strip(_SPACES)) if milli is not None else None
@@ -112,7 +115,8 @@ def to_int64(node: Node, power: int = 0) -> int | None:
     value = rounded if milli > 0 else -rounded
     if abs(value) <= _MAX_INT64:
         return value
-    return 0 if parsed.scale is not None else (value + 2**63) % 2**64 - 2**63
+    is_multiplied_at_once = parsed.scale is None or parsed.scale - power in _FACTORS
+    return (value + 2**63) % 2**64 - 2**63 if is_multiplied_at_once else 0
 
 
 def _power_of_ten(suffix: str) -> int | None:

@@ -135,6 +135,7 @@ def validate_pod_template(
     needs_images: bool = True,
     is_object: bool = False,
     is_template: bool = False,
+    count: int = 0,
     release: Release = NEWEST_RELEASE,
 ) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
@@ -143,7 +144,8 @@ def validate_pod_template(
     `restart_policies` are those that the operator supports, to suggest one of them. `added_volumes` are the names of
     claims that the operator adds to the volumes. Without `needs_images`, a container may lack its image, because
     another object sets it. `is_object` says that the pod is an object, whose metadata is validated like that of others;
-    `is_template`, that the API server validates the template when it stores the object.
+    `is_template`, that the API server validates the template when it stores the object. With a `count`, `pod_name` is
+    the name of the last of so many pods, which end in their index.
     """
     if not isinstance(template, dict):
         return []
@@ -152,9 +154,8 @@ def validate_pod_template(
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
-    pod = Validation(
-        metadata, spec, [], volumes, policy, pod_name, needs_images, release=release, is_template=is_template
-    )
+    pod = Validation(metadata, spec, [], volumes, policy, pod_name, needs_images, release)
+    pod = pod._replace(is_template=is_template, pod_count=count, drops_nulls=not (is_object or is_template))
     if is_object:
         validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:

@@ -13,6 +13,8 @@ from jobgen.model.data import Node, TracedList, TracedScalar, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
+# The pods of a job whose names are compared.
+_MAX_NAMES = 1000
 # The names of rules for objects where pods have a rule of their own.
 _RULES_OF_OBJECTS = {"missing-pod-field": "missing-field", "unsupported-value": "invalid-value"}
 
@@ -35,6 +37,10 @@ class Validation(NamedTuple):
     """Reads what is known of the cluster's devices."""
     is_template: bool = False
     """Whether the API server validates the template itself, before there are pods."""
+    pod_count: int = 0
+    """The number of pods whose names end in their index; `name` is that of the last one."""
+    drops_nulls: bool = False
+    """Whether the API server has dropped null from mappings, as it does in custom resources."""
 
     def report(
         self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None
@@ -47,6 +53,13 @@ class Validation(NamedTuple):
             rule = _RULES_OF_OBJECTS.get(rule, rule)
         problem = Problem(rule, message, node, category=self.category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem)
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a pod of the template has this name."""
+        base, _, index = name.rpartition("-")
+        if self.pod_count and base == self.name.rpartition("-")[0]:
+            return index in {str(number) for number in range(min(self.pod_count, _MAX_NAMES))}
+        return name == self.name
 
     def is_true(self, field: str) -> bool:
         """Return whether a field of the pod spec is true."""

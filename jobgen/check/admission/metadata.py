@@ -41,9 +41,11 @@ def validate_labels(key: str, value: Node, owner: Mapping[str, Node], pod: Valid
     if not isinstance(value, dict):
         return
     for name, label in value.items():
+        found = value_of(label)
+        if found is None and pod.drops_nulls:
+            continue
         if not is_label_key(name):
             pod.report("invalid-label", describe_label_key(name), name)
-        found = value_of(label)
         if type(found) is str and not is_label_value(found):
             pod.report("invalid-label", describe_label_value(name, found), label)
 
@@ -59,8 +61,9 @@ def validate_annotation_key(name: str, pod: Validation) -> bool:
 def validate_annotation_keys(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     """Validate annotations of a template other than the pod's: Kubernetes does not read their values here."""
     if isinstance(value, dict):
-        for name in value:
-            validate_annotation_key(name, pod)
+        for name, node in value.items():
+            if value_of(node) is not None or not pod.drops_nulls:
+                validate_annotation_key(name, pod)
         validate_annotation_size(key, value, pod)
 
 

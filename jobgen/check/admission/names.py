@@ -29,6 +29,8 @@ CONFIG_KEY = (
 
 # The API server cuts `generateName` here before it appends five characters.
 _MAX_PREFIX = 58
+MAX_SUBDOMAIN = 253
+"""The maximum length of the names of most objects."""
 _cache_result = lru_cache(maxsize=8192)
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -66,7 +68,7 @@ def is_path_segment(text: str) -> bool:
 @_cache_result
 def is_dns_subdomain(text: str) -> bool:
     """Return whether a text can be the name of an object of most kinds."""
-    return len(text) <= 253 and _dns_subdomain.fullmatch(text) is not None
+    return len(text) <= MAX_SUBDOMAIN and _dns_subdomain.fullmatch(text) is not None
 
 
 @_cache_result

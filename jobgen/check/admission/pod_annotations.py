@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.metadata import MAX_ANNOTATION_BYTES, validate_annotation_key, validate_annotation_size
@@ -30,6 +31,8 @@ def validate_pod_annotations(key: str, value: Node, owner: Mapping[str, Node], p
     size = 0
     for name, node in value.items():
         found = value_of(node)
+        if found is None and pod.drops_nulls:
+            continue
         if validate_annotation_key(name, pod) and type(found) is str:
             size += len(name) + len(found)
     validate_annotation_values(key, value, owner, pod)
@@ -64,11 +67,8 @@ def _validate_mirror(name: str, found: str, node: Node, pod: Validation) -> None
 
 
 def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Validation) -> None:
-    try:
-        items = json.loads(found) if found else []
-    except (ValueError, RecursionError):
-        items = None
-    if not isinstance(items, list):
+    items = _read_tolerations(found)
+    if items is None:
         _report_value(name, found, "a JSON list of tolerations", node, pod)
         return
     inner = pod._replace(problems=[])
@@ -79,6 +79,32 @@ def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Val
         pod.report(_RULE, message, node, fix, values=quoted_values(problem.message))
 
 
+def _read_tolerations(text: str) -> list[Node] | None:
+    """Read tolerations as Go does: the case of keys does not count, null is empty. None if they cannot be read."""
+    try:
+        items = json.loads(text, parse_constant=_reject_constant) if text else []
+    except (ValueError, RecursionError):
+        return None
+    found: list[Node] = []
+    for item in [] if items is None else items if isinstance(items, list) else [items]:
+        if item is not None and not (isinstance(item, dict) and isinstance(items, list)):
+            return None
+        toleration: dict[str, Any] = {}
+        for key, value in (item or {}).items():
+            field = _TOLERATION_FIELDS.get(key.lower(), "")
+            if field and value is not None:
+                if type(value) is not (int if field == "tolerationSeconds" else str):
+                    return None
+                toleration[field] = value
+        found.append(toleration)
+    return found
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+_TOLERATION_FIELDS = {field.lower(): field for field in ("key", "operator", "value", "effect", "tolerationSeconds")}
 _VALIDATORS: dict[str, Callable[[str, str, Node, Validation], None]] = {
     "controller.kubernetes.io/pod-deletion-cost": _validate_deletion_cost,
     "kubernetes.io/config.mirror": _validate_mirror,

@@ -20,10 +20,12 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import is_header_name
 from jobgen.check.admission.network import validate_port_number, validate_port_reference
+from jobgen.k8s.objects import as_mapping
 from jobgen.model.data import Node, value_of
 
 _RULE = "invalid-probe"
 _DEFAULT_GRACE_PERIOD = 30
+_LIFECYCLE = ("postStart", "preStop", "stopSignal")
 
 _validate_header_name = validate_string(_RULE, "header name", is_header_name, "use letters, digits and `-`")
 
@@ -123,11 +125,18 @@ PROBES: ValidatorTable = {
 }
 
 
+def _forbid_lifecycle(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    """Forbid hooks. The API server drops `stopSignal`, and the lifecycle if nothing else is in it."""
+    fields = list_set_keys(as_mapping(value), _LIFECYCLE)
+    if fields != ["stopSignal"]:
+        _forbid_probe(key, value, owner, pod)
+
+
 def _forbid_probe(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
     if is_set(value):
         message = f"an init container cannot have `{key}` without `restartPolicy: Always`; delete it"
         pod.report("probe-of-init-container", message, key)
 
 
-FORBIDDEN_PROBES: ValidatorTable = dict.fromkeys(PROBES, _forbid_probe)
+FORBIDDEN_PROBES: ValidatorTable = {**dict.fromkeys(PROBES, _forbid_probe), "lifecycle": _forbid_lifecycle}
 """The probes and hooks that an init container cannot have unless it is a sidecar."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label,
 from jobgen.k8s.objects import as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.quantity import to_milli
+from jobgen.model.quantity import to_int64, to_milli
 from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
@@ -70,8 +71,8 @@ def validate_container_resources(key: str, value: Node, owner: Mapping[str, Node
         _validate_container_claims(value["claims"], key, pod)
 
 
-def _validate_requirements(value: Node, pod: Validation) -> None:
-    """Validate requests and limits, alone and against each other."""
+def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[str] = frozenset()) -> None:
+    """Validate requests and limits, alone and against each other; `defaulted` resources get a default request."""
     if not isinstance(value, dict):
         return
     limits, requests = value.get("limits"), value.get("requests")
@@ -80,7 +81,7 @@ def _validate_requirements(value: Node, pod: Validation) -> None:
     has_hugepages = _validate_resource_list(limits, pod) | _validate_resource_list(requests, pod)
     for name, request in requests.items():
         _validate_request(name, request, limits.get(name), value, pod)
-    if has_hugepages and not (limits.keys() | requests.keys()) & {"cpu", "memory"}:
+    if has_hugepages and not (limits.keys() | requests.keys() | defaulted) & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 
 
@@ -118,7 +119,7 @@ def _validate_resource_list(resources: Mapping[str, Node], pod: Validation) -> b
             validate_quantity(name, value, resources, pod)
         if resource_class is _UNKNOWN:
             _report_unknown(name, resources, pod)
-        elif resource_class is _EXTENDED and milli is not None and milli % 1000:
+        elif resource_class is _EXTENDED and milli is not None and (to_int64(value, -3) or 0) % 1000:
             pod.report("fractional-device", f"`{name}` must be an integer, got `{value_of(value)}`", value)
         elif resource_class is _HUGEPAGES:
             has_hugepages = True
@@ -187,8 +188,8 @@ def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod
         return
     if is_set(value.get("claims")):
         pod.report(_POD_RULE, "`claims` cannot be set for the pod; move them to containers", value["claims"])
-    _validate_requirements(value, pod)
     requests = as_mapping(value.get("requests"))
+    _validate_requirements(value, pod, _list_defaulted(value, pod))
     for name, node in as_mapping(value.get("limits")).items():
         _validate_pod_resource_name(name, pod)
         _validate_pod_limit(name, node, pod, has_request=name in requests)
@@ -200,6 +201,14 @@ def validate_pod_resources(key: str, value: Node, owner: Mapping[str, Node], pod
                 f"the pod's request for `{name}` is `{value_of(node)}`, less than its containers together; raise it"
             )
             pod.report(_POD_RULE, message, node)
+
+
+def _list_defaulted(resources: Mapping[str, Node], pod: Validation) -> AbstractSet[str]:
+    """Return the resources that a pod with limits requests because its containers do; templates get no such default."""
+    if pod.is_template or not as_mapping(resources.get("limits")):
+        return frozenset()
+    containers = pod.iter_containers("containers", "initContainers")
+    return {name for one in containers for field in ("limits", "requests") for name, _ in _iter_amounts(one, field)}
 
 
 def _validate_pod_resource_name(name: str, pod: Validation) -> None:

@@ -96,15 +96,16 @@ def _validate_volume_source(volume: Mapping[str, Node], pod: Validation) -> None
 
 def _validate_ephemeral_claim_name(name: str, volume: Mapping[str, Node], pod: Validation) -> None:
     """Validate the name of the claim for an ephemeral volume: that of the pod and that of the volume."""
-    claim_name = f"{pod.name}-{name}"
     if not pod.name:
         return
+    claim_name = f"{pod.name}-{name}"
     if is_dns_label(name) and not is_dns_subdomain(claim_name):
         message = f"`{claim_name}`, the claim of this volume, is not a valid object name; {DNS_SUBDOMAIN}"
         pod.report("invalid-volume-name", message, volume["name"])
     for other in pod.volumes.values():
         claim = other.get("persistentVolumeClaim")
-        if isinstance(claim, dict) and as_text(claim.get("claimName")) == claim_name:
+        claim_name = as_text(claim.get("claimName")) if isinstance(claim, dict) else ""
+        if isinstance(claim, dict) and claim_name.endswith(f"-{name}") and pod.has_name(claim_name[: -len(name) - 1]):
             message = f"`{claim_name}` is the claim of the ephemeral volume `{name}`; mount that volume instead"
             pod.report(_RULE, message, claim["claimName"])
 

@@ -47,10 +47,15 @@ _BOUNDS: tuple[tuple[str, tuple[type, ...], Callable[[Any, Any], bool], str], ..
     ("maxLength", (str,), lambda found, bound: len(found) <= bound, "at most {} characters long"),
     ("minItems", (list,), lambda found, bound: len(found) >= bound, "a list of at least {}"),
     ("maxItems", (list,), lambda found, bound: len(found) <= bound, "a list of at most {}"),
-    ("minProperties", (dict,), lambda found, bound: len(found) >= bound, "a mapping of at least {}"),
-    ("maxProperties", (dict,), lambda found, bound: len(found) <= bound, "a mapping of at most {}"),
+    ("minProperties", (dict,), lambda found, bound: _count_set(found) >= bound, "a mapping of at least {}"),
+    ("maxProperties", (dict,), lambda found, bound: _count_set(found) <= bound, "a mapping of at most {}"),
     ("multipleOf", _NUMBER, _is_multiple, "a multiple of {}"),
 )
+
+
+def _count_set(fields: dict[str, Any]) -> int:
+    """Count the fields that are not null: the API server drops null before it counts."""
+    return sum(value is not None for value in fields.values())
 
 
 class BadPatternError(Exception):

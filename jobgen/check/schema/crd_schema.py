@@ -26,7 +26,8 @@ Check = Callable[[Node, str, Node, list[Problem]], None]
 Field = tuple[type | None, Check]
 """The type of value that needs no further check, and the check for all others."""
 
-_KEY_DEFAULTS = {"protocol": "TCP"}
+# The defaults of keys in pods, which the types of Kubernetes do not state.
+_KEY_DEFAULTS = {"name": "", "protocol": "TCP"}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # A CEL rule takes as long as the checks of many schema nodes.
@@ -156,10 +157,17 @@ class _Compiler:
     def _array(self, schema: dict[str, Any], *, nullable: bool) -> Check:
         described = schema.get("items", {})
         items = self._field(described)
-        keys = schema.get("x-kubernetes-list-map-keys")
-        unique = tuple(keys) if keys else () if schema.get("x-kubernetes-list-type") == "set" else None
+        keys, is_set = schema.get("x-kubernetes-list-map-keys"), schema.get("x-kubernetes-list-type") == "set"
+        unique = self._key_defaults(described, keys or ()) if keys or is_set else None
         nullable_items = "null" in described.get("type", ()) or described.get("nullable", False)
         return _list(items, unique, nullable=nullable, nullable_items=nullable_items)
+
+    def _key_defaults(self, items: dict[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
+        """The keys that identify the items of a list, each with its default."""
+        if "$ref" in items:
+            items = self.root["$defs"][items["$ref"].rpartition("/")[2]]
+        fields = items.get("properties", {})
+        return {key: fields.get(key, {}).get("default", _KEY_DEFAULTS.get(key)) for key in keys}
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
@@ -235,7 +243,7 @@ def _report_unknown_field(
         )
 
 
-def _list(items: Field, unique: tuple[str, ...] | None, *, nullable: bool, nullable_items: bool) -> Check:
+def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nullable_items: bool) -> Check:
     simple, check_value = items
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
@@ -331,24 +339,24 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> P
     )
 
 
-def find_duplicate_items(items: Sequence[Node], keys: tuple[str, ...], name: str) -> Iterator[Problem]:
-    """Items of a list that have the same keys, so that Kubernetes cannot distinguish them."""
+def find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
+    """Items of a list that have the same keys, so that Kubernetes cannot distinguish them; keys have defaults."""
     seen: set[tuple[Any, ...]] = set()
     for item in items:
         identity = _item_identity(item, keys)
         if identity is None:
             continue
         if identity in seen:
-            node = item.get(keys[0], item) if isinstance(item, dict) and keys else item
+            node = item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
             message = f"`{shown}` occurs twice in `{name}`, whose items are identified by `{by}`"
             yield Problem("duplicate-item", message, node, category="schema")
         seen.add(identity)
 
 
-def _item_identity(item: Node, keys: tuple[str, ...]) -> tuple[Any, ...] | None:
+def _item_identity(item: Node, keys: Mapping[str, Any]) -> tuple[Any, ...] | None:
     parts = (
-        [value_of(item.get(key, _KEY_DEFAULTS.get(key))) for key in keys]
+        [default if is_null(found := item.get(key)) else value_of(found) for key, default in keys.items()]
         if isinstance(item, dict)
         else [value_of(item)]
     )
