@@ -53,6 +53,7 @@ def test_messages_are_one_line():
                 assert message[0] == "`" or message[0].islower(), message
                 assert "\n" not in message, message
                 assert not message.endswith("."), message
+                assert "<" not in message, message
 
 
 def replace_each_node(obj, value):

@@ -95,11 +95,16 @@ def _validate_attribute(name: str, attribute: Mapping[str, Node], run: Validatio
 
 def _validate_taints(device: Mapping[str, Node], run: Validation) -> None:
     for taint, node in iter_limited(device, "taints", _MAX_TAINTS, run):
-        require_fields("a taint", taint, ("key", "effect"), node, run)
-        validate_taint_key("key", taint.get("key"), taint, run)
-        validate_taint_value("value", taint.get("value"), taint, run)
-        if as_text(taint.get("effect")) not in ("", *_EFFECTS):
-            report_unsupported("effect", taint["effect"], _EFFECTS, run)
+        validate_taint(taint, node, run)
+
+
+def validate_taint(taint: Mapping[str, Node], node: Node, run: Validation) -> None:
+    """Validate the key, the value and the effect of a taint."""
+    require_fields("a taint", taint, ("key", "effect"), node, run)
+    validate_taint_key("key", taint.get("key"), taint, run)
+    validate_taint_value("value", taint.get("value"), taint, run)
+    if as_text(taint.get("effect")) not in ("", *_EFFECTS):
+        report_unsupported("effect", taint["effect"], _EFFECTS, run)
 
 
 def _validate_consumption(device: Mapping[str, Node], run: Validation) -> None:

@@ -22,6 +22,7 @@ from jobgen.model.lazy_re import lazy_pattern
 _MAX_DRIVER_BYTES = 63
 _MAX_ID_BYTES = 32
 QUALIFIED_NAME = "write a domain and a name of at most 32 letters, digits and `_`, such as `gpu.example.com/model`"
+POOL_NAME = "write DNS subdomains with `/` between them"
 _identifier = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 
 validate_device_name = validate_string("invalid-value", "name", is_dns_label, DNS_LABEL, allow_empty=False)

@@ -18,6 +18,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.validation.resource._devices import iter_node_choices, validate_counters, validate_device
 from jobgen.check.validation.resource._names import (
+    POOL_NAME,
     has_size,
     is_pool_name,
     iter_limited,
@@ -33,7 +34,7 @@ _MAX_COMPLEX_DEVICES = 64
 _MAX_COUNTER_SETS = 8
 _PARTITIONS_SINCE = (1, 36)
 _POOL: ValidatorTable = {
-    "name": validate_string("invalid-value", "pool name", is_pool_name, "write DNS subdomains with `/` between them"),
+    "name": validate_string("invalid-value", "pool name", is_pool_name, POOL_NAME),
     "resourceSliceCount": validate_number(1),
     "generation": validate_number(0),
 }

@@ -1,0 +1,1 @@
+"""Validate the kinds of apiregistration.k8s.io."""

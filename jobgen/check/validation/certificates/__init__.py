@@ -1,0 +1,1 @@
+"""Validate the kinds of certificates.k8s.io."""

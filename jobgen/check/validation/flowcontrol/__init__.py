@@ -1,0 +1,1 @@
+"""Validate the kinds of flowcontrol.apiserver.k8s.io."""
