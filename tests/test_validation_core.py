@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+import jobgen
+from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, find_validation, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
 from jobgen.model.data import location_of, untraced
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
+PROJECT = config.load(Path(__file__).parent)
 CASES = sorted((Path(__file__).parent / "validation" / "core").iterdir())
 
 
@@ -49,6 +54,24 @@ def test_plain_and_traced_objects_have_the_same_problems(case):
     for obj in objects(case):
         assert find_validation(obj) is not None, obj["kind"]
         assert find_problems(obj) == find_problems(untraced(obj))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_schemas_do_not_report_the_same_faults(case):
+    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    for obj in objects(case):
+        problems = validate_object(obj, NEWEST_RELEASE)
+
+        assert Counter(problem.rule for problem in check(obj)) == Counter(problem.rule for problem in problems), obj
+
+
+def test_lint_reports_an_empty_item_on_its_line(tmp_path):
+    lines = ["apiVersion: storage.k8s.io/v1", "kind: StorageClass", "metadata: {name: a}", "provisioner: a"]
+    (tmp_path / "a.yaml").write_text("\n".join([*lines, "allowedTopologies:", "- {}"]))
+
+    assert [(finding.rule, finding.location.line) for finding in jobgen.lint(tmp_path).findings] == [
+        ("missing-field", 6)
+    ]
 
 
 def test_messages_are_one_line():

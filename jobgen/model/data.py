@@ -135,7 +135,9 @@ def override(over: _NodeT, base: Node) -> _NodeT:
     if type(node) is TracedScalar:
         node = TracedScalar(node.value, node.location, node.layer, base)
     elif type(node) is TracedList:
-        node = TracedList(node, node.location, node.layer, base)
+        items = TracedList(node, node.location, node.layer, base)
+        items.item_locations = node.item_locations
+        node = items
     return node  # type: ignore[no-any-return]
 
 
@@ -165,7 +167,9 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
                 for key, value in node.items()
             }
     elif type(node) is TracedList:
-        node = TracedList((with_layer(value, layer) for value in node), node.location, layer, node.overridden)
+        items = TracedList((with_layer(value, layer) for value in node), node.location, layer, node.overridden)
+        items.item_locations = node.item_locations
+        node = items
     elif type(node) is TracedScalar:
         node = TracedScalar(node.value, node.location, layer, node.overridden)
     return node  # type: ignore[no-any-return]
