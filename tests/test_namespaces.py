@@ -745,3 +745,38 @@ def test_exported_templates_of_claims_count_in_budgets(tmp_path):
     assert found(tmp_path, "gpu-budget-exceeded") == []
     repository(tmp_path, cluster__prod__a=template)
     assert [each[0] for each in found(tmp_path, "gpu-budget-exceeded")] == ["jobs/a.yaml:4"]
+
+
+def test_objects_inside_an_app_wrapper_are_admitted_like_others(tmp_path):
+    wrapper = """
+        apiVersion: workload.codeflare.dev/v1beta2
+        kind: AppWrapper
+        metadata: {name: wrapper, namespace: ml}
+        spec:
+          components:
+            - template:
+                apiVersion: batch/v1
+                kind: Job
+                metadata: {name: job}
+                spec:
+                  parallelism: 3
+                  template:
+                    spec:
+                      restartPolicy: Never
+                      hostPID: true
+                      containers:
+                        - name: main
+                          image: registry.example.com/probe:1
+                          envFrom: [{secretRef: {name: token}}, {secretRef: {name: tken}}]
+            - template:
+                apiVersion: v1
+                kind: Secret
+                metadata: {name: token}
+        """
+    hard = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: ml}\nspec: {hard: {pods: 2}}\n"
+    repository(tmp_path, jobs__a=wrapper, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE, jobs__quota=hard)
+    assert [each[:3:2] for each in found(tmp_path, *NEW_RULES)] == [
+        ("jobs/a.yaml:4", "exceeds-quota"),
+        ("jobs/a.yaml:16", "pod-security-violation"),
+        ("jobs/a.yaml:20", "unknown-reference"),
+    ]

@@ -7,12 +7,14 @@ namespaces that restrict their objects, exported state or `cluster.complete`, th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kueue import get_kueue_queue
-from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping
+from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, as_mapping
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Identity, Problem
@@ -176,17 +178,24 @@ class _ClusterCheck:
                 env = self._runner.name
                 checked.findings.extend(self._tracer.findings(job, env, lambda obj: self._find_problems(obj, state)))
             if state.quotas:
-                from jobgen.check.cluster.quotas import measure_use
-
-                manifest = self._runner.checker.manifest(made.object)
-                member = by_place[job.position, job.item]._replace(is_queued=get_kueue_queue(manifest) is not None)
-                checked.uses.append((member, measure_use(manifest, state)))
+                manifests = self._list_manifests(made.object)
+                is_queued = get_kueue_queue(manifests[0]) is not None
+                member = by_place[job.position, job.item]._replace(is_queued=is_queued)
+                try:
+                    checked.uses.append((member, _measure_uses(manifests, state)))
+                except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+                    problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, made.object)
+                    checked.findings.append(locate(problem, job.file.path, job.location))
         return checked
 
+    def _list_manifests(self, obj: Mapping[str, Node]) -> list[Manifest]:
+        """Return an object, and the objects inside it."""
+        inner = (wrapped for _, wrapped in list_wrapped_objects(obj)) if is_app_wrapper(obj) else ()
+        return [self._runner.checker.manifest(each) for each in (obj, *inner)]
+
     def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
-        manifest = self._runner.checker.manifest(obj)
         problems: list[Problem] = []
-        for rule in self._rules:
+        for rule, manifest in product(self._rules, self._list_manifests(obj)):
             try:
                 problems += [to_problem(rule, violation) for violation in rule.check(manifest, state)]
             except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
@@ -211,11 +220,18 @@ class _ClusterCheck:
         problem = to_problem(rule, _describe_excess(excess))
 
         def find_problem(obj: Mapping[str, Node]) -> list[Problem]:
-            manifest = self._runner.checker.manifest(obj)
-            return [problem._replace(node=find_largest_request(manifest, excess.resource, state))]
+            manifests = self._list_manifests(obj)
+            return [problem._replace(node=find_largest_request(manifests, excess.resource, state))]
 
         for job in self._read_jobs([largest]):
             yield from self._tracer.findings(job, self._runner.name, find_problem)
+
+
+def _measure_uses(manifests: Sequence[Manifest], state: ClusterState) -> list[Use]:
+    """What an object and the objects inside it take from quotas."""
+    from jobgen.check.cluster.quotas import measure_use
+
+    return [use for manifest in manifests for use in measure_use(manifest, state)]
 
 
 def _namespace_of(member: Member) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
@@ -116,20 +116,24 @@ def find_excesses(
             yield Excess(quota, resource, hard, total, tuple(sorted(found, key=lambda taker: -taker[1])))
 
 
-def find_largest_request(manifest: Manifest, resource: str, state: ClusterState) -> Node:
-    """Return the node of the largest request of an object for a resource of a quota; its name if there is none."""
+def find_largest_request(manifests: Sequence[Manifest], resource: str, state: ClusterState) -> Node:
+    """Return the node of the largest request of objects for a resource of a quota; a name if there is none."""
+    found = [pair for manifest in manifests for pair in _list_requests(manifest, resource, state)]
+    names = [manifest.metadata["name"] for manifest in manifests if "name" in manifest.metadata]
+    return max(found, key=lambda pair: pair[0])[1] if found else names[0] if names else manifests[0].metadata
+
+
+def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> Iterator[tuple[int, Node]]:
+    """Yield the nodes of an object that request a resource, each with its amount."""
     field, _, name = resource.partition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
-    found: list[tuple[int, Node]] = []
     for pod, count in count_pods(manifest):
         resources = _resolve(pod, manifest, state)
         amounts = resources.limits if field == "limits" else resources.requests
         if name in amounts and amounts[name].node is not None:
-            found.append((amounts[name].milli * count, amounts[name].node))
+            yield amounts[name].milli * count, amounts[name].node
     storage = as_mapping(as_mapping(manifest.spec.get("resources")).get("requests")).get("storage")
     if "storage" in resource and manifest.kind_name == "PersistentVolumeClaim" and storage is not None:
-        return storage
-    place = manifest.metadata.get("name")
-    return max(found, key=lambda pair: pair[0])[1] if found else place if place is not None else manifest.metadata
+        yield to_milli(storage) or 0, storage
 
 
 def _hard(quota: Mapping[str, Node]) -> Mapping[str, Node]:

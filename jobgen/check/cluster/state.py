@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.check.pod_security.levels import Level, list_levels
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
@@ -21,8 +22,8 @@ _DECIDING_KINDS = frozenset(
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
-_CREATING_KINDS = frozenset(("Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
-"""Kinds from whose objects controllers create Secrets or claims that others refer to."""
+_CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
+"""Kinds from whose objects controllers create objects that others refer to."""
 
 _RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
 _MAX_CLAIMS = 1000
@@ -139,6 +140,9 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     if kind in _KEYED_KINDS:
         fields = (obj.get("data"), obj.get("stringData"), obj.get("binaryData"))
         found[(kind, namespace, name)] = frozenset(str(key) for field in fields for key in as_mapping(field))
+    elif is_app_wrapper(obj):
+        for _, inner in list_wrapped_objects(obj):
+            found.update(_list_names(inner))
     elif kind in ("ExternalSecret", "SealedSecret"):
         target = as_text(as_mapping(spec.get("target")).get("name"))
         found["Secret", namespace, target or name] = None
