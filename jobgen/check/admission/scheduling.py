@@ -80,6 +80,9 @@ def _validate_label_values(item: Mapping[str, Node], pod: Validation) -> None:
 
 
 def _validate_label_requirement(key: str, item: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    if value_of(item) is None and not pod.drops_nulls:
+        # Kubernetes reads it as an empty requirement.
+        require_fields("a selector", {}, ("operator", "key"), item or key, pod)
     if isinstance(item, dict):
         _validate_requirement(key, item, _LABEL_OPERATORS, pod)
         _validate_requirement_key(item, key, pod)

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import (
     Validation,
     find_key,
-    iter_strings,
+    iter_texts,
+    report_unsupported,
     require_fields,
-    validate_enum,
     validate_number,
 )
 from jobgen.check.admission.names import PATH_SEGMENT_NAME
 from jobgen.check.validation.certificates._pem import is_der_sequence, read_pem
 from jobgen.check.validation.certificates._signers import validate_signer
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.objects import as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = PATH_SEGMENT_NAME
@@ -47,7 +47,6 @@ _USAGES = (
     "signing",
     "timestamping",
 )
-_validate_usage = validate_enum(*_USAGES)
 _validate_expiration = validate_number(600)
 
 
@@ -57,11 +56,11 @@ def validate(obj: Mapping[str, Node], run: Validation) -> None:
     require_fields("a CertificateSigningRequest", spec, ("request", "usages", "signerName"), key, run)
     if as_text(spec.get("request")):
         _validate_request(spec["request"], run)
-    for item in as_list(spec.get("usages")):
-        _validate_usage("usages", item, spec, run)
     seen: set[str] = set()
-    for text, node in iter_strings(spec.get("usages")):
-        if text in seen:
+    for text, node in iter_texts(spec.get("usages")):
+        if text not in _USAGES:
+            report_unsupported("usages", node, _USAGES, run)
+        elif text in seen:
             run.report("duplicate-item", f"`usages` has `{text}` twice; delete one of them", node)
         seen.add(text)
     if as_text(spec.get("signerName")) == _LEGACY_SIGNER:

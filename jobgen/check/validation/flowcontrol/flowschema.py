@@ -10,7 +10,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     iter_items,
-    iter_strings,
+    iter_texts,
     report_missing,
     report_unsupported,
     require_fields,
@@ -77,7 +77,7 @@ def _validate_rule(rule: Mapping[str, Node], node: Node, run: Validation) -> Non
         require_fields("a rule for URLs", item, ("verbs", "nonResourceURLs"), place, run)
         _validate_verbs(item, run)
         if not _validate_wildcard(item, "nonResourceURLs", run):
-            for text, url in iter_strings(item.get("nonResourceURLs")):
+            for text, url in iter_texts(item.get("nonResourceURLs")):
                 _validate_url(text, url, run)
 
 

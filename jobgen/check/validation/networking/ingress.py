@@ -10,7 +10,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     iter_items,
-    iter_strings,
+    iter_texts,
     report_missing,
     report_unsupported,
     require_fields,
@@ -54,8 +54,8 @@ def validate(obj: Mapping[str, Node], run: Validation) -> None:
         if isinstance(http := rule.get("http"), dict):
             _validate_paths(http, find_key(rule, "http", node), run)
     for tls, _ in iter_items("tls", spec.get("tls")):
-        for _, host in iter_strings(tls.get("hosts")):
-            _validate_name_or_wildcard(host, run)
+        for text, host in iter_texts(tls.get("hosts")):
+            _validate_name_or_wildcard(text, host, run)
         _validate_secret_name("secretName", tls.get("secretName"), tls, run)
     _validate_class(spec, run)
 
@@ -77,11 +77,10 @@ def _validate_host(host: Node, run: Validation) -> None:
     if is_sloppy_address(found):
         run.report("invalid-host-name", f"`{found}` is an IP address; write a DNS name", host)
     else:
-        _validate_name_or_wildcard(host, run)
+        _validate_name_or_wildcard(found, host, run)
 
 
-def _validate_name_or_wildcard(host: Node, run: Validation) -> None:
-    found = as_text(host)
+def _validate_name_or_wildcard(found: str, host: Node, run: Validation) -> None:
     name = found.removeprefix("*.")
     if len(found) > 253 or not is_dns_subdomain(name):
         message = f"`{found}` is not a valid host; {DNS_SUBDOMAIN}, or such a name after `*.`"

@@ -9,8 +9,9 @@ from jobgen.check.admission.fields import (
     find_key,
     is_set,
     iter_items,
-    iter_strings,
+    iter_texts,
     report_missing,
+    report_unsupported,
     validate_enum,
 )
 from jobgen.check.admission.names import PORT_NAME, is_port_name
@@ -22,7 +23,6 @@ from jobgen.model.data import Node, value_of
 _PEERS = ("podSelector", "namespaceSelector", "ipBlock")
 _POLICY_TYPES = ("Ingress", "Egress")
 _validate_protocol = validate_enum("TCP", "UDP", "SCTP")
-_validate_policy_type = validate_enum(*_POLICY_TYPES)
 
 
 def validate(obj: Mapping[str, Node], run: Validation) -> None:
@@ -41,8 +41,9 @@ def _validate_policy_types(types: Sequence[Node], run: Validation) -> None:
     if len(types) > len(_POLICY_TYPES):
         run.report("out-of-range", f"`policyTypes` has `{len(types)}` items; it can have at most 2", types)
         return
-    for item in types:
-        _validate_policy_type("policyTypes", item, run.spec, run)
+    for found, node in iter_texts(types):
+        if found not in _POLICY_TYPES:
+            report_unsupported("policyTypes", node, _POLICY_TYPES, run)
 
 
 def _validate_port(port: Mapping[str, Node], node: Node, run: Validation) -> None:
@@ -96,7 +97,7 @@ def _validate_block(block: Node, key: Node, run: Validation) -> None:
     network = parse_cidr(cidr)
     if network is None:
         return
-    for text, node in iter_strings(block.get("except")):
+    for text, node in iter_texts(block.get("except")):
         excepted = parse_cidr(text)
         if fault := describe_cidr_fault(text, run.release):
             run.report("invalid-host-name", fault, node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobgen.check.admission.fields import Validation, find_key, iter_strings, require_fields
+from jobgen.check.admission.fields import Validation, find_key, iter_texts, require_fields
 from jobgen.check.validation._addresses import describe_cidr_fault, parse_cidr
 from jobgen.k8s.objects import as_list
 from jobgen.model.data import Node
@@ -18,7 +18,7 @@ def validate(obj: Mapping[str, Node], run: Validation) -> None:
         run.report("out-of-range", f"`cidrs` has `{len(cidrs)}` items; it can have at most 2", cidrs)
         return
     versions: list[int] = []
-    for text, node in iter_strings(cidrs):
+    for text, node in iter_texts(cidrs):
         network = parse_cidr(text)
         if fault := describe_cidr_fault(text, run.release, canonical=True):
             run.report("invalid-host-name", fault, node)

@@ -10,7 +10,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     iter_items,
-    iter_strings,
+    iter_texts,
     report_unsupported,
     require_fields,
     validate_enum,
@@ -167,7 +167,7 @@ def _validate_references(owner: Mapping[str, Node], names: _RequestNames, run: V
     if is_empty(owner.get("requests")) or not has_size(owner, "requests", MAX_ITEMS, run):
         return
     seen: set[str] = set()
-    for found, node in iter_strings(owner.get("requests")):
+    for found, node in iter_texts(owner.get("requests")):
         request, slash, alternative = found.partition("/")
         known = request in names and (not slash or alternative in names[request])
         if not known or not all(map(is_dns_label, found.split("/"))):

@@ -9,7 +9,7 @@ from jobgen.check.admission.fields import (
     find_key,
     is_empty,
     is_set,
-    iter_strings,
+    iter_texts,
     report_unsupported,
     require_fields,
 )
@@ -167,7 +167,7 @@ def _validate_conditions(device: Mapping[str, Node], run: Validation) -> None:
     for field in pair:
         if not has_size(device, field, _MAX_CONDITIONS, run):
             continue
-        for found, node in iter_strings(device.get(field)):
+        for found, node in iter_texts(device.get(field)):
             if not is_label_key(found):
                 run.report("invalid-label", f"`{found}` is not a valid condition; {LABEL_KEY}", node)
             elif found in seen:
