@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
+from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
@@ -16,12 +17,14 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
     """A quantity in non-canonical form, such as `1000m`, in a job that Argo CD or Flux applies.
 
     Kueue and operators write objects back in canonical form: `1000m` as `1`, `1024Mi` as `1Gi`. Git and the cluster
-    then differ, and a tool that reverts the difference conflicts with them.
+    then differ, and a tool that reverts the difference conflicts with them. Kinds of Kubernetes itself are not reported:
+    for them Argo CD and Flux know that both forms are the same quantity.
 
     Write the quantity in canonical form.
     """
-    engine = _ENGINES.get(container.pod.manifest.cluster.gitops)
-    if engine is None:
+    manifest = container.pod.manifest
+    engine = _ENGINES.get(manifest.cluster.gitops)
+    if engine is None or manifest.group in BUILTIN_GROUPS:
         return
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():
