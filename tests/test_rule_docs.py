@@ -124,8 +124,8 @@ def test_rule_summaries_are_one_sentence(doc):
 def test_kubeconform_failure_is_reported(monkeypatch):
     made = Rendered("prod", {}, Identity("v1", "Pod", "ml", "a"), Location("jobs/a.yaml"))
     verdict = {"status": "statusError", "msg": "no such\nschema"}
-    monkeypatch.setattr(kubeconform, "_check_objects", lambda root, objects: [(made, verdict)])
-    told = kubeconform.find_disagreements(ROOT, [(made, "")], [])
+    monkeypatch.setattr(kubeconform, "_check_objects", lambda objects: [(made, verdict)])
+    told = kubeconform.find_disagreements([(made, b"")], [])
 
     assert [(finding.rule, finding.message) for finding in told] == [
         ("kubeconform-failed", "kubeconform could not check it: no such schema")

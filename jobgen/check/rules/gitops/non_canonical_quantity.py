@@ -17,8 +17,8 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
     """A quantity in non-canonical form, such as `1000m`, in a job that Argo CD or Flux applies.
 
     Kueue and operators write objects back in canonical form: `1000m` as `1`, `1024Mi` as `1Gi`. Git and the cluster
-    then differ, and a tool that reverts the difference conflicts with them. Kinds of Kubernetes itself are not reported:
-    for them Argo CD and Flux know that both forms are the same quantity.
+    then differ, and a tool that reverts the difference conflicts with them. Kinds of Kubernetes itself, such as
+    Deployments, are not reported: Argo CD and Flux know which of their fields are quantities.
 
     Write the quantity in canonical form.
     """
