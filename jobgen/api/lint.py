@@ -147,10 +147,12 @@ def lint(
             request, baseline, linted, prune=prune_baseline, all_findings=all_findings
         )
     from jobgen.report.duplicates import merge_duplicates
+    from jobgen.report.unchecked import group_missing_schemas
 
     kept = merge_duplicates(findings, linted.mandatory)
     listed = {_key_of(finding) for finding in kept}
-    merged = tuple(finding for finding in findings if _key_of(finding) not in listed)
+    merged = [finding for finding in findings if _key_of(finding) not in listed]
+    kept, uncounted = group_missing_schemas(kept)
     by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
     return LintResult(
         tuple(kept),
@@ -162,7 +164,7 @@ def lint(
         linted.root,
         directory,
         linted.skipped,
-        merged,
+        (*merged, *uncounted),
         pruned,
     )
 

@@ -37,6 +37,7 @@ _ERRORS = {
         "missing-field": "A required field that is missing.",
         "old-api-version": "An object of an apiVersion that its operator no longer serves.",
         "unknown-field": "A field that the kind or the format does not have.",
+        "unknown-kind": "A kind that the group and version of its `apiVersion` do not have.",
         "wrong-type": "A value of the wrong type.",
     },
     "spec": {

@@ -41,8 +41,13 @@ if TYPE_CHECKING:
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
+UNCHECKED = "its fields were not checked"
+"""What a finding about a kind without a schema says of one object."""
+
 # Pod rules that the schema of a CRD covers too; its messages are more precise.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
+# The cluster does not have the kind, so it does not look at the rest of the object.
+_NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not run on an object with such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
 # Rules about objects that users apply and queue themselves, not about those inside them.
@@ -102,7 +107,7 @@ class Checker:
 
     def _find_problems(self, manifest: Manifest) -> list[Problem]:
         problems = self._validate(manifest)
-        if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
+        if not any(problem.rule in _PRECLUDES_RULES or problem.rule in _NOT_SERVED for problem in problems):
             problems += self._rule_runner.find_problems(manifest)
         problems += self._evaluate_policies(manifest.object)
         return problems
@@ -144,6 +149,8 @@ class Checker:
         try:
             check = self._schema_check(manifest)
             problems += self._check_without_schema(manifest) if check is None else check(fill_in_defaults(obj))
+            if any(problem.rule in _NOT_SERVED for problem in problems):
+                return problems
             problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
             own = validate_object(obj, self._release, self._read_catalog)
             hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
@@ -192,8 +199,7 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
-        message = f"there is no schema for `{name}` of `{api_version}`, so its fields were not checked"
-        message += "; add its CRD with `jobgen schema import`"
+        message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}{_suggest_import(group, name)}"
         return Problem(
             "missing-schema",
             message,
@@ -202,6 +208,18 @@ class Checker:
             severity=Severity.WARNING,
             evidence=(name, api_version),
         )
+
+
+def _suggest_import(group: str, kind: str) -> str:
+    """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
+    # Imported late, because few repositories have kinds without a schema.
+    from jobgen.check.policy.match import pluralize_kind
+
+    name = f"{pluralize_kind(kind)}.{group}"
+    if not is_dns_subdomain(name) or "." not in group:
+        return "; add its CRD with `jobgen schema import CRD.yaml`"
+    file = f"{kind.lower()}.yaml"
+    return f"; run `kubectl get crd {name} -o yaml > {file}` and `jobgen schema import {file}`"
 
 
 @cache

@@ -31,11 +31,10 @@ def merge_history(history: Sequence[tuple[str, Schema | None]]) -> Schema:
     ranges: dict[tuple[str, str], Schema] = {}
     for word in sorted({word for _, node in present for word in node}):
         values = [(release, node.get(word)) for release, node in present]
-        if word == "properties":
-            names = sorted({name for _, value in values for name in value or ()})
-            merged[word] = {
-                name: merge_history([(at, (value or {}).get(name)) for at, value in values]) for name in names
-            }
+        if word == "properties" and all(value is not None for _, value in values):
+            fields = [(at, value or {}) for at, value in values]
+            names = sorted({name for _, field in fields for name in field})
+            merged[word] = {name: merge_history([(at, field.get(name)) for at, field in fields]) for name in names}
         elif word in _CHILDREN and all(isinstance(value, dict) for _, value in values):
             merged[word] = merge_history(values)
         elif all(value == values[0][1] for _, value in values):

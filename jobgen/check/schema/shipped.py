@@ -19,9 +19,9 @@ from jobgen.repo import layout
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
-_EXTENSIONS = "extensions"
+_INTERNAL = "internal.apiserver.k8s.io"
 _GROUP_DOMAIN = ".k8s.io"
-_PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", _EXTENSIONS))
+_PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
 
 class MissingKind(NamedTuple):
@@ -76,10 +76,21 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
     if not contains(root, release):
         if not any_release:
             reason = describe_range(root, operator)
-            shown = f"the cluster has {operator} {release}" if release else "name the release in `cluster.operators`"
-            return _report_missing(MissingKind(f"{name} {reason}; {shown}"))
+            newer = _find_newest(custom)
+            hint = f"use `{newer}`" if newer else "this kind has no successor"
+            shown = f"the cluster has {operator} {release}" if release else hint
+            return _report_missing(MissingKind(f"{name} {reason}; {shown}", replacement="" if release else newer))
         release = custom.get("last", "")
     return _compile(assemble_custom(custom, release), kubernetes)
+
+
+def _find_newest(custom: Mapping[str, Any]) -> str:
+    """The newest version of a custom resource that its operator serves, if there is one."""
+    group = custom["apiVersion"].rpartition("/")[0]
+    stem = f"{custom['kind'].lower()}_"
+    names = [name for name in layout.list_shipped_schemas(f"crds/{group}") if name.startswith(stem)]
+    found = [_read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", custom["kind"]) for name in names]
+    return max((known["apiVersion"] for known in found if contains(known["schema"], "")), key=_rank_version, default="")
 
 
 def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
@@ -123,7 +134,7 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     group, _, version = api_version.rpartition("/")
     if not (group in _PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)):
         return None
-    place = f"{group.partition('.')[0] or 'core'}_{version}"
+    place = f"{_name_place(group)}_{version}"
     known = read_types(place)
     name = f"`{kind}` of `{api_version}`"
     if known.get("apiVersion") != api_version:
@@ -149,11 +160,16 @@ def _report_missing(missing: MissingKind) -> ShippedSchema:
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
         node = obj.get(missing.field)
-        rule = "old-api-version" if missing.field == "apiVersion" else "invalid-value"
+        rule = "old-api-version" if missing.field == "apiVersion" else "unknown-kind"
         fix_steps = (FixStep("set", node, missing.replacement),) if missing.replacement else ()
         return [Problem(rule, missing.message, node, category="schema", fix_steps=fix_steps, safe=False)]
 
     return ShippedSchema({}, check, missing)
+
+
+def _name_place(group: str) -> str:
+    """The name of a group in the names of the files of types."""
+    return "apiserverinternal" if group == _INTERNAL else group.partition(".")[0] or "core"
 
 
 def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | None:
@@ -173,7 +189,7 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
 
 def find_versions(group: str) -> list[str]:
     """Return the versions of a group of Kubernetes that jobgen knows, the most stable one last."""
-    short = group.partition(".")[0] or "core"
+    short = _name_place(group)
     names = layout.list_shipped_schemas("kubernetes")
     places = [name.removesuffix(".json") for name in names if name.startswith(f"{short}_v")]
     found = [known["apiVersion"] for place in places if (known := read_types(place)).get("apiVersion")]

@@ -1,8 +1,8 @@
 """Build the shipped schemas: the types of Kubernetes, and custom resources, each file with all releases in one.
 
-    python schemas/build.py kubernetes        # the types of Kubernetes, from the package kubernetes-validate
-    python schemas/build.py kinds             # custom resources that a kind description describes
-    python schemas/build.py crds FOLDER...    # the CRDs of operators, from folders named `<operator>-<release>`
+    python tools/build_schemas.py kubernetes        # the types of Kubernetes, from the package kubernetes-validate
+    python tools/build_schemas.py kinds             # custom resources that a kind description describes
+    python tools/build_schemas.py crds FOLDER...    # the CRDs of operators, from folders named `<operator>-<release>`
 
 A file of such a folder is a CRD in YAML or JSON. Pods in a CRD become references to the types of Kubernetes;
 `schemas/operators.json` lists the release of these types for each release of an operator.
@@ -25,7 +25,7 @@ from jobgen.check.schema.types_of_release import QUANTITY
 from jobgen.spec.kinds import parse_version
 from jobgen.yamlio.read import read
 
-HOME = Path(__file__).parent
+HOME = Path(__file__).parent.parent / "schemas"
 RELEASES = [f"1.{minor}" for minor in range(25, 37)]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 # Types whose JSON form is not that of their definition.
@@ -62,20 +62,23 @@ def build_kubernetes() -> Iterator[tuple[str, dict[str, Any]]]:
             if name in _SCALARS or not place:
                 continue
             history[place][index][short] = _convert_definition(definition)
-            for kind in definition.get("x-kubernetes-group-version-kind", ()):
-                if (
-                    kind["kind"] == short
-                    and "metadata" in definition.get("properties", ())
-                    and not short.endswith("List")
-                ):
-                    groups[place] = "/".join(filter(None, (kind["group"], kind["version"])))
-                    kinds[place].add(short)
+            for api_version in _find_api_versions(short, definition):
+                groups[place] = api_version
+                kinds[place].add(short)
     for place, releases in sorted(history.items()):
         names = sorted({name for types in releases for name in types})
         steps = list(zip(RELEASES, releases, strict=True))
         types = {name: merge_history([(release, types.get(name)) for release, types in steps]) for name in names}
         head = {"apiVersion": groups[place], "kinds": sorted(kinds[place])} if place in groups else {}
         yield f"kubernetes/{place}.json", {**head, "types": types}
+
+
+def _find_api_versions(name: str, definition: Mapping[str, Any]) -> Iterator[str]:
+    """The apiVersion of a kind that has objects; none for lists, and for what only API calls contain."""
+    is_kind = "metadata" in definition.get("properties", ()) and not name.endswith("List") and name != "Status"
+    for kind in definition.get("x-kubernetes-group-version-kind", ()):
+        if is_kind and kind["kind"] == name:
+            yield "/".join(filter(None, (kind["group"], kind["version"])))
 
 
 def _read_definitions(release: str) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""Reports kinds without a schema once for each kind, with the number of objects that were not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobgen.check.checker import UNCHECKED
+from jobgen.model.finding import Finding
+
+
+def group_missing_schemas(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings with the first of each kind without a schema, and those that it stands for."""
+    shown: list[Finding] = []
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    first: dict[int, tuple[object, ...]] = {}
+    for finding in findings:
+        if finding.rule != "missing-schema":
+            shown.append(finding)
+            continue
+        key = (finding.message, finding.severity)
+        if key not in groups:
+            first[len(shown)] = key
+            shown.append(finding)
+        groups.setdefault(key, []).append(finding)
+    for index, shared in first.items():
+        shown[index] = _count(groups[shared])
+    return shown, [finding for several in groups.values() for finding in several[1:]]
+
+
+def _count(findings: list[Finding]) -> Finding:
+    if len(findings) == 1:
+        return findings[0]
+    files = len({finding.location.file for finding in findings})
+    where = f"in {files} files" if files > 1 else "in this file"
+    message = findings[0].message.replace(UNCHECKED, f"the fields of {len(findings)} objects {where} were not checked")
+    return findings[0]._replace(message=message)
