@@ -649,7 +649,7 @@ def test_only_kinds_with_a_crd_are_imported(tmp_path: Path, api_version: str, ki
     write_all(tmp_path, {"m.yaml": f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n"})
     found = [each["message"] for each in lint_report(tmp_path)[1]["findings"] if each["rule"] == "missing-schema"]
 
-    assert ["jobgen schema import" in message for message in found] == [has_crd]
+    assert ["jobgen schema import" in message for message in found] == [True] * has_crd
     assert all("its fields were not checked" in message for message in found)
 
 
