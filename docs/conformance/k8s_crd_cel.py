@@ -9,8 +9,9 @@ from typing import Any
 
 from conformance import Verdict
 from jobgen.check.schema.build import convert_crd
-from jobgen.check.schema.cel_rules import find_rule_errors
 from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.validation import validate_object
+from jobgen.k8s.releases import NEWEST_RELEASE
 
 
 def run(data: Any) -> Iterator[Verdict]:
@@ -24,13 +25,19 @@ def run(data: Any) -> Iterator[Verdict]:
 
 
 def _check(case: Any) -> tuple[str, str]:
-    names = {"kind": case["kind"], "plural": f"{case['kind'].lower()}s"}
+    plural = f"{case['kind'].lower()}s"
+    names = {"kind": case["kind"], "plural": plural}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": case["schema"]}}
-    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    (schema,) = dict(convert_crd({"spec": spec})).values()
-    errors = list(find_rule_errors(schema))
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    errors = validate_object(crd, NEWEST_RELEASE)
     if errors:
-        return "refused", errors[0][2]
+        return "refused", errors[0].message
+    (schema,) = dict(convert_crd(crd)).values()
     if "object" not in case:
         return "compiles", ""
     problems = compile_structural(schema)(case["object"])

@@ -109,7 +109,7 @@ def convert_crd(crd: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
 
 
 def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:
-    schema = _convert_node(described)
+    schema = convert_schema_node(described)
     fields = schema.get("properties", {})
     own = {"apiVersion": {"enum": [api_version]}, "kind": {"enum": [kind]}, "metadata": {"type": "object"}}
     required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
@@ -117,24 +117,24 @@ def _convert_root(described: Schema, api_version: str, kind: str) -> Schema:
     return {**head, **schema, "type": "object", "properties": {**fields, **own}, "required": required}
 
 
-def _convert_node(node: Schema) -> Schema:
+def convert_schema_node(node: Schema) -> Schema:
     """A node of a structural schema as strict JSON Schema, with null where Kubernetes drops or keeps it."""
     kept = {key: node[key] for key in node if key in _KEPT_KEYWORDS}
     if node.get("x-kubernetes-int-or-string"):
         kept["type"] = ["integer", "string"]
     for word in ("allOf", "anyOf", "oneOf"):
         if word in node and not node.get("x-kubernetes-int-or-string"):
-            kept[word] = [_convert_node(form) for form in node[word]]
+            kept[word] = [convert_schema_node(form) for form in node[word]]
     if "not" in node:
-        kept["not"] = _convert_node(node["not"])
+        kept["not"] = convert_schema_node(node["not"])
     if "items" in node:
-        kept["items"] = _convert_node(node["items"])
+        kept["items"] = convert_schema_node(node["items"])
     required = node.get("required", [])
     if "properties" in node:
-        fields = {name: _convert_node(child) for name, child in node["properties"].items()}
+        fields = {name: convert_schema_node(child) for name, child in node["properties"].items()}
         kept["properties"] = {name: child if name in required else allow_null(child) for name, child in fields.items()}
     if isinstance(node.get("additionalProperties"), dict):
-        kept["additionalProperties"] = allow_null(_convert_node(node["additionalProperties"]))
+        kept["additionalProperties"] = allow_null(convert_schema_node(node["additionalProperties"]))
     elif node.get("type") == "object" and not node.get("x-kubernetes-preserve-unknown-fields") and "properties" in node:
         kept["additionalProperties"] = False
     return allow_null(kept) if node.get("nullable") else kept

@@ -1,0 +1,1 @@
+"""Validate the kinds of `apiextensions.k8s.io`."""
