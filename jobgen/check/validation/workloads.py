@@ -16,7 +16,7 @@ from jobgen.check.admission.fields import (
     validate_number,
 )
 from jobgen.check.validation.selectors import find_unmatched, validate_selector
-from jobgen.k8s.objects import as_mapping, get_path
+from jobgen.k8s.objects import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 
 validate_count = validate_number(0)
@@ -60,10 +60,26 @@ def validate_match(selector: Mapping[str, Node], run: Validation) -> None:
     template = run.spec.get("template")
     if not isinstance(template, dict):
         return
-    unmatched = find_unmatched(selector, as_mapping(get_path(template, "metadata", "labels")))
+    labels = as_mapping(get_path(template, "metadata", "labels"))
+    unmatched = find_unmatched(selector, labels)
     if unmatched is not None:
         message = f"`selector` does not match the labels of the template: `{value_of(unmatched)}` differs; align them"
-        run.report("invalid-selector", message, unmatched)
+        run.report("invalid-selector", message, _locate_mismatch(unmatched, selector, labels, run))
+
+
+def _locate_mismatch(
+    unmatched: Node, selector: Mapping[str, Node], labels: Mapping[str, Node], run: Validation
+) -> Node:
+    """Return the probable fault: the template without labels, or the label that differs from that of the object."""
+    template = as_mapping(run.spec.get("template"))
+    if not labels:
+        metadata = as_mapping(template.get("metadata"))
+        parent = get_key(template, "metadata") if "metadata" in template else get_key(run.spec, "template")
+        return get_key(metadata, "labels") if "labels" in metadata else parent
+    name = as_text(unmatched)
+    own = value_of(as_mapping(run.metadata.get("labels")).get(name))
+    wanted = value_of(as_mapping(selector.get("matchLabels")).get(name))
+    return labels[name] if name in labels and own is not None and own == wanted else unmatched
 
 
 def validate_template(run: Validation) -> None:
