@@ -316,12 +316,17 @@ def test_counts_of_pods(api_version, kind, fields, expected):
 
 
 def limits(*items):
-    return {"kind": "LimitRange", "metadata": {"name": "lr", "namespace": "ml"}, "spec": {"limits": list(items)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "lr", "namespace": "ml"},
+        "spec": {"limits": list(items)},
+    }
 
 
 def quota(hard, **spec):
     spec = {"hard": hard, **spec}
-    return {"kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ml"}, "spec": spec}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "ml"}, "spec": spec}
 
 
 def containers(*resources, **spec):
@@ -710,7 +715,11 @@ def test_pod_security_applies_to_the_runtime_of_a_train_job():
     template = {"spec": {"hostNetwork": True, "hostPID": True, "containers": [{"name": "node"}]}}
     jobs = [{"name": "node", "template": {"spec": {"template": template}}}]
     runtime = named("ClusterTrainingRuntime", "torch", spec={"template": {"spec": {"replicatedJobs": jobs}}})
-    namespace = {"kind": "Namespace", "metadata": {"name": "ml", "labels": {f"{LABEL}enforce": "baseline"}}}
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "ml", "labels": {f"{LABEL}enforce": "baseline"}},
+    }
     job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {"runtimeRef": {"name": "torch"}}}
     text = (
         "the pods of runtime `torch` are refused (and 1 more): the pod sets `hostNetwork: true`, which the Pod Security"
@@ -780,3 +789,25 @@ def test_objects_inside_an_app_wrapper_are_admitted_like_others(tmp_path):
         ("jobs/a.yaml:16", "pod-security-violation"),
         ("jobs/a.yaml:20", "unknown-reference"),
     ]
+
+
+def test_of_many_quotas_some_are_applied_and_the_rest_is_reported(tmp_path):
+    hard = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: qN, namespace: ml}\nspec: {hard: {pods: 0}}\n"
+    text = "---\n".join(hard.replace("N", f"{number:04}") for number in range(150))
+    repository(tmp_path, jobs__pod=POD, jobs__quotas=text)
+    findings = found(tmp_path, "exceeds-quota", "unread-file")
+    assert [each[2] for each in findings].count("exceeds-quota") == 100
+    message = (
+        "namespace `ml` has more than 100 objects of this kind; this one and the rest are not applied; remove some"
+    )
+    assert [each for each in findings if each[2] == "unread-file"] == [
+        ("jobs/quotas.yaml:502", "error", "unread-file", message)
+    ]
+
+
+def test_quotas_of_other_groups_do_not_count(tmp_path):
+    hard = (
+        "apiVersion: example.com/v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: ml}\nspec: {hard: {pods: 0}}\n"
+    )
+    repository(tmp_path, jobs__pod=POD, jobs__quota=hard)
+    assert found(tmp_path, "exceeds-quota") == []

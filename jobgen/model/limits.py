@@ -44,6 +44,12 @@ MAX_CEL_COST = 10_000_000
 MAX_VARIABLE_SIZE = 200_000
 """The characters that the value of a policy's variable may have as text."""
 
+MAX_LIMITING_OBJECTS = 100
+"""The limit ranges, and the quotas, that are applied to the objects of a namespace."""
+
+MAX_EXCESSES = 500
+"""The findings about quotas of an environment; fewer objects make the next ones visible."""
+
 MAX_SUPPRESSIONS = 500
 """The limit of suppression comments in a file; further ones have no effect."""
 

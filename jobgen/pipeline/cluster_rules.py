@@ -7,7 +7,7 @@ namespaces that restrict their objects, exported state or `cluster.complete`, th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.check.rule_runner import report_exception, to_problem
@@ -18,6 +18,7 @@ from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, as_mapping
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Identity, Problem
+from jobgen.model.limits import MAX_EXCESSES, MAX_FINDINGS, MAX_LIMITING_OBJECTS, TOO_MANY_FINDINGS
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
@@ -120,6 +121,7 @@ class _ClusterCheck:
         findings: list[Finding] = []
         state = self._build_state(members, findings)
         yield from findings
+        yield from (self._report_left_out(obj) for obj in state.left_out[:1])
         concerned = [
             member for member in members if state.cluster.complete or _namespace_of(member) in state.namespaces
         ]
@@ -141,6 +143,14 @@ class _ClusterCheck:
         own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]
         return build_state(cluster, exported, own, names)
+
+    def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:
+        """Report an object beyond the number that is applied."""
+        namespace = str(value_of(as_mapping(obj.get("metadata")).get("namespace")) or "")
+        message = f"namespace `{namespace}` has more than {MAX_LIMITING_OBJECTS} objects of this kind; this one and the"
+        message += " rest are not applied; remove some"
+        problem = Problem("unread-file", message, obj.get("kind"), category="meta")
+        return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
     def _report_missing_folder(self, folder: str) -> Finding:
         """Report `cluster.state` that does not exist, where the settings or an overlay name it."""
@@ -200,6 +210,9 @@ class _ClusterCheck:
                 problems += [to_problem(rule, violation) for violation in rule.check(manifest, state)]
             except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
                 problems.append(report_exception(f"the rule `{rule.name}`", error, obj))
+            if len(problems) > MAX_FINDINGS:
+                rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
+                return [*problems[:MAX_FINDINGS], rest]
         return problems
 
     def _find_excesses(self, uses: Sequence[tuple[Member, list[Use]]], state: ClusterState) -> Iterator[Finding]:
@@ -209,7 +222,8 @@ class _ClusterCheck:
         from jobgen.check.cluster.quotas import find_excesses
 
         taken = ((member, _namespace_of(member), several) for member, several in uses)
-        for excess in find_excesses(taken, state.quotas):
+        # Each is located in its file, which takes long if there are many.
+        for excess in islice(find_excesses(taken, state.quotas), MAX_EXCESSES):
             yield from self._report_excess(excess, rule, state)
 
     def _report_excess(self, excess: Excess, rule: Rule, state: ClusterState) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
@@ -10,6 +11,7 @@ from jobgen.check.cluster.state import ClusterState
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
+from jobgen.model.limits import MAX_SUGGESTIONS
 from jobgen.model.suggest import did_you_mean
 
 _PRIORITY_LABEL = DOMAIN + "priority-class"
@@ -21,6 +23,9 @@ _ALWAYS = {
     "ServiceAccount": frozenset(("default",)),
 }
 """Objects that every cluster, or every namespace, has."""
+
+_MAX_NAMESPACES = 1000
+"""The namespaces in which an object of the same name is looked for."""
 
 _TRAINER_RUNTIMES = ("deepspeed-", "jax-", "mlx-", "torch-", "torchtune-", "xgboost-")
 
@@ -74,11 +79,14 @@ def _exists_always(kind: str, name: str) -> bool:
 
 def _explain_missing(kind: str, namespace: str, name: str, state: ClusterState) -> str:
     place = f" in namespace `{namespace}`" if namespace else ""
-    others = sorted(where for known, where, other in state.keys if (known, other) == (kind, name) and where)
+    namespaces = (where for known, where in state.names if known == kind and where)
+    others = [where for where in islice(namespaces, _MAX_NAMESPACES) if (kind, where, name) in state.keys]
     if others:
         return f"there is no {kind} `{name}`{place}; the one in namespace `{others[0]}` cannot be used from here"
-    known = sorted(other for known, where, other in state.keys if (known, where) == (kind, namespace))
-    hint = did_you_mean(name, known) or "; correct the name, or add the object"
+    hint = (
+        did_you_mean(name, list(state.names.get((kind, namespace), ())[:MAX_SUGGESTIONS]))
+        or "; correct the name, or add the object"
+    )
     return f"there is no {kind} `{name}`{place}{hint}"
 
 

@@ -11,6 +11,7 @@ from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.limits import MAX_LIMITING_OBJECTS
 from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(
@@ -19,6 +20,7 @@ _DECIDING_KINDS = frozenset(
 )
 """Kinds whose objects decide about other objects."""
 
+_CORE_KINDS = frozenset(("LimitRange", "Namespace", "ResourceQuota"))
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
@@ -52,6 +54,10 @@ class ClusterState(NamedTuple):
     """The extended resources of DeviceClasses."""
     runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
     """The runtimes of TrainJobs."""
+    names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
+    """The names of all known objects, by kind and namespace, if references are followed."""
+    left_out: tuple[Mapping[str, Node], ...] = ()
+    """Limit ranges and quotas beyond the number that is applied in a namespace."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -84,13 +90,15 @@ def build_state(
         keys.update(_list_names(obj))
     found: dict[str, list[Mapping[str, Node]]] = {}
     for (kind, _, _), obj in known.items():
-        found.setdefault(kind, []).append(obj)
+        if kind not in _CORE_KINDS or as_text(obj.get("apiVersion")) == "v1":
+            found.setdefault(kind, []).append(obj)
+    left_out: list[Mapping[str, Node]] = []
     return ClusterState(
         cluster,
         parse_release(cluster.kubernetes),
         {name: levels for obj in found.get("Namespace", ()) for name, levels in [_parse_namespace(obj)] if levels},
-        _group_by_namespace(found.get("LimitRange", ())),
-        _group_by_namespace(found.get("ResourceQuota", ())),
+        _group_by_namespace(found.get("LimitRange", ()), left_out),
+        _group_by_namespace(found.get("ResourceQuota", ()), left_out),
         keys,
         next((name_object(obj)[2] for obj in found.get("PriorityClass", ()) if _is_default_priority(obj)), ""),
         next((name_object(obj)[2] for obj in found.get("StorageClass", ()) if _is_default_storage(obj)), ""),
@@ -100,6 +108,8 @@ def build_state(
             for obj in found.get("DeviceClass", ())
         },
         {name: obj for name, obj in known.items() if name[0] in _RUNTIME_KINDS},
+        _index_names(keys) if cluster.complete else {},
+        tuple(left_out),
     )
 
 
@@ -115,12 +125,22 @@ def _parse_namespace(obj: Mapping[str, Node]) -> tuple[str, tuple[tuple[Level, N
     return name_object(obj)[2], tuple((level, labels[level.label]) for level in list_levels(labels))
 
 
-def _group_by_namespace(objects: Iterable[Mapping[str, Node]]) -> dict[str, tuple[Mapping[str, Node], ...]]:
-    found: dict[str, tuple[Mapping[str, Node], ...]] = {}
+def _group_by_namespace(
+    objects: Iterable[Mapping[str, Node]], left_out: list[Mapping[str, Node]]
+) -> dict[str, tuple[Mapping[str, Node], ...]]:
+    found: dict[str, list[Mapping[str, Node]]] = {}
     for obj in objects:
-        namespace = name_object(obj)[1]
-        found[namespace] = (*found.get(namespace, ()), obj)
-    return found
+        several = found.setdefault(name_object(obj)[1], [])
+        (several if len(several) < MAX_LIMITING_OBJECTS else left_out).append(obj)
+    return {namespace: tuple(several) for namespace, several in found.items()}
+
+
+def _index_names(keys: Iterable[Name]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The names of the objects of each kind in each namespace."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for kind, namespace, name in sorted(keys):
+        found.setdefault((kind, namespace), []).append(name)
+    return {key: tuple(names) for key, names in found.items()}
 
 
 def _is_default_priority(obj: Mapping[str, Node]) -> bool:
