@@ -221,10 +221,13 @@ _QUANTITY_KEYWORDS = frozenset(("anyOf", "pattern", "x-kubernetes-int-or-string"
 def build_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
     """The custom resources of kind descriptions with a `spec`, each with the name of its file."""
     shared: Any = read((HOME / "types.yaml").read_bytes(), "types.yaml").documents[0].data
-    for path in sorted(HOME.glob("*/*.yaml")):
-        described: Any = read(path.read_bytes(), path.name).documents[0].data
-        if "spec" in described:
-            yield f"crds/{path.parent.name}/{path.stem}.json", describe_custom(described, shared)
+    for path in (*sorted(HOME.glob("*/*.yaml")), HOME / "documented.yaml"):
+        for document in read(path.read_bytes(), path.name).documents:
+            described: Any = document.data
+            if "spec" in described:
+                group, version = described["apiVersion"].split("/")
+                name = f"crds/{group}/{described['kind'].lower()}_{version}.json"
+                yield name, describe_custom(described, shared)
 
 
 def main(command: str, *folders: str) -> None:

@@ -212,14 +212,18 @@ class Checker:
 
 def _suggest_import(group: str, kind: str) -> str:
     """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
-    # Imported late, because few repositories have kinds without a schema.
-    from jobgen.check.policy.match import pluralize_kind
-
-    name = f"{pluralize_kind(kind)}.{group}"
+    name = f"{_guess_plural(kind.lower())}.{group}"
     if not is_dns_subdomain(name) or "." not in group:
         return "; add its CRD with `jobgen schema import CRD.yaml`"
     file = f"{kind.lower()}.yaml"
     return f"; run `kubectl get crd {name} -o yaml > {file}` and `jobgen schema import {file}`"
+
+
+def _guess_plural(kind: str) -> str:
+    """The name of a kind's resource, as authors of CRDs form it."""
+    if kind.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") and not kind.endswith(("ay", "ey", "oy", "uy")) else f"{kind}s"
 
 
 @cache

@@ -52,6 +52,7 @@ def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> 
         "spellings": described.get("spellings"),
         "plural": described.get("plural"),
         "operator": described["operator"]["name"],
+        "fromDocumentation": described.get("fromDocumentation"),
     }
     schema = merge_history([(since, root) for since, root, _ in steps])
     return {**{key: value for key, value in head.items() if value}, "types": types, "schema": schema}

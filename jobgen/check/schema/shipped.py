@@ -13,7 +13,7 @@ from jobgen.check.schema.types_of_release import DECODED, METADATA, Types, as_cr
 from jobgen.k8s.releases import format_release, parse_release
 from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import Node
-from jobgen.model.finding import FixStep, Problem
+from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import layout
 from jobgen.spec.kinds import parse_version
@@ -81,7 +81,17 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
             shown = f"the cluster has {operator} {release}" if release else hint
             return _report_missing(MissingKind(f"{name} {reason}; {shown}", replacement="" if release else newer))
         release = custom.get("last", "")
-    return _compile(assemble_custom(custom, release), kubernetes)
+    shipped = _compile(assemble_custom(custom, release), kubernetes)
+    return _weaken(shipped) if custom.get("fromDocumentation") else shipped
+
+
+def _weaken(shipped: ShippedSchema) -> ShippedSchema:
+    """Report warnings: the schema comes from documentation, and what the API server rejects is not known."""
+
+    def check(obj: Mapping[str, Node]) -> list[Problem]:
+        return [problem._replace(severity=Severity.WARNING) for problem in shipped.check(obj)]
+
+    return shipped._replace(check=check)
 
 
 def _find_newest(custom: Mapping[str, Any]) -> str:
