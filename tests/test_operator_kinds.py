@@ -11,10 +11,18 @@ import yaml
 from jobgen.api.lint import lint
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import all_rules
+from jobgen.check.rules.fleet import gpu_budget_exceeded
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
-RULES = ("rejected-by-operator", "never-starts", "rejected-child", "feature-gate-off", "admits-nothing")
+RULES = (
+    "rejected-by-operator",
+    "never-starts",
+    "rejected-child",
+    "feature-gate-off",
+    "admits-nothing",
+    "bad-topology-request",
+)
 RUNNER = RuleRunner([rule for rule in all_rules() if rule.name in RULES])
 
 BASES = {
@@ -809,7 +817,77 @@ TENSORSTACK = [
     ),
     Row("ColossalAIJob", {"spec.replicaSpecs.0.type": "lancher"}, "rejected-by-operator: `type` is `lancher`"),
 ]
+QUEUED = {"metadata.labels": {"kueue.x-k8s.io/queue-name": "research"}}
+ELASTIC = {"metadata.annotations": {"kueue.x-k8s.io/elastic-job": "true"}}
+GROUPS = [{"groupName": f"g{index}"} for index in range(8)]
+QUEUED_JOBS = [
+    Row("RayJob", {**QUEUED, **SHUT}),
+    Row("RayJob", QUEUED, "rejected-by-operator: a RayJob with a queue requires `shutdownAfterJobFinishes: true`"),
+    Row(
+        "RayJob",
+        {**QUEUED, **SHUT, "spec.clusterSelector": {"ray.io/cluster": "c"}},
+        "rejected-by-operator: a RayJob with a queue cannot have `clusterSelector`",
+    ),
+    Row(
+        "RayCluster", {**QUEUED, "spec.enableInTreeAutoscaling": True}, "rejected-by-operator: a RayCluster with a que"
+    ),
+    Row("RayCluster", {**QUEUED, **ELASTIC, "spec.enableInTreeAutoscaling": True}),
+    Row("RayCluster", {**QUEUED, f"{WORKER}.groupName": "head"}, "rejected-by-operator: Kueue names the pods of the"),
+    Row("RayCluster", {f"{WORKER}.groupName": "head"}),
+    Row("RayCluster", {**QUEUED, "spec.workerGroupSpecs": GROUPS}),
+    Row(
+        "RayCluster",
+        {**QUEUED, "spec.workerGroupSpecs": GROUPS},
+        "rejected-by-operator: `workerGroupSpecs` has 8 groups, but a workload of Kueue has room for 7",
+        operators={"kueue": "0.17.0"},
+    ),
+]
+
+
+def topology(first=None, second=None, **more):
+    """A JobSet with topology requests in the pod templates of both of its jobs."""
+    change: dict[str, Any] = {"spec.replicatedJobs.1.replicas": 1, **more}
+    for index, request in enumerate((first, second)):
+        annotations = {f"kueue.x-k8s.io/podset-{key}": value for key, value in (request or {}).items()}
+        change[f"spec.replicatedJobs.{index}.template.spec.template.metadata"] = {"annotations": annotations}
+    return change
+
+
+ONE = {"spec.replicatedJobs.0.template.spec.parallelism": 1, "spec.replicatedJobs.0.template.spec.completions": 1}
+SAME = {"required-topology": "rack", "group-name": "a"}
+TOPOLOGIES = [
+    Row("JobSet", topology({"required-topology": "rack"})),
+    Row("JobSet", topology({"required-topology": "a b"}), "bad-topology-request: `a b` is not a label of nodes"),
+    Row(
+        "JobSet",
+        topology({"required-topology": "a", "preferred-topology": "b"}),
+        "bad-topology-request: `kueue.x-k8s.io",
+    ),
+    Row(
+        "JobSet", topology({"unconstrained-topology": "yes"}), "bad-topology-request: `kueue.x-k8s.io/podset-unconstra"
+    ),
+    Row("JobSet", topology({"slice-size": "1"}), "bad-topology-request: `kueue.x-k8s.io/podset-slice-size` requires"),
+    Row(
+        "JobSet",
+        topology({"slice-required-topology": "a", "slice-size": "3"}),
+        "bad-topology-request: `kueue.x-k8s.io/",
+    ),
+    Row("JobSet", topology({"slice-required-topology": "a", "slice-size": "2"})),
+    Row("JobSet", topology(SAME, SAME, **ONE)),
+    Row("JobSet", topology(SAME, SAME), "bad-topology-request: group `a` has no pod set with a single pod"),
+    Row("JobSet", topology(SAME), "bad-topology-request: group `a` has 1 pod sets, but must have 2"),
+    Row(
+        "JobSet",
+        topology(SAME, {**SAME, "required-topology": "b"}, **ONE),
+        "bad-topology-request: the pod sets of grou",
+    ),
+    Row(
+        "JobSet", topology({"group-name": "a"}, SAME, **ONE), "bad-topology-request: `kueue.x-k8s.io/podset-group-name`"
+    ),
+]
 ROWS = [
+    *QUEUED_JOBS,
+    *TOPOLOGIES,
     *JOBSETS,
     *RAY_CLUSTERS,
     *RAY_JOBS,
@@ -1005,3 +1083,39 @@ spec:
 
     assert [finding.location.line for finding in found] == [10]
     assert "request 16 GPUs" in found[0].message
+
+
+JOB_ANNOTATIONS = [
+    ({"job-min-parallelism": "3"}, ""),
+    ({"job-min-parallelism": "4"}, "rejected-by-operator: `kueue.x-k8s.io/job-min-parallelism` is `4`"),
+    ({"job-min-parallelism": "x"}, "rejected-by-operator: `kueue.x-k8s.io/job-min-parallelism` is `x`"),
+    ({"job-completions-equal-parallelism": "yes"}, "rejected-by-operator: `kueue.x-k8s.io/job-completions-equal"),
+    ({"job-completions-equal-parallelism": "true"}, "rejected-by-operator: `kueue.x-k8s.io/job-completions-equal"),
+]
+
+
+@pytest.mark.parametrize(("annotations", "expected"), JOB_ANNOTATIONS)
+def test_annotations_of_a_queued_job(annotations, expected):
+    named = {f"kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
+    metadata = {"name": "bert", "labels": {"kueue.x-k8s.io/queue-name": "research"}, "annotations": named}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"parallelism": 4, "completions": 9}}
+
+    assert [text[: len(expected)] for text in find(job)] == ([expected] if expected else [])
+
+
+COUNTED = {
+    "JobSet": ("spec.replicatedJobs.1.template.spec.template.spec.containers.0.resources", 8),
+    "RayCluster": ("spec.workerGroupSpecs.0.template.spec.containers.0.resources", 1),
+    "Job": ("spec.tasks.1.template.spec.containers.0.resources", 4),
+    "LeaderWorkerSet": ("spec.leaderWorkerTemplate.workerTemplate.spec.containers.0.resources", 10),
+}
+
+
+@pytest.mark.parametrize("kind", COUNTED)
+def test_gpus_of_all_pods_count(kind):
+    path, pods = COUNTED[kind]
+    obj = changed(kind, {path: {"limits": {"nvidia.com/gpu": 8}}, "metadata.namespace": "ml"})
+    cluster = Cluster(budgets={"namespaces": {"ml": {"gpus": 4}}})
+    facts = list(gpu_budget_exceeded.collect(Manifest(obj, None, cluster)))
+
+    assert [fact.value[1] for fact in facts] == [8 * pods]

@@ -11,7 +11,9 @@ QUEUE_LABEL = DOMAIN + "queue-name"
 
 def get_queue(manifest: Manifest) -> Node:
     """Return the node that names the job's queue, in the field that its kind has for it; None if there is no queue."""
-    field = manifest.kind.fields.get("queue") if manifest.kind else None
+    if manifest.kind is None:
+        return get_kueue_queue(manifest) if is_managed_by_kueue(manifest) else None
+    field = manifest.kind.fields.get("queue")
     found = get_path(manifest.object, *map(str, field.at)) if field else None
     return found if as_text(found) else None
 
@@ -25,7 +27,9 @@ def get_kueue_queue(manifest: Manifest) -> Node:
 def can_be_queued(manifest: Manifest) -> bool:
     """Return whether Kueue, or TensorStack's scheduler, supports this kind. Kueue does not support MPIJob v1."""
     kind = manifest.kind
-    return kind is not None and "queue" in kind.fields and not is_mpi_v1(manifest)
+    if kind is None:
+        return is_managed_by_kueue(manifest)
+    return "queue" in kind.fields and not is_mpi_v1(manifest)
 
 
 # Kinds without a kind description whose pods Kueue admits together. It admits those of a Deployment one by one.
@@ -38,6 +42,7 @@ _MANAGED = frozenset(
         ("ray.io", "RayCluster"),
         ("ray.io", "RayJob"),
         ("ray.io", "RayService"),
+        ("workload.codeflare.dev", "AppWrapper"),
     )
 )
 
@@ -58,7 +63,9 @@ def is_mpi_v1(manifest: Manifest) -> bool:
 
 def get_suspend(manifest: Manifest) -> Node:
     """Return the value of the job's suspend field; None if its kind has no such field or it is not set."""
-    field = manifest.kind.fields.get("suspend") if manifest.kind else None
+    if manifest.kind is None:
+        return manifest.spec.get("suspend") if is_managed_by_kueue(manifest) else None
+    field = manifest.kind.fields.get("suspend")
     return get_path(manifest.object, *map(str, field.at)) if field else None
 
 

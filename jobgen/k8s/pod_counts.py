@@ -8,6 +8,8 @@ from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, Pod, as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
+_MAX_REPLICAS = 2**31 - 1
+
 _Counts = Iterator[tuple[Node, int]]
 """Pod templates, each with the number of pods that are created from it at the same time."""
 
@@ -86,7 +88,7 @@ def _list_job_set(obj: Mapping[str, Node]) -> _Counts:
 
 def _list_volcano_tasks(obj: Mapping[str, Node]) -> _Counts:
     for task in map(as_mapping, as_list(_spec(obj).get("tasks"))):
-        yield task.get("template"), _number(task.get("replicas"))
+        yield task.get("template"), _number(task.get("replicas"), 0)
 
 
 def _list_volcano_cron_tasks(obj: Mapping[str, Node]) -> _Counts:
@@ -110,7 +112,8 @@ def _list_ray_cluster(spec: Mapping[str, Node]) -> _Counts:
     yield as_mapping(spec.get("headGroupSpec")).get("template"), 0 if suspended else 1
     for group in map(as_mapping, as_list(spec.get("workerGroupSpecs"))):
         least = _number(group.get("minReplicas"), 0)
-        count = max(_number(group.get("replicas"), least), least) * _number(group.get("numOfHosts"))
+        most = _number(group.get("maxReplicas"), _MAX_REPLICAS)
+        count = min(max(_number(group.get("replicas"), least), least), most) * _number(group.get("numOfHosts"))
         yield group.get("template"), 0 if suspended or value_of(group.get("suspend")) is True else count
 
 

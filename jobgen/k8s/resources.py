@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobgen.k8s.objects import Container, Manifest, Pod, SharedDevices
+from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
@@ -41,12 +42,20 @@ def sum_gpus(jobs: Iterable[tuple[int, Iterable[Any]]]) -> int:
     return total
 
 
+def count_gpus(manifest: Manifest) -> int:
+    """Return the number of GPUs of all pods of an object of any kind; what is shared counts in kinds of jobs only."""
+    if manifest.kind is not None:
+        return manifest.gpus
+    return sum(count * pod.gpus for pod, count in count_pods(manifest) if count)
+
+
 def sum_resources(manifest: Manifest) -> ResourceTotals:
     """Return the total of all pods of a job: their requests, or their limits for resources without a request."""
     total = ResourceTotals()
-    for role in manifest.roles:
-        count = role.count
-        pods = ResourceTotals(role.gpus, count * _sum_pod(role.pod, "cpu"), count * _sum_pod(role.pod, "memory"))
+    # A kind with a description counts as a whole also while a job is suspended.
+    counts = [(role.pod, role.count) for role in manifest.roles] if manifest.kind else count_pods(manifest)
+    for pod, count in counts:
+        pods = ResourceTotals(count * pod.gpus, count * _sum_pod(pod, "cpu"), count * _sum_pod(pod, "memory"))
         total = add_totals(total, pods)
     return add_totals(total, _sum_shared(manifest))
 

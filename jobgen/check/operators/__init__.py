@@ -15,26 +15,27 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.objects import Manifest, as_text
 
 _MODULES = {
-    ("batch.tensorstack.dev", "BeamJob"): "tensorstack",
-    ("batch.tensorstack.dev", "ColossalAIJob"): "tensorstack",
-    ("batch.tensorstack.dev", "DeepSpeedJob"): "tensorstack",
-    ("batch.tensorstack.dev", "GenericJob"): "tensorstack",
-    ("batch.tensorstack.dev", "MPIJob"): "tensorstack",
-    ("batch.volcano.sh", "CronJob"): "volcano_cron_job",
-    ("batch.volcano.sh", "Job"): "volcano_job",
-    ("jobset.x-k8s.io", "JobSet"): "jobset",
-    ("kueue.x-k8s.io", "ClusterQueue"): "kueue",
-    ("kueue.x-k8s.io", "Cohort"): "kueue",
-    ("kueue.x-k8s.io", "ResourceFlavor"): "kueue",
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "lws",
-    ("ray.io", "RayCluster"): "ray_cluster",
-    ("ray.io", "RayCronJob"): "ray_cron_job",
-    ("ray.io", "RayJob"): "ray_job",
-    ("ray.io", "RayService"): "ray_service",
-    ("scheduling.volcano.sh", "PodGroup"): "volcano_topology",
-    ("scheduling.volcano.sh", "Queue"): "volcano_queue",
-    ("topology.volcano.sh", "HyperNode"): "volcano_topology",
-    ("workload.codeflare.dev", "AppWrapper"): "app_wrapper",
+    ("batch", "Job"): ("kueue_jobs",),
+    ("batch.tensorstack.dev", "BeamJob"): ("tensorstack",),
+    ("batch.tensorstack.dev", "ColossalAIJob"): ("tensorstack",),
+    ("batch.tensorstack.dev", "DeepSpeedJob"): ("tensorstack",),
+    ("batch.tensorstack.dev", "GenericJob"): ("tensorstack",),
+    ("batch.tensorstack.dev", "MPIJob"): ("tensorstack",),
+    ("batch.volcano.sh", "CronJob"): ("volcano_cron_job",),
+    ("batch.volcano.sh", "Job"): ("volcano_job",),
+    ("jobset.x-k8s.io", "JobSet"): ("jobset", "kueue_jobs"),
+    ("kueue.x-k8s.io", "ClusterQueue"): ("kueue",),
+    ("kueue.x-k8s.io", "Cohort"): ("kueue",),
+    ("kueue.x-k8s.io", "ResourceFlavor"): ("kueue",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("lws",),
+    ("ray.io", "RayCluster"): ("ray_cluster", "kueue_jobs"),
+    ("ray.io", "RayCronJob"): ("ray_cron_job",),
+    ("ray.io", "RayJob"): ("ray_job", "kueue_jobs"),
+    ("ray.io", "RayService"): ("ray_service", "kueue_jobs"),
+    ("scheduling.volcano.sh", "PodGroup"): ("volcano_topology",),
+    ("scheduling.volcano.sh", "Queue"): ("volcano_queue",),
+    ("topology.volcano.sh", "HyperNode"): ("volcano_topology",),
+    ("workload.codeflare.dev", "AppWrapper"): ("app_wrapper",),
 }
 
 KINDS = tuple(sorted({kind for _, kind in _MODULES}))
@@ -53,11 +54,9 @@ class OperatorChecks(Protocol):
 def find_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
     """Yield what one rule reports about an object, for the declared version of its operator."""
     group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
-    name = _MODULES.get((group, manifest.kind_name))
-    if name is None:
-        return
-    module = cast(OperatorChecks, import_module(f"{__name__}.{name}"))
-    version = str(manifest.cluster.operators.get(module.OPERATOR, ""))
-    for check in module.CHECKS[manifest.kind_name]:
-        if check.rule == rule and check.applies_to(version):
-            yield from check.find(manifest)
+    for name in _MODULES.get((group, manifest.kind_name), ()):
+        module = cast(OperatorChecks, import_module(f"{__name__}.{name}"))
+        version = str(manifest.cluster.operators.get(module.OPERATOR, ""))
+        for check in module.CHECKS[manifest.kind_name]:
+            if check.rule == rule and check.applies_to(version):
+                yield from check.find(manifest)

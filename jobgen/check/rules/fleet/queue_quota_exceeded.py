@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import can_be_queued, get_queue
 from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.resources import count_gpus
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 
 
-@rule("job", ERROR)
+@rule("manifest", ERROR)
 def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     """A job that requests more GPUs than its queue can ever provide.
 
@@ -22,6 +23,7 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
         return
     queue: Node = get_queue(manifest)
     quota = queues.get(as_text(queue), {}).get("gpus")
-    if quota is not None and manifest.gpus > quota:
-        message = f"the job requests {pluralize(manifest.gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
+    gpus = count_gpus(manifest) if quota is not None else 0
+    if quota is not None and gpus > quota:
+        message = f"the job requests {pluralize(gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
         yield Violation(queue, f"{message}, so it is never admitted; request fewer or use a larger queue")

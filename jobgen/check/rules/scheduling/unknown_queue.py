@@ -8,7 +8,7 @@ from jobgen.k8s.objects import Manifest, as_text
 from jobgen.model.suggest import did_you_mean
 
 
-@rule("job", ERROR)
+@rule("manifest", ERROR)
 def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     """A queue that the cluster does not have.
 
