@@ -13,6 +13,8 @@ from jobgen.model.data import Node, value_of
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 _DUPLICATE = "duplicate-item"
+# The default of the API server's flag `--service-node-port-range`.
+_NODE_PORTS = range(30000, 32768)
 
 
 def validate_service_ports(service: ServiceFields, run: Validation) -> None:
@@ -81,8 +83,16 @@ def _validate_node_port(
         run.report("invalid-value", message, find_key(port, "nodePort", port))
         return
     if service_type != "ExternalName":
-        validate_port_number("nodePort", port["nodePort"], port, run)
+        validate_node_port("nodePort", port["nodePort"], run)
     protocols, first = used.setdefault(node_port, (set(), number))
     if protocol in protocols or (protocols and first != number and service_type != "ExternalName"):
         run.report(_DUPLICATE, f"two ports have the `nodePort` `{node_port}`; change one of them", port["nodePort"])
     protocols.add(protocol)
+
+
+def validate_node_port(key: str, value: Node, run: Validation) -> None:
+    """Validate that a port is in the range that nodes reserve for Services by default."""
+    port = as_integer(value)
+    if port is not None and port not in _NODE_PORTS:
+        bounds = f"{_NODE_PORTS[0]} and {_NODE_PORTS[-1]}"
+        run.report("invalid-port", f"`{key}` must be between {bounds}, the default range of nodes, got `{port}`", value)

@@ -31,7 +31,7 @@ from jobgen.check.validation._addresses import (
     parse_address,
 )
 from jobgen.check.validation.core._cluster_ips import ServiceFields, list_cluster_ips, validate_cluster_ips
-from jobgen.check.validation.core._service_ports import validate_service_ports
+from jobgen.check.validation.core._service_ports import validate_node_port, validate_service_ports
 from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, value_of
@@ -49,7 +49,6 @@ _TOPOLOGY_MODE, _TOPOLOGY_HINTS = (
 _ADDRESS_RULE = "invalid-host-name"
 _validate_affinity = validate_enum("", "None", "ClientIP")
 _validate_timeout = validate_number(1, _MAX_TIMEOUT_SECONDS)
-_validate_health_port = validate_number(1, 65535, rule="invalid-port")
 
 
 def choose_name_format(release: Release) -> NameFormat:
@@ -61,9 +60,6 @@ def validate(obj: Mapping[str, Node], run: Validation) -> None:
     """Validate a Service, with the defaults that the API server sets first."""
     spec = run.spec
     service = ServiceFields(spec, as_text(spec.get("type")) or "ClusterIP", list_cluster_ips(spec))
-    if service.type not in _TYPES:
-        report_unsupported("type", spec["type"], _TYPES, run)
-    _validate_required_ports(obj, service, run)
     validate_service_ports(service, run)
     validate_labels("selector", spec.get("selector"), spec, run)
     _validate_session_affinity(spec, run)
@@ -72,9 +68,15 @@ def validate(obj: Mapping[str, Node], run: Validation) -> None:
     else:
         validate_cluster_ips(service, run)
     _validate_external_ips(spec, run)
+    _validate_source_ranges(spec, run)
+    _validate_traffic_values(spec, run)
+    if service.type not in _TYPES:
+        # Which of the other fields are valid depends on the type.
+        report_unsupported("type", spec["type"], _TYPES, run)
+        return
+    _validate_required_ports(obj, service, run)
     _validate_load_balancer(service, run)
     _validate_external_traffic(service, run)
-    _validate_traffic_values(spec, run)
     _validate_annotations(service, run)
 
 
@@ -134,6 +136,9 @@ def _validate_load_balancer(service: ServiceFields, run: Validation) -> None:
     elif is_set(spec.get("loadBalancerClass")) and not is_label_key(as_text(spec["loadBalancerClass"])):
         name = as_text(spec["loadBalancerClass"])
         run.report("invalid-value", f"`{name}` is not a valid class; {LABEL_KEY}", spec["loadBalancerClass"])
+
+
+def _validate_source_ranges(spec: Mapping[str, Node], run: Validation) -> None:
     for text, node in iter_texts(spec.get("loadBalancerSourceRanges")):
         if fault := describe_cidr_fault(text.strip(), run.release):
             run.report(_ADDRESS_RULE, fault, node)
@@ -151,7 +156,7 @@ def _validate_external_traffic(service: ServiceFields, run: Validation) -> None:
     if not port:
         return
     if service.type == "LoadBalancer" and policy == "Local":
-        _validate_health_port("healthCheckNodePort", spec["healthCheckNodePort"], spec, run)
+        validate_node_port("healthCheckNodePort", spec["healthCheckNodePort"], run)
     else:
         message = "`healthCheckNodePort` requires the type `LoadBalancer` and `externalTrafficPolicy: Local`; delete it"
         run.report("invalid-value", message, spec["healthCheckNodePort"])
