@@ -170,3 +170,23 @@ def test_attributes_classes_count_since_1_34():
 
         assert find_rules(obj, (1, 33)) == []
         assert "invalid-object-name" in find_rules(obj, (1, 34))
+
+
+def test_data_may_be_a_list_of_bytes():
+    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "type": "kubernetes.io/ssh-auth"}
+
+    assert check({**secret, "data": {"ssh-privatekey": [1, None, 255]}}) == []
+    assert [problem.rule for problem in check({**secret, "data": {"ssh-privatekey": []}})] == ["missing-field"]
+    assert [problem.rule for problem in check({**secret, "data": {"ssh-privatekey": [256]}})] == ["out-of-range"]
+    assert [problem.rule for problem in check({**secret, "data": {"ssh-privatekey": 1}})] == ["wrong-type"]
+
+
+def test_line_breaks_around_quantities_are_refused():
+    check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    limit = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a"}}
+    amounts = {"cpu": " 1", "memory": "1\n"}
+
+    assert [problem.rule for problem in check({**limit, "spec": {"limits": [{"type": "Pod", "max": amounts}]}})] == [
+        "invalid-quantity"
+    ]

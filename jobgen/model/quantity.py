@@ -23,7 +23,8 @@ _FAST_DIGITS = 18
 _FACTORS = (0, 1, 2, 3, 6, 9)
 _FAST_BINARY_DIGITS = 15
 
-_SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""What Kubernetes removes around a quantity. Tabs and line breaks are escapes in JSON, which it does not read."""
 
 MAX_POWER = 1000
 """Exponents beyond this are not evaluated: the number would take longer to compute than it is worth."""
@@ -89,8 +90,7 @@ def decode_milli(node: Node) -> int | None:
 
 @lru_cache(maxsize=8192)
 def _parse_milli(found: str | float) -> int | None:
-    # Kubernetes removes spaces; tabs and line breaks are escapes in JSON, which it does not read.
-    parsed = parse_quantity(str(found).strip(_SPACES))
+    parsed = parse_quantity(str(found).strip(SPACES))
     if parsed is None:
         return None
     power = min(parsed.power, MAX_POWER) + 3
@@ -108,7 +108,7 @@ def to_int64(node: Node, power: int = 0) -> int | None:
     it digit by digit, it is 0.
     """
     milli = decode_milli(node)
-    parsed = parse_quantity(str(value_of(node) or 0).strip(_SPACES)) if milli is not None else None
+    parsed = parse_quantity(str(value_of(node) or 0).strip(SPACES)) if milli is not None else None
     if milli is None or parsed is None:
         return None
     rounded = -(-abs(milli) // int(10 ** (power + 3)))

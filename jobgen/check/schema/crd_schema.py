@@ -101,8 +101,10 @@ class _Compiler:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         if "object" in kinds:
             return self._object(schema, nullable="null" in kinds)
+        scalars = [kind for kind in kinds if kind != "array"]
         if "array" in kinds:
-            return self._array(schema, nullable="null" in kinds)
+            check_list = self._array(schema, nullable="null" in kinds)
+            return _list_or_scalar(check_list, _scalar(scalars, "")) if "string" in kinds else check_list
         return _scalar(kinds, schema.get("format", ""))
 
     def _untyped(self, schema: dict[str, Any]) -> Iterator[Check]:
@@ -281,6 +283,13 @@ def _scalar(kinds: list[str], form: str) -> Check:
         elif numbers is not None and sort is int and value_of(value) not in numbers:
             message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
+
+    return check
+
+
+def _list_or_scalar(check_list: Check, check_scalar: Check) -> Check:
+    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        (check_list if isinstance(value, list) else check_scalar)(value, name, parent, problems)
 
     return check
 

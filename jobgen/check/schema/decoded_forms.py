@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.quantity import parse_quantity
+from jobgen.model.quantity import SPACES, parse_quantity
 from jobgen.model.times import is_time
 
 _BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -37,7 +37,7 @@ def _is_micro_time(text: str) -> bool:
 
 
 def _is_quantity(text: str) -> bool:
-    return parse_quantity(text.strip()) is not None
+    return parse_quantity(text.strip(SPACES)) is not None
 
 
 FORMS = {

@@ -97,13 +97,17 @@ class Types(Mapping[str, Schema]):
         return _as_decoded(node, mark) if is_decoded else as_crd(node)
 
 
+_BYTE: Schema = {"type": "integer", "minimum": 0, "maximum": 255, "nullable": True}
+
+
 def _as_decoded(node: Schema, mark: str) -> Schema:
     """A type as Go decodes it."""
     if "$ref" in node:
         return {"$ref": f"{mark}{node['$ref']}", "nullable": True}
     kept = {word: value for word, value in node.items() if word not in (*_LIST_MARKS, "required")}
     if kept.get("format") == "byte":
-        kept["x-jobgen-form"] = "base64"
+        # Go also reads a list of bytes.
+        kept |= {"type": ["string", "array"], "items": _BYTE, "x-jobgen-form": "base64"}
         del kept["format"]
     for word in ("items", "additionalProperties"):
         if isinstance(kept.get(word), dict):

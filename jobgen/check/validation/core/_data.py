@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import CONFIG_KEY, is_config_key
 from jobgen.k8s.objects import as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, value_of
 
 _MAX_BYTES = 1024 * 1024
 
@@ -34,15 +34,21 @@ def count_bytes(value: Node) -> int:
 
 
 def count_base64_bytes(value: Node) -> int:
-    """Return the size of what a string in base64 contains."""
+    """Return the size of what a string in base64, or a list of bytes, contains."""
     text = as_text(value)
+    if isinstance(value, list):
+        return len(value)
     # Four characters are three bytes; line breaks count nothing.
     return (len(text) - text.count("\n") - text.count("\r")) // 4 * 3 - text[-2:].count("=")
 
 
 def decode_base64(value: Node) -> bytes | None:
-    """Return what a string in base64 contains; None if it is not base64, which the schema reports."""
+    """Return what a string in base64, or a list of bytes, contains; None if it is neither, which the schema reports."""
+    found = value_of(value)
     try:
-        return base64.b64decode(as_text(value).replace("\n", "").replace("\r", "").encode(), validate=True)
-    except (binascii.Error, ValueError):
+        if isinstance(found, list):
+            return bytes(value_of(item) or 0 for item in found)
+        text = "" if found is None else found.replace("\n", "").replace("\r", "")
+        return base64.b64decode(text.encode(), validate=True)
+    except (binascii.Error, AttributeError, TypeError, ValueError):
         return None

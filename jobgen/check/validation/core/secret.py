@@ -48,7 +48,7 @@ def _validate_type(
     for key in _REQUIRED_KEYS.get(name, ()):
         if key not in keys:
             _report_missing_key(name, f"`{key}`", field, run)
-        elif key == "ssh-privatekey" and not as_text(_find_value(key, data, texts)).strip("\r\n"):
+        elif key == "ssh-privatekey" and _read_value(key, data, texts) == b"":
             run.report("missing-field", f"`{key}` is empty; set it to a private key", _find_value(key, data, texts))
     alternatives = _ALTERNATIVE_KEYS.get(name, ())
     if alternatives and not keys & set(alternatives):
@@ -65,13 +65,17 @@ def _find_value(key: str, data: Mapping[str, Node], texts: Mapping[str, Node]) -
     return texts[key] if key in texts else data[key]
 
 
+def _read_value(key: str, data: Mapping[str, Node], texts: Mapping[str, Node]) -> bytes | None:
+    return as_text(texts[key]).encode(errors="replace") if key in texts else decode_base64(data[key])
+
+
 def _report_missing_key(name: str, keys: str, field: Node, run: Validation) -> None:
     run.report("missing-field", f"a Secret of type `{name}` requires the key {keys}; add it", field)
 
 
 def _validate_docker_config(key: str, data: Mapping[str, Node], texts: Mapping[str, Node], run: Validation) -> None:
     """Validate that the credentials of registries are JSON; the message does not contain them."""
-    content = as_text(texts[key]).encode(errors="replace") if key in texts else decode_base64(data[key])
+    content = _read_value(key, data, texts)
     if content is not None and not _is_json_mapping(content):
         message = f"`{key}` is not a JSON object; write one with `auths`"
         run.report("invalid-value", message, _find_value(key, data, texts))
