@@ -237,12 +237,13 @@ def test_state_is_part_of_the_cache_key(tmp_path):
     assert "pod-security-violation" not in rules()
 
 
-def test_files_without_a_repository_are_compared_with_each_other(tmp_path):
-    repository(tmp_path, pod=POD, namespace=NAMESPACE)
-    assert [each[0] for each in found(tmp_path, *NEW_RULES, paths=(".",))] == ["pod.yaml:6"]
-    # Two files for two clusters.
-    repository(tmp_path, other=NAMESPACE.replace("baseline", "privileged"))
-    assert found(tmp_path, *NEW_RULES, paths=(".",)) == []
+def test_files_without_a_repository_are_compared_one_by_one(tmp_path):
+    repository(tmp_path, pod=POD, namespace=NAMESPACE, both=f"{dedent(NAMESPACE)}---{dedent(POD)}")
+    assert [each[0] for each in found(tmp_path, *NEW_RULES, paths=(".",))] == ["both.yaml:10"]
+    # The exported state applies to all of them.
+    settings = "cluster: {state: cluster/prod}\n"
+    repository(tmp_path, jobgen=settings, cluster__prod__a=NAMESPACE)
+    assert [each[0] for each in found(tmp_path, *NEW_RULES, paths=("pod.yaml",))] == ["pod.yaml:6"]
 
 
 def test_references_are_not_followed_if_a_file_cannot_be_read(tmp_path):

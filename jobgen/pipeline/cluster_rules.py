@@ -66,29 +66,43 @@ def find_cluster_problems(
     tracer: Tracer,
     *,
     is_whole: bool,
+    is_standalone: bool,
 ) -> Iterator[Finding]:
     """Find what the state of each environment's cluster refuses.
 
-    References are followed only if all objects of the repository are known, with `is_whole`.
+    References are followed only if all objects of the repository are known, with `is_whole`. Files that are standalone
+    may be meant for different clusters, so the objects of each decide about those of the same file only.
     """
     off = tracer.project.severities.off | (frozenset() if is_whole else {_REFERENCE_RULE})
+    rules = [rule for rule in all_rules() if rule.scope == "cluster" and rule.name not in off]
     shared = list(_read_policy_namespaces(tracer.project.root))
     for runner in runners:
-        cluster = runner.expander.environment.cluster
         members = [
             Member(each.identity, each.location.file, each.position, each.item)
             for each in made
             if each.env == runner.name
         ]
-        if (
-            cluster.state
-            or cluster.complete
-            or shared
-            or any(each.identity.kind in _DECIDING_KINDS for each in members)
-        ):
-            rules = [rule for rule in all_rules() if rule.scope == "cluster" and rule.name not in off]
+        cluster = runner.expander.environment.cluster
+        is_known = bool(cluster.state or cluster.complete or shared)
+        groups = list(_split_by_state(members)) if is_standalone else [members]
+        groups = [several for several in groups if is_known or any(map(_is_deciding, several))]
+        if groups:
             check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared)
-            yield from check.run(members)
+            yield from check.findings
+            for several in groups:
+                yield from check.run(several)
+
+
+def _is_deciding(member: Member) -> bool:
+    return member.identity.kind in _DECIDING_KINDS
+
+
+def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
+    """The objects of each file that has some which decide about others, and those of all other files together."""
+    files = {member.path for member in members if _is_deciding(member)}
+    if files:
+        yield from _group_by_file([member for member in members if member.path in files]).values()
+    yield [member for member in members if member.path not in files]
 
 
 def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
@@ -114,13 +128,14 @@ class _ClusterCheck:
         self._entries = entries
         self._tracer = tracer
         self._rules = rules
-        self._shared = shared
         self._frameworks = tracer.project.frameworks
+        self.findings: list[Finding] = []
+        """What is wrong with the exported state."""
+        self._exported = [*shared, *self._read_exported()]
 
     def run(self, members: Sequence[Member]) -> Iterator[Finding]:
-        findings: list[Finding] = []
-        state = self._build_state(members, findings)
-        yield from findings
+        """Check objects that belong together."""
+        state = self._build_state(members)
         yield from (self._report_left_out(obj) for obj in state.left_out[:1])
         concerned = [
             member for member in members if state.cluster.complete or _namespace_of(member) in state.namespaces
@@ -131,18 +146,22 @@ class _ClusterCheck:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
 
-    def _build_state(self, members: Sequence[Member], findings: list[Finding]) -> ClusterState:
+    def _read_exported(self) -> Iterator[Mapping[str, Node]]:
+        folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
+        if folder:
+            yield from read_exported(root, folder, self.findings)
+            if not layout.folder_exists(root, folder):
+                self.findings.append(self._report_missing_folder(folder))
+
+    def _build_state(self, members: Sequence[Member]) -> ClusterState:
         from jobgen.check.cluster.state import build_state, list_kinds_to_read
 
-        cluster, root = self._runner.expander.environment.cluster, self._tracer.project.root
-        exported = [*self._shared, *(read_exported(root, cluster.state, findings) if cluster.state else ())]
-        if cluster.state and not layout.folder_exists(root, cluster.state):
-            findings.append(self._report_missing_folder(cluster.state))
+        cluster = self._runner.expander.environment.cluster
         kinds = list_kinds_to_read(with_references=bool(cluster.complete))
         by_file = _group_by_file([member for member in members if member.identity.kind in kinds])
         own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]
-        return build_state(cluster, exported, own, names)
+        return build_state(cluster, self._exported, own, names)
 
     def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:
         """Report an object beyond the number that is applied."""
@@ -278,7 +297,8 @@ def _describe_excess(excess: Excess) -> Violation:
     # Kueue may start some of them later. An object that exceeds the quota alone never starts.
     certain = sum(milli for member, milli in members if not member.is_queued or len(members) == 1)
     severity = None if certain > (to_milli(excess.hard) or 0) else WARNING
-    message = f"{taken} of `{excess.resource}`, but quota `{name}` of namespace `{namespace}`{where} allows"
+    owner = f" of namespace `{namespace}`" if namespace else ""
+    message = f"{taken} of `{excess.resource}`, but quota `{name}`{owner}{where} allows"
     message += f" `{value_of(excess.hard)}`; request less, or raise the quota"
     related = ((excess.hard, f"quota `{name}`"),)
     return Violation(None, message, related, severity, evidence=(namespace, name, excess.resource))

@@ -29,6 +29,9 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
 
     for missing in find_missing_amounts(manifest, state):
         name = name_object(missing.quota)[2]
-        message = f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}` of namespace"
-        message += f" `{manifest.namespace}` limits it, so the pod is refused; set it"
+        owner = f" of namespace `{manifest.namespace}`" if manifest.namespace else ""
+        message = (
+            f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}`{owner} limits it, so"
+        )
+        message += " the pod is refused; set it"
         yield Violation(missing.node, message, ((missing.quota, f"quota `{name}`"),))
