@@ -45,6 +45,21 @@ def test_objects_that_the_crd_refuses_are_refused(checker, rule, spec):
     assert [problem.rule for problem in checker(dance(spec))] == [rule]
 
 
+def test_schemas_that_the_api_server_refuses_are_reported(tmp_path):
+    schema = "{type: object, properties: {spec: {properties: {a: {type: int}}}}}"
+    head = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\n"
+    spec = f"group: example.com, names: {{kind: A}}, versions: [{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}]"
+    (tmp_path / "crd.yaml").write_text(f"{head}spec: {{{spec}}}\n")
+    result = import_crds(tmp_path, [tmp_path / "crd.yaml"])
+
+    assert result.code == 0
+    assert (
+        "crd.yaml:1:1: warning: the API server refuses the schema of `v1`: the schema of `spec` requires `type`"
+        in result.err
+    )
+    assert "`type` is `int`" in result.err
+
+
 def test_file_without_a_crd_is_reported(tmp_path):
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     result = import_crds(tmp_path, [tmp_path / "pod.yaml"])

@@ -164,6 +164,7 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
                 return error_result(
                     ExitCode.ERRORS, f"{document.location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
                 )
+            notes += "".join(_find_refused(document.data, str(document.location)))
             wanted |= {name: _format_schema(schema) for name, schema in schemas.items()}
     if findings or not wanted:
         code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
@@ -177,6 +178,14 @@ def import_crds(root: Path, paths: Sequence[Path]) -> Result:
     for name, body in wanted.items():
         notes += f"schemas/{name} written\n" + "".join(_find_unevaluated(name, json.loads(body)))
     return Result(ExitCode.OK, err=notes)
+
+
+def _find_refused(crd: dict[str, Any], location: str) -> Iterator[str]:
+    """Yield a line for every error in the schemas of a CRD for which no API server accepts it."""
+    from jobgen.check.validation.apiextensions.customresourcedefinition import find_schema_errors
+
+    for version, message in find_schema_errors(crd):
+        yield f"{location}: warning: the API server refuses the schema of `{version}`: {message}\n"
 
 
 def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import (
     Validation,
@@ -17,7 +17,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import DNS_LABEL_1035, DNS_SUBDOMAIN, is_dns_label_1035, is_dns_subdomain
 from jobgen.check.cel import urls
 from jobgen.check.validation.admissionregistration._webhooks import validate_client, validate_review_versions
-from jobgen.check.validation.apiextensions._schema import validate_schema
+from jobgen.check.validation.apiextensions._schema import validate_description, validate_schema
 from jobgen.check.validation.apiextensions._version import validate_columns, validate_selectable, validate_subresources
 from jobgen.k8s.objects import as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
@@ -137,6 +137,15 @@ def _validate_schemas(versions: list[Mapping[str, Node]], nodes: list[Node], run
         if not is_shared or index == 0:
             validate_schema(as_mapping(schema), key, has_status=has_status, run=run)
         validate_selectable(version, as_mapping(schema), run)
+
+
+def find_schema_errors(crd: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the schemas of a CRD besides their rules and defaults: the version, and the message."""
+    for version, _ in iter_items("versions", as_mapping(crd.get("spec")).get("versions")):
+        schema = as_mapping(version.get("schema")).get("openAPIV3Schema")
+        run = Validation({}, {}, [], category="schema")
+        validate_description(as_mapping(schema), "openAPIV3Schema", has_status=_has_status(version), run=run)
+        yield from ((as_text(version.get("name")), problem.message) for problem in run.problems)
 
 
 def _has_status(version: Mapping[str, Node]) -> bool:
