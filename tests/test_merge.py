@@ -240,6 +240,40 @@ def test_empty_keyed_list_changes_nothing():
     assert merged({"env": [{"name": "A"}]}, {"env": []}) == {"env": [{"name": "A"}]}
 
 
+@pytest.mark.parametrize(
+    ("base", "over", "result"),
+    [
+        (
+            {"env": [{"name": "a"}]},
+            {"env": [{"name": "b"}, {"$patch": "merge"}]},
+            {"env": [{"name": "a"}, {"name": "b"}]},
+        ),
+        ({"env": [{"name": "a"}], "x": 1}, {"env": [{"$patch": "delete"}]}, {"x": 1}),
+        (
+            {"env": [{"name": "a"}, {"name": "b"}]},
+            {"$setElementOrder/env": [{"name": "b"}, {"name": "a"}]},
+            {"env": [{"name": "b"}, {"name": "a"}]},
+        ),
+        (
+            {"env": [{"name": "x"}, {"name": "a"}]},
+            {"$setElementOrder/env": [{"name": "b"}, {"name": "a"}], "env": [{"name": "b"}]},
+            {"env": [{"name": "x"}, {"name": "b"}, {"name": "a"}]},
+        ),
+        (
+            {"strategy": {"type": "a", "x": 1}},
+            {"strategy": {"$retainKeys": ["type"], "type": "b"}},
+            {"strategy": {"type": "b"}},
+        ),
+        ({"strategy": {"type": "a"}}, {"strategy": {"$retainKeys": ["y"], "y": 1}}, {"strategy": {"y": 1}}),
+        ({"args": [1, 2, 3]}, {"$deleteFromPrimitiveList/args": [2]}, {"args": [1, 3]}),
+        ({"args": ["b", "a"]}, {"$setElementOrder/args": ["a", "b"]}, {"args": ["a", "b"]}),
+        ({}, {"tolerations": [{"$retainKeys": ["a"], "a": 1}]}, {"tolerations": [{"a": 1}]}),
+    ],
+)
+def test_directives_of_kubectl(base, over, result):
+    assert merged(base, over) == result
+
+
 def test_keyed_list_with_items_without_key_is_replaced():
     nameless = {"ports": [{"port": 80, "targetPort": 8080}]}
 

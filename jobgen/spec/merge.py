@@ -1,8 +1,10 @@
 """Merge layers: one algorithm for specs, pod templates and manifests.
 
 Mappings merge recursively; `null` deletes. Lists whose items Kubernetes identifies by a key merge by that key; all
-other lists are replaced. `$patch: delete` deletes a list item or a mapping, `$patch: replace` replaces without merging.
-The result has no such markers. Scalars are opaque, so traced and plain data merge in the same way.
+other lists are replaced. `$patch: delete` deletes a list item or a mapping, `$patch: replace` replaces without merging;
+an item with nothing else applies to its list. `$retainKeys` deletes all keys of a mapping but those that it lists,
+`$setElementOrder/<list>` orders a list, `$deleteFromPrimitiveList/<list>` deletes values of one, as in kubectl. The
+result has no such markers. Scalars are opaque, so traced and plain data merge in the same way.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ LIST_KEYS: dict[str, tuple[str, ...]] = {
 }
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _DIRECTIVE = "$patch"
+_RETAIN = "$retainKeys"
+_ORDER, _DELETE_VALUES = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
 class Deletion(NamedTuple):
@@ -49,7 +53,12 @@ def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
     if _DIRECTIVE in over:
         base, over = _apply_directive(base, over, deletions)
     merged = dict(base) if isinstance(base, dict) else {}
+    if _RETAIN in over:
+        retained = {value_of(key) for key in over[_RETAIN]} if isinstance(over[_RETAIN], list) else set()
+        merged = {key: value for key, value in merged.items() if key in retained}
     for key, value in over.items():
+        if _is_directive(key):
+            continue
         if isinstance(value, dict):
             if _DIRECTIVE in value and is_deletion(value):
                 deletions.append(Deletion(value, key, key in merged))
@@ -57,13 +66,53 @@ def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
             else:
                 merged[key] = merge(merged.get(key), value, deletions)
         elif isinstance(value, list):
-            merged[key] = _merge_lists(merged.get(key), value, deletions, key)
+            if _is_list_deletion(value, key):
+                marker = next(item for item in value if is_deletion(item))
+                deletions.append(Deletion(marker, key, key in merged))
+                merged.pop(key, None)
+            else:
+                merged[key] = _merge_lists(merged.get(key), value, deletions, key)
         elif value is None or (type(value) is TracedScalar and value.value is None):
             deletions.append(Deletion(over if value is None else value, key, key in merged))
             merged.pop(key, None)
         else:
             merged[key] = override(value, merged[key]) if key in merged else value
+    return _apply_list_directives(merged, over) if any(key.startswith("$") for key in over) else merged
+
+
+def _is_directive(key: str) -> bool:
+    return key.startswith("$") and (key in (_DIRECTIVE, _RETAIN) or key.startswith((_ORDER, _DELETE_VALUES)))
+
+
+def _apply_list_directives(merged: dict[str, Any], over: Any) -> dict[str, Any]:
+    """Delete values of lists and order lists, as the directives for them say."""
+    for key, value in over.items():
+        if not isinstance(value, list):
+            continue
+        name = key.partition("/")[2]
+        items = merged.get(name)
+        if key.startswith(_DELETE_VALUES) and isinstance(items, list):
+            deleted = [value_of(item) for item in value]
+            merged[name] = _like_list(items, [item for item in items if value_of(item) not in deleted])
+        elif key.startswith(_ORDER) and isinstance(items, list):
+            merged[name] = _like_list(items, _order_items(items, value, LIST_KEYS.get(name, ())))
     return merged
+
+
+def _order_items(items: list[Any], order: list[Any], keys: tuple[str, ...]) -> list[Any]:
+    """The items in an order; those that it does not list keep their places."""
+    ranks = {_rank(item, keys): rank for rank, item in enumerate(order)}
+    places = [index for index, item in enumerate(items) if _rank(item, keys) in ranks]
+    ordered = sorted((items[index] for index in places), key=lambda item: ranks[_rank(item, keys)])
+    found = list(items)
+    for index, item in zip(places, ordered, strict=True):
+        found[index] = item
+    return found
+
+
+def _rank(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
+    identity = _identity(item, keys[:1]) if isinstance(item, dict) else (value_of(item),)
+    return tuple(str(part) for part in identity)
 
 
 def is_deletion(value: Node) -> bool:
@@ -104,7 +153,7 @@ def _merge_lists(base: Any, over: Any, deletions: list[Deletion], name: str) -> 
     # Of several items with one key, the last one is merged, and the others stay.
     at = {_identity(item, keys): index for index, item in enumerate(merged)}
     for item in over:
-        if _is_replacement(item):
+        if _is_replacement(item) or _is_marker(item, "merge"):
             continue
         identity = _identity(item, keys)
         if is_deletion(item):
@@ -133,13 +182,13 @@ def _remove_markers(over: Any, deletions: list[Deletion], name: str) -> Any:
     if isinstance(over, list):
         kept = [item for item in over if not _is_replacement(item) and not _is_invalid_deletion(item, deletions, name)]
         return _like_list(over, [_remove_markers(item, deletions, name) for item in kept])
-    kept_keys = [key for key in over if key != _DIRECTIVE and not _is_invalid_deletion(over[key], deletions, key)]
+    kept_keys = [key for key in over if not _is_directive(key) and not _is_invalid_deletion(over[key], deletions, key)]
     return {key: _remove_markers(over[key], deletions, key) for key in kept_keys}
 
 
 def _is_marked(node: Node) -> bool:
     if isinstance(node, dict):
-        return _DIRECTIVE in node or any(map(_is_marked, node.values()))
+        return any(map(_is_directive, node)) or any(map(_is_marked, node.values()))
     return isinstance(node, list) and any(map(_is_marked, node))
 
 
@@ -153,11 +202,25 @@ def _is_invalid_deletion(value: Any, deletions: list[Deletion], name: str) -> bo
 
 
 def _is_replacement(item: Node) -> bool:
-    return isinstance(item, dict) and len(item) == 1 and value_of(item.get(_DIRECTIVE)) == "replace"
+    return _is_marker(item, "replace")
+
+
+def _is_marker(item: Node, word: str) -> bool:
+    """Whether an item is only a marker for its list."""
+    return isinstance(item, dict) and len(item) == 1 and value_of(item.get(_DIRECTIVE)) == word
+
+
+def _is_list_deletion(items: Sequence[Node], name: str) -> bool:
+    """Whether an item deletes the whole list: a deletion without a key in a list with keys."""
+    return name in LIST_KEYS and any(_is_marker(item, "delete") for item in items)
 
 
 def _all_keyed(items: Sequence[Node], keys: tuple[str, ...]) -> bool:
-    return all(isinstance(item, dict) and (_has_scalars(item, keys) or _is_replacement(item)) for item in items)
+    return all(
+        isinstance(item, dict)
+        and (_has_scalars(item, keys) or _is_marker(item, "replace") or _is_marker(item, "merge"))
+        for item in items
+    )
 
 
 def _has_scalars(item: Any, keys: tuple[str, ...]) -> bool:
