@@ -15,6 +15,7 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.objects import Manifest, as_text
 
 _MODULES = {
+    ("batch", "CronJob"): ("cron_job",),
     ("batch", "Job"): ("kueue_jobs",),
     ("batch.tensorstack.dev", "BeamJob"): ("tensorstack",),
     ("batch.tensorstack.dev", "ColossalAIJob"): ("tensorstack",),

@@ -1,0 +1,41 @@
+"""What the API server rejects of the Jobs that a CronJob of Kubernetes creates, although it accepts the CronJob."""
+
+from __future__ import annotations
+
+from jobgen.check.admission.object_metadata import validate_object_metadata
+from jobgen.check.operators.checks import CHILD_REJECTED, Check, Checks, Violations, full_name, name_node
+from jobgen.check.rules import Violation
+from jobgen.check.validation import validate_object
+from jobgen.k8s.objects import Manifest, as_mapping
+from jobgen.k8s.releases import parse_release
+from jobgen.model.data import Node, with_value
+from jobgen.model.finding import quoted_values
+
+OPERATOR = "kubernetes"
+
+# The name of a Job ends in the minutes since 1970.
+_TIME = "-" + "0" * 8
+_COPIED = ("annotations", "labels")
+
+
+def _check_jobs(manifest: Manifest) -> Violations:
+    """Check the names and labels of the Jobs; the rest of them is validated with the CronJob."""
+    release = parse_release(manifest.cluster.kubernetes)
+    name, template = full_name(manifest), as_mapping(manifest.spec.get("jobTemplate"))
+    if not name or validate_object(manifest.object, release):
+        return
+    own = as_mapping(template.get("metadata"))
+    metadata: dict[str, Node] = {key: own[key] for key in own if key in _COPIED}
+    metadata["name"] = with_value(name_node(manifest), f"{name}{_TIME}")
+    job: dict[str, Node] = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": template.get("spec"),
+    }
+    for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
+        message = f"the API server rejects its Jobs: {problem.message}"
+        yield Violation(problem.node, message, evidence=problem.evidence or quoted_values(problem.message))
+
+
+CHECKS: Checks = {"CronJob": (Check(CHILD_REJECTED, _check_jobs),)}
