@@ -221,7 +221,7 @@ _QUANTITY_KEYWORDS = frozenset(("anyOf", "pattern", "x-kubernetes-int-or-string"
 def build_kinds() -> Iterator[tuple[str, dict[str, Any]]]:
     """The custom resources of kind descriptions with a `spec`, each with the name of its file."""
     shared: Any = read((HOME / "types.yaml").read_bytes(), "types.yaml").documents[0].data
-    for path in (*sorted(HOME.glob("*/*.yaml")), HOME / "documented.yaml"):
+    for path in (*sorted(HOME.glob("*/*.yaml")), Path(__file__).parent / "documented_kinds.yaml"):
         for document in read(path.read_bytes(), path.name).documents:
             described: Any = document.data
             if "spec" in described:
