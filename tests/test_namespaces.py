@@ -634,6 +634,23 @@ REFERENCES = [
         "ServiceAccount",
         ["there is no ServiceAccount `x` in namespace `other`"],
     ),
+    (
+        {"kind": "Ingress", "spec": {"tls": [{"secretName": "y"}]}},
+        "Secret",
+        ["there is no Secret `y` in namespace `ml`"],
+    ),
+    ({"kind": "ResourceFlavor", "spec": {"topologyName": "y"}}, "Topology", ["there is no Topology `y`"]),
+    (
+        {"kind": "ClusterQueue", "spec": {"admissionChecks": ["y"]}},
+        "AdmissionCheck",
+        ["there is no AdmissionCheck `y`"],
+    ),
+    (
+        {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"queue": "y"}},
+        "Queue",
+        ["there is no Queue `y`"],
+    ),
+    ({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"queue": "default"}}, "Queue", []),
     (pods(), "Namespace", ["there is no Namespace `ml`"]),
     (pods(volumes=[1, {"secret": 1}], containers=[{"env": 1}, 1], imagePullSecrets={}), "Secret", []),
 ]

@@ -154,13 +154,16 @@ class _ClusterCheck:
                 self.findings.append(self._report_missing_folder(folder))
 
     def _build_state(self, members: Sequence[Member]) -> ClusterState:
-        from jobgen.check.cluster.state import build_state, list_kinds_to_read
+        from jobgen.check.cluster.state import CLUSTER_KINDS, build_state, list_kinds_to_read
 
         cluster = self._runner.expander.environment.cluster
         kinds = list_kinds_to_read(with_references=bool(cluster.complete))
         by_file = _group_by_file([member for member in members if member.identity.kind in kinds])
         own = [obj for several in by_file.values() for obj in self._trace(several)]
-        names = [(each.identity.kind, _namespace_of(each), each.identity.name) for each in members]
+        names = [
+            (each.identity.kind, "" if each.identity.kind in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
+            for each in members
+        ]
         return build_state(cluster, self._exported, own, names)
 
     def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:

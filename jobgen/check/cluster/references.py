@@ -7,19 +7,21 @@ from itertools import islice
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.state import ClusterState
+from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
-from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_mapping, as_text, get_path
+from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.limits import MAX_SUGGESTIONS
 from jobgen.model.suggest import did_you_mean
 
 _PRIORITY_LABEL = DOMAIN + "priority-class"
+_VOLCANO = "batch.volcano.sh/"
 _ALWAYS = {
     "ClusterRole": frozenset(("admin", "cluster-admin", "edit", "view")),
     "ConfigMap": frozenset(("kube-root-ca.crt",)),
     "Namespace": frozenset(("default", "kube-node-lease", "kube-public", "kube-system")),
     "PriorityClass": frozenset(("system-cluster-critical", "system-node-critical")),
+    "Queue": frozenset(("default", "root")),
     "ServiceAccount": frozenset(("default",)),
 }
 """Objects that every cluster, or every namespace, has."""
@@ -56,7 +58,7 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
         if not name or reference.kind not in wanted or _exists_always(reference.kind, name):
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
-        found = (reference.kind, "" if reference.kind in CLUSTER_SCOPED else namespace, name)
+        found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
         if found not in state.keys:
             if id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
@@ -104,9 +106,10 @@ def _list_own(manifest: Manifest) -> Iterator[Reference]:
     yield Reference("LocalQueue", manifest.labels.get(QUEUE_LABEL))
     yield Reference("WorkloadPriorityClass", manifest.labels.get(_PRIORITY_LABEL))
     yield Reference("PriorityClass", get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
-    if kind in ("Job", "CronJob"):
-        # A field of Volcano's kinds.
+    yield Reference("Queue", get_path(manifest.run_policy, "schedulingPolicy", "queue"))
+    if as_text(manifest.object.get("apiVersion")).startswith(_VOLCANO):
         yield Reference("PriorityClass", spec.get("priorityClassName"))
+        yield Reference("Queue", spec.get("queue"))
     yield from _LISTED_BY_KIND[kind](manifest) if kind in _LISTED_BY_KIND else ()
 
 
@@ -132,6 +135,19 @@ def _list_of_cluster_queue(manifest: Manifest) -> Iterator[Reference]:
     for group in iter_mappings(manifest.spec.get("resourceGroups")):
         for flavor in iter_mappings(group.get("flavors")):
             yield Reference("ResourceFlavor", flavor.get("name"))
+    for name in as_list(manifest.spec.get("admissionChecks")):
+        yield Reference("AdmissionCheck", name)
+    for entry in iter_mappings(get_path(manifest.spec, "admissionChecksStrategy", "admissionChecks")):
+        yield Reference("AdmissionCheck", entry.get("name"))
+
+
+def _list_of_flavor(manifest: Manifest) -> Iterator[Reference]:
+    yield Reference("Topology", manifest.spec.get("topologyName"))
+
+
+def _list_of_ingress(manifest: Manifest) -> Iterator[Reference]:
+    for entry in iter_mappings(manifest.spec.get("tls")):
+        yield Reference("Secret", entry.get("secretName"))
 
 
 def _list_of_device_claim(manifest: Manifest) -> Iterator[Reference]:
@@ -157,10 +173,12 @@ def _list_of_account(manifest: Manifest) -> Iterator[Reference]:
 _LISTED_BY_KIND = {
     "ClusterQueue": _list_of_cluster_queue,
     "ClusterRoleBinding": _list_of_binding,
+    "Ingress": _list_of_ingress,
     "LocalQueue": _list_of_local_queue,
     "PersistentVolumeClaim": _list_of_claim,
     "ResourceClaim": _list_of_device_claim,
     "ResourceClaimTemplate": _list_of_device_claim,
+    "ResourceFlavor": _list_of_flavor,
     "RoleBinding": _list_of_binding,
     "ServiceAccount": _list_of_account,
     "StatefulSet": _list_of_stateful_set,

@@ -29,6 +29,9 @@ _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Sea
 
 _RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
 _MAX_CLAIMS = 1000
+CLUSTER_KINDS = CLUSTER_SCOPED | {"Queue"}
+"""Kinds whose objects have no namespace here; a Queue is that of Volcano."""
+
 Name = tuple[str, str, str]
 """Kind, namespace and name of an object; the namespace of kinds without one is empty."""
 
@@ -116,7 +119,7 @@ def build_state(
 def name_object(obj: Mapping[str, Node]) -> Name:
     """Return the kind, namespace and name of an object."""
     kind, metadata = as_text(obj.get("kind")), as_mapping(obj.get("metadata"))
-    namespace = "" if kind in CLUSTER_SCOPED else as_text(metadata.get("namespace"))
+    namespace = "" if kind in CLUSTER_KINDS else as_text(metadata.get("namespace"))
     return kind, namespace, as_text(metadata.get("name"))
 
 
