@@ -29,7 +29,7 @@ from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.pod_templates import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, value_of, with_value
-from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
+from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_values
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
 
 _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
-
-UNCHECKED = "its fields were not checked"
-"""What a finding about a kind without a schema says of one object."""
 
 # Pod rules that the schema of a CRD covers too; its messages are more precise.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))

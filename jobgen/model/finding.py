@@ -134,6 +134,10 @@ class Finding(NamedTuple):
         return self.fix is not None
 
 
+UNCHECKED = "its fields were not checked"
+"""What a finding about a kind without a schema says of one object."""
+
+
 def pluralize(count: int, noun: str) -> str:
     """Return a count with its noun: `1 GPU`, `2 GPUs`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

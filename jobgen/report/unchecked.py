@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobgen.check.checker import UNCHECKED
-from jobgen.model.finding import Finding
+from jobgen.model.finding import UNCHECKED, Finding
 
 
 def group_missing_schemas(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
