@@ -194,6 +194,47 @@ def test_admin_access_needs_a_labeled_namespace(tmp_path, namespace, count):
     assert [(one.location.file, one.location.line) for one in found] == [("jobs/template.yaml", 10)] * count
 
 
+def test_a_cached_lint_of_one_file_reads_claims_of_others_again(tmp_path):
+    root = write_repository(tmp_path / "repository", CLAIMS["raw"])
+    cache.enable(tmp_path / "memory", "test")
+    found = []
+    try:
+        for count in (8, 80, 8):
+            (root / "jobs/template.yaml").write_text(TEMPLATE.replace("count: 8", f"count: {count}"))
+            messages = [one.message for one in jobgen.lint(root, ["jobs/job-0.yaml"]).findings]
+            found.append([f"{count * 4} GPUs" in message for message in messages if "requests" in message])
+    finally:
+        cache.disable()
+
+    assert found == [[True]] * 3
+
+
+def test_results_with_claims_are_cached(tmp_path, monkeypatch):
+    """Only a change of a file with claims lets jobs that use claims be checked again."""
+    root = write_repository(tmp_path / "repository", CLAIMS["raw"], RESOURCES["raw"].replace("name: bert", "name: gpt"))
+    checked = []
+    find_problems = Checker.has_problems
+
+    def has_problems(self, manifest):
+        checked.append(manifest.name)
+        return find_problems(self, manifest)
+
+    monkeypatch.setattr(Checker, "has_problems", has_problems)
+    cache.enable(tmp_path / "memory", "test")
+    found = []
+    try:
+        for path in ("", "jobs/job-1.yaml", "jobs/template.yaml"):
+            if path:
+                (root / path).write_text((root / path).read_text() + "\n")
+            lint_totals(root)
+            found.append(sorted(set(checked)))
+            checked.clear()
+    finally:
+        cache.disable()
+
+    assert found == [["bert", "eight-gpus", "gpt"], ["gpt"], ["bert", "eight-gpus"]]
+
+
 def make_claim(*requests, kind="ResourceClaimTemplate", version="v1", name="a"):
     devices = {"devices": {"requests": list(requests)}}
     spec = {"spec": devices} if kind == "ResourceClaimTemplate" else devices

@@ -24,6 +24,9 @@ devices without DRA. Slices of a device count as devices, as they do without DRA
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """The prefix of the resource that every class has: a container may request devices of the class by it."""
 
+GROUP = "resource.k8s.io"
+"""The API group of classes and claims."""
+
 Devices: TypeAlias = Mapping[str, int]
 """The numbers of devices, by resource."""
 
@@ -70,6 +73,11 @@ class DeviceCatalog(NamedTuple):
     def find_resource(self, device_class: str) -> str | None:
         """Return the resource that counts the devices of a class; None if the class is not known."""
         return self.classes.get(device_class, DEVICE_CLASSES.get(device_class))
+
+
+def may_concern_devices(content: bytes) -> bool:
+    """Return whether a file may have objects that belong in a catalog."""
+    return GROUP.encode() in content or ADMIN_LABEL.encode() in content
 
 
 CatalogSource: TypeAlias = Callable[[], DeviceCatalog]

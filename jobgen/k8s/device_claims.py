@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.k8s.accelerators import is_device
-from jobgen.k8s.device_catalog import ADMIN_LABEL, DEVICE_CLASSES, Claim, ClaimKey, DeviceCatalog, Devices
+from jobgen.k8s.device_catalog import ADMIN_LABEL, DEVICE_CLASSES, GROUP, Claim, ClaimKey, DeviceCatalog, Devices
 from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
-GROUP = "resource.k8s.io"
 CLASS, CLAIM, TEMPLATE = "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"
 KINDS = frozenset((CLASS, CLAIM, TEMPLATE))
 _driver = lazy_pattern(r"""\bdevice\.driver\s*==\s*(["'])([^"']+)\1""")
 _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
-
-
-def may_concern_devices(content: bytes) -> bool:
-    """Return whether a file may have objects that concern devices."""
-    return GROUP.encode() in content or ADMIN_LABEL.encode() in content
 
 
 def concerns_devices(obj: Mapping[str, Node]) -> bool:

@@ -124,7 +124,8 @@ class EnvironmentRunner:
         return self._catalog
 
     def _render_device_objects(self) -> Iterator[Mapping[str, Node]]:
-        from jobgen.k8s.device_claims import concerns_devices, may_concern_devices
+        from jobgen.k8s.device_catalog import may_concern_devices
+        from jobgen.k8s.device_claims import concerns_devices
         from jobgen.pipeline.read_jobs import read_jobs
 
         entries = layout.find_jobs(self._project.root) if self._entries is None else self._entries

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import cache
+from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
@@ -51,8 +52,12 @@ class FileResult(NamedTuple):
     skipped: list[str]
     """Why the file was not read, if it was not."""
     dependent: list[str]
-    """The names of jobs whose results depend on objects of other files, so that the result cannot be cached."""
+    """The names of jobs whose results depend on the classes and claims for devices in other files."""
 
+
+_DEPENDS_ON, _CONCERNS_DEVICES = -3, -2
+"""Items of an encoded result: the digest of the files of devices that it depends on, if it does, and whether its own
+file may be one of these."""
 
 Record = tuple[FileStat, int, str, Encoded]
 """The stat of a file, the time of it, the digest of its content, and the encoded result."""
@@ -69,8 +74,19 @@ class ResultCache:
         if isinstance(found, dict):
             self._known = found
 
-    def part(self, entry: layout.FileEntry) -> FileResult | None:
-        """The result of a file; None if the file must be processed."""
+    def part(self, entry: layout.FileEntry, device_digest: Callable[[], str]) -> FileResult | None:
+        """The result of a file; None if the file must be processed.
+
+        `device_digest` returns the digest of all files with classes and claims for devices.
+        """
+        known = self._find(entry)
+        if known is None:
+            return None
+        depends_on = known[-1][_DEPENDS_ON]
+        return decode_result(known[-1], entry.path) if not depends_on or depends_on == device_digest() else None
+
+    def _find(self, entry: layout.FileEntry) -> Record | None:
+        """The record of a file that has not changed since."""
         known = self._known.get(_name(entry)) if entry.content is None and entry.finding is None else None
         stat = stat_file(entry.full) if known else None
         if known is None or stat is None:
@@ -82,7 +98,19 @@ class ResultCache:
             if file.finding or _digest(file.content) != digest:
                 return None
             self._new[_name(entry)] = (stat, now, digest, encoded)
-        return decode_result(encoded, entry.path)
+        return known
+
+    def digest_device_files(self, entries: Iterable[layout.FileEntry]) -> str:
+        """The digest of those files that may have classes and claims for devices; unchanged files are not read."""
+        found = []
+        for entry in entries:
+            known = self._find(entry)
+            if known is None:
+                content = layout.read_file(entry).content
+                found += [(entry.path, _digest(content))] if may_concern_devices(content) else []
+            elif known[-1][_CONCERNS_DEVICES]:
+                found.append((entry.path, known[2]))
+        return _digest(repr(sorted(found)).encode("utf-8", "surrogatepass"))
 
     def note(self, entry: layout.FileEntry, record: Record) -> None:
         """Store the result of a file."""
@@ -108,11 +136,12 @@ class FileSnapshot:
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 
-    def record(self, part: FileResult) -> Record | FileResult:
+    def record(self, part: FileResult, device_digest: Callable[[], str]) -> Record | FileResult:
         """The result as a record; the result itself if it cannot be cached."""
-        if self._stat is None or self._content is None or part.used.days or part.dependent:
+        if self._stat is None or self._content is None or part.used.days:
             return part
-        plain = _encode_result(part, self.entry.path)
+        depends_on = device_digest() if part.dependent else ""
+        plain = _encode_result(part, depends_on, self.entry.path, may_concern_devices(self._content))
         if plain is None:
             return part
         return (self._stat, self._time_ns, _digest(self._content), plain)
@@ -127,7 +156,7 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def _encode_result(part: FileResult, path: str) -> Encoded | None:
+def _encode_result(part: FileResult, depends_on: str, path: str, concerns_devices: bool) -> Encoded | None:
     """Encode a result; None if a rule's facts cannot be encoded, or if it may contain a secret."""
     try:
         rows = [[rule, pack(row.value), list(row.path), list(row.job)] for rule, row in part.rows]
@@ -143,6 +172,8 @@ def _encode_result(part: FileResult, path: str) -> Encoded | None:
         [list(comment) for comment in part.comments],
         part.unchecked,
         part.skipped,
+        depends_on,
+        concerns_devices,
         path,
     ]
     return None if contains_secret(plain) else plain
@@ -214,7 +245,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
     from jobgen.pipeline.trace import JobRef
     from jobgen.report.suppress import Suppression
 
-    made, findings, names, used, rows, comments, unchecked, skipped, known_path = plain
+    made, findings, names, used, rows, comments, unchecked, skipped, depends_on, _, known_path = plain
     if known_path != path:
         return None
     return FileResult(
@@ -229,7 +260,7 @@ def decode_result(plain: Encoded, path: str) -> FileResult | None:
         ],
         list(unchecked),
         list(skipped),
-        [],
+        [depends_on] if depends_on else [],
     )
 
 

@@ -6,6 +6,7 @@ with locations.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -292,11 +293,14 @@ def _process_changed(
     """Process the files that changed since the last lint; take the results of the others from the cache."""
     scope = "repository" if run.entries is None else "files"
     results = ResultCache(str(run.project.root), scope, ",".join(run.environments), run.layers)
-    parts = [results.part(entry) for entry in entries]
+    # The files that a runner reads the catalog of devices from.
+    sources = run.entries if run.entries is not None else layout.find_jobs(run.project.root)
+    device_digest = functools.cache(lambda: results.digest_device_files(sources))
+    parts = [results.part(entry, device_digest) for entry in entries]
     numbers = [number for number, part in enumerate(parts) if part is None]
 
     changed = [entries[number] for number in numbers]
-    found = parallel_map(changed, lambda share: _process_to_records(run, runners, tracer, share))
+    found = parallel_map(changed, lambda share: _process_to_records(run, runners, tracer, share, device_digest))
     for number, record in zip(numbers, found, strict=True):
         if isinstance(record, FileResult):
             parts[number] = record
@@ -311,12 +315,16 @@ def _process_changed(
 
 
 def _process_to_records(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry]
+    run: Run,
+    runners: list[EnvironmentRunner],
+    tracer: Tracer,
+    share: Sequence[layout.FileEntry],
+    device_digest: Callable[[], str],
 ) -> list[Record | FileResult]:
     """Process files; return a record for each whose result can be cached."""
     files = [FileSnapshot(entry) for entry in share]
     parts = _process_files(run, runners, tracer, [file.entry for file in files], len(share))
-    return [file.record(part) for file, part in zip(files, parts, strict=True)]
+    return [file.record(part, device_digest) for file, part in zip(files, parts, strict=True)]
 
 
 def _process_files(
