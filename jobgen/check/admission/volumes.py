@@ -11,6 +11,7 @@ from jobgen.check.admission.fields import (
     Validation,
     Validator,
     ValidatorTable,
+    find_key,
     is_empty,
     is_set,
     iter_mappings,
@@ -222,10 +223,17 @@ def validate_claim_spec(key: str, value: Node, owner: Mapping[str, Node], pod: V
     require_fields("a volume claim", value, ("accessModes",), key, pod)
     storage = get_path(value, *_STORAGE.split("."))
     if not is_set(storage):
-        report_missing("a volume claim", {}, _STORAGE, key, pod)
+        report_missing("a volume claim", {}, _STORAGE, _find_deepest(value, _STORAGE.split("."), key), pod)
     elif (milli := to_milli(storage)) is not None and milli <= 0:
         pod.report(_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
     _validate_data_sources(value, pod)
+
+
+def _find_deepest(owner: Mapping[str, Node], steps: list[str], parent: Node) -> Node:
+    """Return the deepest key that exists on a path of fields, or the parent."""
+    found = find_key(owner, steps[0], parent) if steps and steps[0] in owner else parent
+    inner = owner.get(steps[0]) if found is not parent else None
+    return _find_deepest(inner, steps[1:], found) if isinstance(inner, dict) else found
 
 
 def validate_access_modes(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:

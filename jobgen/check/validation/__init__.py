@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -95,8 +95,12 @@ def find_metadata_format(obj: Mapping[str, Node], release: Release = NEWEST_RELE
 
 def find_validation(obj: Mapping[str, Node]) -> KindValidation | None:
     """Return the module that validates objects of this kind, if there is one."""
-    group = as_text(obj.get("apiVersion")).rpartition("/")[0]
-    name = (_name_package(group), as_text(obj.get("kind")).lower())
+    return _import_module(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
+
+
+@lru_cache(maxsize=512)
+def _import_module(api_version: str, kind: str) -> KindValidation | None:
+    name = (_name_package(api_version.rpartition("/")[0]), kind.lower())
     return cast(KindValidation, import_module(f"{__name__}.{'.'.join(name)}")) if name in _list_modules() else None
 
 
