@@ -874,6 +874,17 @@ TOPOLOGIES = [
     ),
     Row("JobSet", topology({"slice-required-topology": "a", "slice-size": "2"})),
     Row("JobSet", topology(SAME, SAME, **ONE)),
+    Row(
+        "LeaderWorkerSet",
+        {
+            f"{TEMPLATE}.leaderTemplate": {
+                "metadata": {"annotations": {f"kueue.x-k8s.io/podset-{key}": value for key, value in SAME.items()}}
+            },
+            f"{TEMPLATE}.workerTemplate.metadata": {
+                "annotations": {f"kueue.x-k8s.io/podset-{key}": value for key, value in SAME.items()}
+            },
+        },
+    ),
     Row("JobSet", topology(SAME, SAME), "bad-topology-request: group `a` has no pod set with a single pod"),
     Row("JobSet", topology(SAME), "bad-topology-request: group `a` has 1 pod sets, but must have 2"),
     Row(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN, is_managed_by_kueue
-from jobgen.k8s.objects import Manifest, Pod, as_mapping, as_text
+from jobgen.k8s.objects import Manifest, Pod, as_integer, as_mapping, as_text
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.data import Node
 from jobgen.model.suggest import find_key
@@ -32,7 +32,7 @@ def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
     if not any(_requests_topology(pod) for pod in manifest.pods) or not is_managed_by_kueue(manifest):
         return
     requests = [
-        (as_mapping(pod.metadata.get("annotations")), count)
+        (as_mapping(pod.metadata.get("annotations")), count // _count_workloads(manifest))
         for pod, count in count_pods(manifest)
         if _requests_topology(pod)
     ]
@@ -41,6 +41,12 @@ def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_slices(annotations, count)
         yield from _check_group(annotations)
     yield from _check_groups(requests)
+
+
+def _count_workloads(manifest: Manifest) -> int:
+    """Return the number of workloads of an object; Kueue admits each group of a LeaderWorkerSet for itself."""
+    groups = as_integer(manifest.spec.get("replicas")) if manifest.kind_name == "LeaderWorkerSet" else 1
+    return max(groups or 1, 1)
 
 
 def _requests_topology(pod: Pod) -> bool:

@@ -6,9 +6,24 @@ from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_mpi_v1
 from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node
 from jobgen.spec.kinds import parse_version
 
 _SUSPENDS_SINCE = "1.7.0"
+_WITHOUT_KUEUE = {
+    ("batch.volcano.sh", "CronJob"): "a CronJob of Volcano",
+    ("batch.volcano.sh", "Job"): "a Job of Volcano",
+    ("ray.io", "RayCronJob"): "a RayCronJob, nor does KubeRay copy its labels to its RayJobs",
+}
+# The first version of Kueue that manages a kind.
+_MANAGED_SINCE = {
+    ("jobset.x-k8s.io", "JobSet"): "0.4.0",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "0.11.0",
+    ("ray.io", "RayCluster"): "0.6.0",
+    ("ray.io", "RayJob"): "0.4.0",
+    ("ray.io", "RayService"): "0.17.0",
+    ("workload.codeflare.dev", "AppWrapper"): "0.11.0",
+}
 
 
 @rule("manifest", WARNING)
@@ -26,8 +41,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
     if queue is None:
         return
     if kind is None:
-        if (manifest.group, manifest.kind_name) == ("batch", "CronJob"):
-            yield Violation(queue, "Kueue manages the Jobs of a CronJob; move the label to `jobTemplate`")
+        yield from _check_other_kind(manifest, queue)
         return
     if is_mpi_v1(manifest):
         yield Violation(queue, "Kueue manages MPIJob only as `kubeflow.org/v2beta1`; use that version")
@@ -37,6 +51,19 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
         message = f"training-operator {manifest.operator_version} cannot suspend jobs, which Kueue requires"
         evidence = original_message("ineffective-queue-label", manifest.operator_version, _SUSPENDS_SINCE)
         yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later", evidence=evidence)
+
+
+def _check_other_kind(manifest: Manifest, queue: Node) -> Iterator[Violation]:
+    """Check an object of a kind that has no description."""
+    name = (manifest.group, manifest.kind_name)
+    declared = str(manifest.cluster.operators.get("kueue", ""))
+    if name == ("batch", "CronJob"):
+        yield Violation(queue, "Kueue manages the Jobs of a CronJob; move the label to `jobTemplate`")
+    elif name in _WITHOUT_KUEUE:
+        yield Violation(queue, f"Kueue does not manage {_WITHOUT_KUEUE[name]}; remove the label `{QUEUE_LABEL}`")
+    elif name in _MANAGED_SINCE and _is_before(declared, _MANAGED_SINCE[name]):
+        message = f"Kueue {declared} does not manage a {manifest.kind_name}; use {_MANAGED_SINCE[name]} or later"
+        yield Violation(queue, message)
 
 
 def _is_before(declared: str, since: str) -> bool:
