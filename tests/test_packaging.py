@@ -11,6 +11,7 @@ from pathlib import Path
 import jobgen
 
 ROOT = Path(__file__).parent.parent
+_MAX_WHEEL_BYTES = 8_000_000
 
 
 def test_wheel_includes_schemas_and_policies_and_works_alone(tmp_path):
@@ -37,6 +38,8 @@ def test_wheel_includes_schemas_and_policies_and_works_alone(tmp_path):
     )
 
     assert "jobgen/data/schemas/kubeflow.org/pytorchjob_v1.yaml" in names
+    assert "jobgen/data/schemas/kubernetes/core_v1.json" in names
+    assert wheel.stat().st_size < _MAX_WHEEL_BYTES
     assert "jobgen/data/starter/pre-commit-config.yaml" in names
     assert any(name.startswith("jobgen/data/policies/") for name in names)
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Container, as_list, as_text
+from jobgen.k8s.objects import Container, as_list, as_mapping, as_text
 from jobgen.model.lazy_re import lazy_pattern
 
 # A program without a path, or with one, and more words after it.
@@ -23,9 +23,16 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
     """
     command = as_list(container.data.get("command"))
     text = as_text(command[0]) if command else ""
-    if _COMMAND.match(text) is None:
+    if _COMMAND.match(text) is None or _is_joined(container):
         return
     yield Violation(command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
+
+
+def _is_joined(container: Container) -> bool:
+    """Return whether KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
+    pod = container.pod
+    keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
+    return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
 
 
 def _shorten(text: str) -> str:
