@@ -145,6 +145,45 @@ def test_jobs_that_share_a_claim_count_it_once(tmp_path):
     assert lint_totals(root) == []
 
 
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: bert, namespace: ml}
+spec:
+  parallelism: 3
+  template:
+    spec:
+      restartPolicy: Never
+      resourceClaims: [{name: gpus, FIELD: eight-gpus}]
+      containers:
+      - name: a
+        image: registry.example.com/bert:1.4.2
+        resources: {requests: {cpu: 8, memory: 64Gi}, claims: [{name: gpus}]}
+"""
+
+
+@pytest.mark.parametrize(("field", "gpus"), [("resourceClaimTemplateName", 24), ("resourceClaimName", 8)])
+def test_kinds_without_a_description_count_claims(tmp_path, field, gpus):
+    claim = TEMPLATE.replace("ResourceClaimTemplate", "ResourceClaim").replace("spec:\n  spec:", "spec:")
+    jobs = [claim, JOB.replace("FIELD", field)]
+    root = write_repository(tmp_path / "new", *jobs)
+    overlay = root / "overlays/prod/overlay.yaml"
+    overlay.write_text(overlay.read_text().replace("{gpus: 31}", "{gpus: 7}"))
+    write_repository(tmp_path / "old", claim)
+    found = json.loads(jobgen.diff(tmp_path, folders=("old", "new"), format="json").text)
+    [(rule, message)] = lint_totals(root)
+
+    assert {total["after"]["gpus"] for total in found["totals"]} == {gpus}
+    assert rule == "gpu-budget-exceeded"
+    assert f"{gpus} GPUs" in message
+
+
+def test_claims_of_kinds_without_a_description_that_are_not_there(tmp_path):
+    root = write_repository(tmp_path, JOB.replace("FIELD", "resourceClaimName"))
+
+    assert [rule for rule, _ in lint_totals(root)] == ["uncounted-devices"]
+
+
 def test_a_cached_lint_reads_claims_again(tmp_path):
     root = write_repository(tmp_path / "repository", CLAIMS["raw"])
     cache.enable(tmp_path / "memory", "test")

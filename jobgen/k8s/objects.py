@@ -5,7 +5,7 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from jobgen.k8s.accelerators import find_device_node, is_device, name_device
@@ -458,7 +458,11 @@ class Manifest:
     @property
     def shared_devices(self) -> tuple[SharedDevices, ...]:
         """The GPUs of claims that the pods of the job share, with each other or with those of other jobs."""
-        claims = [claim for role in self.roles if role.count for claim in role.pod.claims.values() if claim.is_shared]
+        return self.list_shared_devices(role.pod for role in self.roles if role.count)
+
+    def list_shared_devices(self, pods: Iterable[Pod]) -> tuple[SharedDevices, ...]:
+        """Return the GPUs of claims that some of its pods share."""
+        claims = [claim for pod in pods for claim in pod.claims.values() if claim.is_shared]
         counts = {each.key: self.count_gpus(each.definition.list_devices()) for each in claims if each.definition}
         return tuple(SharedDevices(key, gpus) for key, gpus in counts.items() if gpus)
 

@@ -43,25 +43,33 @@ def sum_gpus(jobs: Iterable[tuple[int, Iterable[Any]]]) -> int:
 
 
 def count_gpus(manifest: Manifest) -> int:
-    """Return the number of GPUs of all pods of an object of any kind; what is shared counts in kinds of jobs only."""
-    if manifest.kind is not None:
-        return manifest.gpus
-    return sum(count * pod.gpus for pod, count in count_pods(manifest) if count)
+    """Return the number of GPUs of all pods of an object of any kind."""
+    own = sum(count * pod.gpus for pod, count in list_counted_pods(manifest) if count)
+    return own + sum(each.gpus for each in find_shared_devices(manifest))
+
+
+def list_counted_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
+    """Return the pods of an object of any kind, each with the number of times that it counts."""
+    # A kind with a description counts as a whole also while a job is suspended.
+    return [(role.pod, role.count) for role in manifest.roles] if manifest.kind else list(count_pods(manifest))
+
+
+def find_shared_devices(manifest: Manifest) -> tuple[SharedDevices, ...]:
+    """Return the GPUs of claims that the pods of an object of any kind share."""
+    return manifest.list_shared_devices(pod for pod, count in list_counted_pods(manifest) if count)
 
 
 def sum_resources(manifest: Manifest) -> ResourceTotals:
     """Return the total of all pods of a job: their requests, or their limits for resources without a request."""
     total = ResourceTotals()
-    # A kind with a description counts as a whole also while a job is suspended.
-    counts = [(role.pod, role.count) for role in manifest.roles] if manifest.kind else count_pods(manifest)
-    for pod, count in counts:
+    for pod, count in list_counted_pods(manifest):
         pods = ResourceTotals(count * pod.gpus, count * _sum_pod(pod, "cpu"), count * _sum_pod(pod, "memory"))
         total = add_totals(total, pods)
     return add_totals(total, _sum_shared(manifest))
 
 
 def _sum_shared(manifest: Manifest) -> ResourceTotals:
-    shared = manifest.shared_devices
+    shared = find_shared_devices(manifest)
     return ResourceTotals(sum(each.gpus for each in shared), shared=frozenset(shared))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest, as_text
-from jobgen.k8s.resources import count_gpus, sum_gpus
+from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
 
@@ -21,7 +21,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     owners = {"namespaces": manifest.namespace, "teams": as_text(manifest.labels.get("team"))}
     for group, name in owners.items():
         if name in budgets.get(group, ()) and (gpus := count_gpus(manifest)):
-            shared = tuple(tuple(each) for each in manifest.shared_devices)
+            shared = tuple(tuple(each) for each in find_shared_devices(manifest))
             counts = tuple(_list_counts(manifest))
             yield Fact(((group, name), gpus, manifest.name, counts, shared), ("metadata", "name"))
 

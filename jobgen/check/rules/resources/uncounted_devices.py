@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.objects import Manifest, PodClaim
+from jobgen.k8s.resources import list_counted_pods
 from jobgen.spec.sweeps import GPUS
 
 
-@rule("job", WARNING)
+@rule("manifest", WARNING)
 def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
     """A claim for devices whose number is not known, in a cluster with limits for GPUs.
 
@@ -22,8 +23,8 @@ def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
     if not (cluster.budgets or cluster.queues or GPUS in manifest.annotations):
         return
     seen: set[tuple[str, str]] = set()
-    for role in manifest.roles:
-        for claim in role.pod.claims.values() if role.count else ():
+    for pod, count in list_counted_pods(manifest):
+        for claim in pod.claims.values() if count else ():
             if not claim.is_counted and claim.key[1] and claim.key not in seen:
                 seen.add(claim.key)
                 yield _report(claim)
