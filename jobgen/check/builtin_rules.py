@@ -35,7 +35,7 @@ _ERRORS = {
         "invalid-name": "A name that no object, or no namespace, can have.",
         "invalid-value": "A value that its field does not accept.",
         "missing-field": "A required field that is missing.",
-        "old-api-version": "An object of an apiVersion that its operator no longer serves.",
+        "old-api-version": "An object of an apiVersion that the cluster or its operator does not serve.",
         "unknown-field": "A field that the kind or the format does not have.",
         "unknown-kind": "A kind that the group and version of its `apiVersion` do not have.",
         "wrong-type": "A value of the wrong type.",
