@@ -13,7 +13,7 @@ from sharedfiles import shared_folder
 
 from jobgen.api.lint import lint
 from jobgen.check.checker import Checker
-from jobgen.check.cluster.quotas import measure_use
+from jobgen.check.cluster.quotas import find_excesses, find_largest_request, measure_use
 from jobgen.check.cluster.state import build_state
 from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
@@ -829,3 +829,89 @@ def test_quotas_of_other_groups_do_not_count(tmp_path):
     )
     repository(tmp_path, jobs__pod=POD, jobs__quota=hard)
     assert found(tmp_path, "exceeds-quota") == []
+
+
+RICH = {
+    "namespace": {
+        **named("Namespace", "ml"),
+        "apiVersion": "v1",
+        "metadata": {"name": "ml", "labels": {f"{LABEL}warn": "restricted"}},
+    },
+    "range": limits(
+        {**CONTAINER, "max": {"cpu": 1}, "default": {"cpu": 1}},
+        {"type": "PersistentVolumeClaim", "min": {"storage": 1}},
+    ),
+    "quota": quota(
+        {"cpu": 1, "limits.memory": 1, "pods": 0},
+        scopeSelector={"matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["a"]}]},
+    ),
+    "class": CLASS,
+    "template": named(
+        "ResourceClaimTemplate",
+        spec={"spec": {"devices": {"requests": [{"exactly": {"deviceClassName": "gpu", "count": 2}}]}}},
+    ),
+    "secret": named("Secret", data={"k": ""}),
+    "set": {
+        **named("StatefulSet"),
+        "apiVersion": "apps/v1",
+        "spec": {
+            "replicas": 2,
+            "volumeClaimTemplates": [
+                {"metadata": {"name": "d"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+            ],
+            "template": {
+                "metadata": {"annotations": {"a": "b"}},
+                "spec": {
+                    "priorityClassName": "p",
+                    "resourceClaims": [{"name": "c", "resourceClaimTemplateName": "x"}],
+                    "securityContext": {"sysctls": [{"name": "s"}], "seccompProfile": {"type": "x"}},
+                    "volumes": [{"name": "v", "secret": {"secretName": "x", "items": [{"key": "j"}]}}],
+                    "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"limits": {"cpu": 1}}}],
+                    "containers": [
+                        {
+                            "name": "c",
+                            "ports": [{"hostPort": 1}],
+                            "resources": {"requests": {"cpu": 2}},
+                            "env": [{"name": "e", "valueFrom": {"secretKeyRef": {"name": "x", "key": "j"}}}],
+                            "securityContext": {"capabilities": {"add": ["X"]}, "seLinuxOptions": {"type": "t"}},
+                            "livenessProbe": {"httpGet": {"host": "h"}},
+                        }
+                    ],
+                },
+            },
+        },
+    },
+}
+WRONG_VALUES = (None, -1, "x", [None], {"x": None})
+
+
+def wrong_trees(tree):
+    """Yield copies of a tree with one wrong value each."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        children = wrong_trees(value) if isinstance(value, (dict, list)) else ()
+        for wrong in (*WRONG_VALUES, *children):
+            copy = tree.copy()
+            copy[key] = wrong
+            yield copy
+
+
+def test_a_wrong_value_anywhere_raises_no_exception():
+    rules = [rule for rule in all_rules() if rule.scope == "cluster"]
+    cluster = Cluster(complete=("Secret", "PersistentVolumeClaim", "Namespace"))
+    checker = Checker(Path(), (), cluster)
+
+    def check(objects):
+        state = build_state(cluster, objects, objects, [])
+        manifest = checker.manifest(objects[-1])
+        used = measure_use(manifest, state)
+        list(find_excesses([(manifest, "ml", used)], state.quotas))
+        find_largest_request([manifest], "requests.cpu", state)
+        return [len(list(rule.check(manifest, state))) for rule in rules]
+
+    assert all(check(list(RICH.values())))
+    tried = [
+        check([wrong if other == name else tree for other, tree in RICH.items()])
+        for name in RICH
+        for wrong in wrong_trees(RICH[name])
+    ]
+    assert len(tried) > 500
