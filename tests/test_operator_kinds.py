@@ -811,7 +811,14 @@ TENSORSTACK = [
         {"spec.config.otherArgs": ["--autotuning=run"]},
         "rejected-by-operator: `--autotuning` is set by",
     ),
+    Row("DeepSpeedJob", {"spec.config": None}, "rejected-by-operator: `run` requires exactly one of"),
+    Row("DeepSpeedJob", {"spec.config": None, "spec.runMode": {"debug": {"enabled": True}}}),
     Row("ColossalAIJob", {}),
+    Row(
+        "ColossalAIJob",
+        {"spec.replicaSpecs": None, "spec.launcher": {}, "spec.worker": {}},
+        "rejected-by-operator: `launcher` and `worker` are of the shape that ColossalAIJob had before March 2025",
+    ),
     Row(
         "ColossalAIJob", {"spec.worker": {}}, "rejected-by-operator: `worker` is a field of ColossalAIJob before March"
     ),
@@ -1115,6 +1122,9 @@ def test_annotations_of_a_queued_job(annotations, expected):
 
 
 COUNTED = {
+    "GenericJob": ("spec.replicaSpecs.0.template.spec.containers.0.resources", 2),
+    "DeepSpeedJob": ("spec.worker.template.spec.containers.0.resources", 2),
+    "ColossalAIJob": ("spec.replicaSpecs.1.template.spec.containers.0.resources", 2),
     "JobSet": ("spec.replicatedJobs.1.template.spec.template.spec.containers.0.resources", 8),
     "RayCluster": ("spec.workerGroupSpecs.0.template.spec.containers.0.resources", 1),
     "Job": ("spec.tasks.1.template.spec.containers.0.resources", 4),

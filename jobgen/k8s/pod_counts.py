@@ -97,6 +97,16 @@ def _list_volcano_cron_tasks(obj: Mapping[str, Node]) -> _Counts:
         yield template, 0 if value_of(spec.get("suspend")) is True else count
 
 
+def _list_replica_specs(obj: Mapping[str, Node]) -> _Counts:
+    for item in map(as_mapping, as_list(_spec(obj).get("replicaSpecs"))):
+        yield item.get("template"), _number(item.get("replicas"))
+
+
+def _list_deepspeed_workers(obj: Mapping[str, Node]) -> _Counts:
+    worker = as_mapping(_spec(obj).get("worker"))
+    yield worker.get("template"), _number(worker.get("replicas"))
+
+
 def _list_leaders_and_workers(obj: Mapping[str, Node]) -> _Counts:
     """A group has one leader and `size - 1` workers; without a template of its own, the leader is like a worker."""
     spec = _spec(obj)
@@ -140,6 +150,10 @@ _KINDS: Mapping[tuple[str, str], Callable[[Mapping[str, Node]], _Counts]] = {
     ("apps", "StatefulSet"): _list_replicas,
     ("batch", "CronJob"): _list_cron_job,
     ("batch", "Job"): _list_job,
+    ("batch.tensorstack.dev", "ColossalAIJob"): _list_replica_specs,
+    ("batch.tensorstack.dev", "DeepSpeedJob"): _list_deepspeed_workers,
+    ("batch.tensorstack.dev", "GenericJob"): _list_replica_specs,
+    ("batch.tensorstack.dev", "MPIJob"): _list_replica_specs,
     ("batch.volcano.sh", "CronJob"): _list_volcano_cron_tasks,
     ("batch.volcano.sh", "Job"): _list_volcano_tasks,
     ("jobset.x-k8s.io", "JobSet"): _list_job_set,

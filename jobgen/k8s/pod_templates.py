@@ -18,6 +18,11 @@ _PATHS: dict[tuple[str, str], tuple[str, ...]] = {
     ("apps", "StatefulSet"): _WORKLOAD,
     ("batch", "Job"): _WORKLOAD,
     ("batch", "CronJob"): ("spec.jobTemplate.spec.template",),
+    ("batch.tensorstack.dev", "GenericJob"): ("spec.replicaSpecs.*.template",),
+    ("batch.tensorstack.dev", "DeepSpeedJob"): ("spec.worker.template",),
+    # The operator completes the template of a launcher.
+    ("batch.tensorstack.dev", "ColossalAIJob"): ("spec.replicaSpecs.[type=worker].template",),
+    ("batch.tensorstack.dev", "MPIJob"): ("spec.replicaSpecs.[type=worker].template",),
     ("batch.volcano.sh", "Job"): ("spec.tasks.*.template",),
     ("batch.volcano.sh", "CronJob"): ("spec.jobTemplate.spec.tasks.*.template",),
     ("jobset.x-k8s.io", "JobSet"): ("spec.replicatedJobs.*.template.spec.template",),

@@ -46,10 +46,14 @@ def _list_replica_specs(manifest: Manifest) -> list[Mapping[str, Node]]:
 def _check_shape(manifest: Manifest) -> Violations:
     """Check that an object has not the old shape of its kind, or parts of both."""
     moved = _OLD_FIELDS.get(manifest.kind_name, {})
-    for key in manifest.spec:
-        if key in moved:
-            message = f"`{key}` is a field of {manifest.kind_name} before March 2025; use `{moved[key]}` now"
-            yield Violation(key, message)
+    old = [key for key in manifest.spec if key in moved]
+    if old and "replicaSpecs" not in manifest.spec:
+        message = f"{join_names(old, 'and')} are of the shape that {manifest.kind_name} had before March 2025"
+        yield Violation(old[0], f"{message}; a newer platform requires `replicaSpecs`")
+        return
+    for key in old:
+        message = f"`{key}` is a field of {manifest.kind_name} before March 2025; use `{moved[key]}` now"
+        yield Violation(key, message)
 
 
 def _check_replica_specs(manifest: Manifest) -> Violations:
@@ -90,7 +94,9 @@ def _check_deepspeed(manifest: Manifest) -> Violations:
     config = as_mapping(manifest.spec.get("config"))
     run = as_mapping(config.get("run"))
     given = [key for key in run if key in _RUN and is_set(run[key])]
-    if not as_text(config.get("customCommand")) and len(given) != 1:
+    # In debug mode, the command is replaced.
+    is_debugged = value_of(get_path(manifest.spec, "runMode", "debug", "enabled")) is True
+    if not as_text(config.get("customCommand")) and len(given) != 1 and not is_debugged:
         node: Node = given[1] if given else find_key(config, "run") or find_key(manifest.spec, "config")
         message = f"`run` requires exactly one of {join_names(list(_RUN), 'or')}; got {len(given)}"
         yield Violation(node or find_key(manifest.object, "spec"), message)
