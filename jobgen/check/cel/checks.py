@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.cel import engine, patterns
+from jobgen.check.cel import engine, patterns, text_format
 from jobgen.check.cel.size_estimate import grows_too_much
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, MapEntry, Node, Sequence, Struct, children, walk, write
 from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
+from jobgen.model.durations import parse_duration
 from jobgen.model.lazy_re import lazy_pattern
 
 _OPTIONAL = "optional_type<"
@@ -16,7 +17,8 @@ _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
 # The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
-_READERS = {"duration": "duration(text)", "timestamp": "timestamp(text)"}
+# Conversions of literals, which the API server evaluates when it reads an expression.
+_CONVERSIONS = frozenset("bool bytes double duration int string timestamp uint".split())
 # The API server does not know the types of their fields before it evaluates them.
 _UNTYPED = frozenset(("object", "oldObject", "params"))
 
@@ -53,7 +55,7 @@ def literal_fault(checked: Checked, text: str) -> CompileError | None:
 
 def _literal_faults(checked: Checked) -> Iterator[tuple[int, str]]:
     yield from _mixed(checked.root, checked.types)
-    yield from _literals(checked.root)
+    yield from _literals(checked)
 
 
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
@@ -100,23 +102,40 @@ def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterato
         expected = expected or kind
 
 
-def _literals(root: Node) -> Iterator[tuple[int, str]]:
-    """Report invalid literal patterns, durations and timestamps."""
-    for node in walk(root):
+def _literals(checked: Checked) -> Iterator[tuple[int, str]]:
+    """Report literal patterns that are invalid, and literals that cannot be converted."""
+    for node in walk(checked.root):
         if not isinstance(node, Call) or not node.args:
             continue
-        lazy_pattern = node.args[1 if node.target is None and len(node.args) > 1 else 0]
-        written = lazy_pattern.text if isinstance(lazy_pattern, Const) else None
-        if written is None:
+        if node.name == "format" and (wrong := _find_format_fault(node, checked)):
+            yield node.id, wrong
+        literal = node.args[1 if node.target is None and len(node.args) > 1 else 0]
+        if not isinstance(literal, Const):
             continue
-        if node.name in ("matches", "find", "findAll") and (wrong := patterns.fault(written)):
-            yield lazy_pattern.id, wrong
-        elif node.name in _READERS and isinstance(_read(node.name, written), Failed):
-            yield lazy_pattern.id, f"`{written}` is not a {node.name}"
+        if node.name in ("matches", "find", "findAll") and literal.text is not None:
+            wrong = patterns.fault(literal.text)
+            if wrong:
+                yield literal.id, wrong
+        elif node.name in _CONVERSIONS and node.target is None and (failed := _find_failure(node, literal, checked)):
+            written = literal.text
+            is_time = node.name in ("duration", "timestamp") and written is not None
+            yield literal.id, f"`{written}` is not a {node.name}" if is_time else failed
 
 
-def _read(name: str, written: str) -> object:
-    return engine.question(_READERS[name], ("text",))({"text": written})
+def _find_format_fault(call: Call, checked: Checked) -> str:
+    """Why a literal format does not fit the arguments in a literal list."""
+    form, arguments = call.target, call.args[0]
+    if not isinstance(form, Const) or form.text is None or not isinstance(arguments, Sequence):
+        return ""
+    return text_format.find_fault(form.text, [checked.types.get(item.id, "dyn") for item in arguments.items])
+
+
+def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
+    """Why a literal cannot be converted; empty if it can."""
+    if call.name == "duration" and literal.text is not None and parse_duration(literal.text) is None:
+        return "it is not a duration"
+    result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
+    return result.message if isinstance(result, Failed) else ""
 
 
 def _hidden(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:

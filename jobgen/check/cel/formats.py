@@ -33,22 +33,35 @@ def validate(form: object, text: object) -> list[list[str]]:
     return [faults] if faults else []
 
 
-def _name(pattern: str, longest: int, words: str, *, prefix: bool = False) -> Callable[[str], list[str]]:
+def _name(
+    pattern: str, longest: int, words: str, examples: tuple[str, ...], *, prefix: bool = False
+) -> Callable[[str], list[str]]:
     compiled = re.compile(pattern)
+    error = _describe(words, pattern, examples)
 
     def faults(text: str) -> list[str]:
         # A prefix may end in a dash, because something follows it.
-        judged = f"{text[:-1]}a" if prefix and len(text) > 1 and text.endswith("-") else text
-        found = [f"must be no more than {longest} bytes"] if len(judged.encode()) > longest else []
-        return found if compiled.fullmatch(judged) else [*found, f"{words} (regex used for validation is '{pattern}')"]
+        checked = f"{text[:-1]}a" if prefix and len(text) > 1 and text.endswith("-") else text
+        found = [f"must be no more than {longest} bytes"] if len(checked.encode()) > longest else []
+        return found if compiled.fullmatch(checked) else [*found, error]
 
     return faults
+
+
+def _describe(words: str, pattern: str, examples: tuple[str, ...]) -> str:
+    """The error as Kubernetes writes it."""
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
 def _qualified(text: str) -> list[str]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
-        return ["a qualified name must consist of a name with an optional DNS subdomain prefix and '/'"]
+        error = _describe(_NAME_PART_WORDS, _VALUE, _NAME_PART_EXAMPLES)
+        return [f"a qualified name {error} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    if (slash and not prefix) or not name:
+        empty = ["prefix part must be non-empty"] if slash and not prefix else []
+        return [*empty, *(["name part must be non-empty"] if not name else [])]
     wrong = [f"prefix part {fault}" for fault in _FAULTS["dns1123Subdomain"](prefix)] if slash else []
     return wrong + [f"name part {fault}" for fault in _NAME_PART(name)]
 
@@ -81,19 +94,29 @@ def _is_datetime(text: str) -> bool:
         return False
 
 
-_SMALL = "must consist of lower case alphanumeric characters"
-_NAME_PART = _name(_VALUE, 63, "must consist of alphanumeric characters, '-', '_' or '.'")
+_ENDS = "and must start and end with an alphanumeric character"
+_LABEL_WORDS = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
+_SUBDOMAIN_WORDS = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
+)
+_1035_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character"
+)
+_VALUE_WORDS = f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
+_NAME_PART_WORDS = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
+_NAME_PART_EXAMPLES = ("MyName", "my.name", "123-abc")
+_NAME_PART = _name(_VALUE, 63, _NAME_PART_WORDS, _NAME_PART_EXAMPLES)
+_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _FAULTS: dict[str, Callable[[str], list[str]]] = {
-    "dns1123Label": _name(_LABEL, 63, f"a lowercase RFC 1123 label {_SMALL} or '-'"),
-    "dns1123LabelPrefix": _name(_LABEL, 63, f"a lowercase RFC 1123 label {_SMALL} or '-'", prefix=True),
-    "dns1123Subdomain": _name(_SUBDOMAIN, 253, f"a lowercase RFC 1123 subdomain {_SMALL}, '-' or '.'"),
-    "dns1123SubdomainPrefix": _name(
-        _SUBDOMAIN, 253, f"a lowercase RFC 1123 subdomain {_SMALL}, '-' or '.'", prefix=True
-    ),
-    "dns1035Label": _name("[a-z]([-a-z0-9]*[a-z0-9])?", 63, f"a DNS-1035 label {_SMALL} or '-'"),
-    "dns1035LabelPrefix": _name("[a-z]([-a-z0-9]*[a-z0-9])?", 63, f"a DNS-1035 label {_SMALL} or '-'", prefix=True),
+    "dns1123Label": _name(_LABEL, 63, _LABEL_WORDS, ("my-name", "123-abc")),
+    "dns1123LabelPrefix": _name(_LABEL, 63, _LABEL_WORDS, ("my-name", "123-abc"), prefix=True),
+    "dns1123Subdomain": _name(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS, ("example.com",)),
+    "dns1123SubdomainPrefix": _name(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS, ("example.com",), prefix=True),
+    "dns1035Label": _name(_1035, 63, _1035_WORDS, ("my-name", "abc-123")),
+    "dns1035LabelPrefix": _name(_1035, 63, _1035_WORDS, ("my-name", "abc-123"), prefix=True),
     "qualifiedName": _qualified,
-    "labelValue": _name(f"({_VALUE})?", 63, "a valid label must be an empty string or consist of alphanumerics"),
+    "labelValue": _name(f"({_VALUE})?", 63, _VALUE_WORDS, ("MyValue", "my_value", "12345")),
     "uri": lambda text: [fault] if (fault := urls.fault(text)) else [],
     "uuid": _one_of(lambda text: _UUID.fullmatch(text) is not None, "does not match the UUID format"),
     "byte": _one_of(_is_base64, "invalid base64"),

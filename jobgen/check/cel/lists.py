@@ -86,7 +86,7 @@ def index_of(items: object, item: object, start: object = None) -> int:
 def last_index_of(items: object, item: object, end: object = None) -> int:
     """`list.lastIndexOf(item)`, and what strings have of that name."""
     if type(items) is str:
-        return _found_last(items, item, len(items) if end is None else end)
+        return items.rfind(strings(item)[0]) if end is None else _found_last(items, item, end)
     return max(_places(items, item, end), default=-1)
 
 
@@ -160,7 +160,7 @@ def _found(text: str, part: object, start: object) -> int:
         raise TypeError(NO_OVERLOAD)
     if not wanted:
         return start
-    if not 0 <= start <= len(text):
+    if start < 0:
         raise ValueError(f"index out of range: {start}")
     return text.find(wanted, start)
 
@@ -171,6 +171,6 @@ def _found_last(text: str, part: object, end: object) -> int:
         raise TypeError(NO_OVERLOAD)
     if not wanted:
         return end
-    if not 0 <= end <= len(text):
+    if end < 0:
         raise ValueError(f"index out of range: {end}")
-    return text.rfind(wanted, 0, end + len(wanted))
+    return text.rfind(wanted, 0, end + len(wanted)) if end < len(text) else -1

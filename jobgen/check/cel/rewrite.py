@@ -72,8 +72,6 @@ class _Rewriter:
 
 def _is_native(name: str, kind: str) -> bool:
     """Whether the engine has a function of ours too, for these argument types."""
-    if name in ("indexOf", "lastIndexOf"):
-        return kind == "string"
     if name == "getMilliseconds":
         return kind != "duration"
     return name == "string" and kind not in ("net.IP", "net.CIDR")

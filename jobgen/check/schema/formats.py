@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jobgen.check.cel import urls
 from jobgen.check.schema.mail_addresses import is_mail_address
 from jobgen.k8s.releases import Release
+from jobgen.model import durations
 from jobgen.model.lazy_re import lazy_pattern
 
 
@@ -33,12 +34,12 @@ def find_format(name: str, release: Release) -> StringFormat | None:
 
 def parse_duration(text: str) -> int | None:
     """Return the nanoseconds of a duration: of Go's, such as `1h30m`, or in words, such as `3 days`."""
-    exact = _parse_go_duration(text)
+    exact = durations.parse_duration(text)
     if exact is not None:
         return exact
     total, is_known = 0, False
     for number, unit in _WORDED_DURATION.findall(text):
-        count, lower = _read_number(number), unit.lower()
+        count, lower = durations.read_number(number), unit.lower()
         if count > _MAX_INTEGER:
             return None
         for length, names in _DURATION_WORDS:
@@ -67,22 +68,8 @@ def is_date_time(text: str) -> bool:
 _MAX_INTEGER = 2**63 - 1
 _DATE = lazy_pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = lazy_pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-# The quantifiers are possessive: the time is linear in the text.
-_GO_DURATION = lazy_pattern(r"([-+]?)((?:(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_GO_DURATION_PART = lazy_pattern(r"([0-9]*+)\.?([0-9]*+)(ns|us|µs|μs|ms|s|m|h)")
 _WORDED_DURATION = lazy_pattern(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]++)", re.ASCII)
-_MAX_DIGITS = 18
 _SECOND = 10**9
-_GO_UNITS = {
-    "ns": 1,
-    "us": 1000,
-    "µs": 1000,
-    "μs": 1000,
-    "ms": 10**6,
-    "s": _SECOND,
-    "m": 60 * _SECOND,
-    "h": 3600 * _SECOND,
-}
 # The last name of a unit may have more letters, as `days` has.
 _DURATION_WORDS = (
     (1, ("ns", "nano")),
@@ -94,25 +81,6 @@ _DURATION_WORDS = (
     (86400 * _SECOND, ("d", "day")),
     (7 * 86400 * _SECOND, ("w", "wk", "week")),
 )
-
-
-def _parse_go_duration(text: str) -> int | None:
-    if text.lstrip("+-") == "0" and len(text) < 3:
-        return 0
-    match = _GO_DURATION.fullmatch(text)
-    if match is None:
-        return None
-    total = 0
-    for whole, fraction, unit in _GO_DURATION_PART.findall(match[2]):
-        part = fraction[:_MAX_DIGITS]
-        total += _read_number(whole) * _GO_UNITS[unit] + _read_number(part) * _GO_UNITS[unit] // 10 ** len(part)
-    return None if total > _MAX_INTEGER else -total if match[1] == "-" else total
-
-
-def _read_number(digits: str) -> int:
-    """The value of digits; Python reads only a limited number of them, so longer ones are too large."""
-    significant = digits.lstrip("0")
-    return int(significant or 0) if len(significant) <= _MAX_DIGITS + 1 else 2 * _MAX_INTEGER
 
 
 def _is_ip(version: type[IPv4Address | IPv6Address], text: str) -> bool:
