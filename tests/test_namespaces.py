@@ -1,16 +1,13 @@
 """The admission of a namespace, from files: Pod Security, limit ranges, quotas, and references."""
 
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from sharedfiles import shared_folder
 
+from jobgen import cache
 from jobgen.api.lint import lint
 from jobgen.check.checker import Checker
 from jobgen.check.cluster.quotas import find_excesses, find_largest_request, measure_use
@@ -19,6 +16,7 @@ from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
 from jobgen.check.rules import all_rules
 from jobgen.k8s.pod_counts import count_pods
+from jobgen.pipeline import result_cache
 from jobgen.spec.overlay import Cluster
 
 LABEL = "pod-security.kubernetes.io/"
@@ -219,22 +217,24 @@ def test_settings_declare_the_cluster_below_overlays(tmp_path):
         lint(tmp_path)
 
 
-def test_state_is_part_of_the_cache_key(tmp_path):
-    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE)
-    old = time.time() - 60
-    for path in tmp_path.rglob("*.yaml"):
-        os.utime(path, (old, old))
-    command = [sys.executable, "-m", "jobgen", "lint", "--format", "json"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+@pytest.fixture
+def enabled_cache(tmp_path):
+    cache.enable(tmp_path / "cache", "test")
+    yield
+    cache.disable()
 
-    def rules():
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-        return {each["rule"] for each in json.loads(done.stdout)["findings"]}
 
-    assert "pod-security-violation" in rules()
-    assert "pod-security-violation" in rules()
-    (tmp_path / "cluster/prod/a.yaml").write_text(dedent(NAMESPACE).replace("baseline", "privileged"))
-    assert "pod-security-violation" not in rules()
+# The name of the folder may also come from an alias, which is no text of a key `state`.
+@pytest.mark.parametrize("overlay", [OVERLAY, OVERLAY.replace("state: cluster/prod", "gitops: &a argocd, state: *a")])
+def test_a_changed_state_is_noticed_in_spite_of_the_cache(overlay, tmp_path, enabled_cache, monkeypatch):
+    # Files as young as these are compared by their stat.
+    monkeypatch.setattr(result_cache, "_RACY_NS", 0)
+    root, folder = tmp_path / "root", "cluster__prod" if overlay == OVERLAY else "argocd"
+    repository(root, jobs__pod=POD, overlays__prod__o=overlay, **{f"{folder}__a": NAMESPACE})
+    for _ in range(2):
+        assert "pod-security-violation" in [each[2] for each in found(root)]
+    repository(root, **{f"{folder}__a": NAMESPACE.replace("baseline", "privileged")})
+    assert "pod-security-violation" not in [each[2] for each in found(root)]
 
 
 def test_files_without_a_repository_are_compared_one_by_one(tmp_path):
