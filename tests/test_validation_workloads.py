@@ -314,7 +314,8 @@ def test_one_fault_is_one_problem(text, rules):
 
 
 def test_a_float_in_a_crd_is_one_problem():
-    container = "{name: pytorch, image: 'b:1', resources: {limits: {nvidia.com/gpu: 0.5}}}"
+    resources = "{limits: {nvidia.com/gpu: 0.5}, requests: {nvidia.com/gpu: 1}}"
+    container = f"{{name: pytorch, image: 'b:1', resources: {resources}}}"
     text = f"""apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {{name: a}}

@@ -156,6 +156,9 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Mapping[
     requested, limited = to_milli(request), to_milli(limit)
     if requested is None or limited is None or requested == limited:
         return
+    if pod.drops_nulls and float in (type(value_of(request)), type(value_of(limit))):
+        # The schema of the custom resource refuses floats.
+        return
     subject = f"the request for `{name}` is `{value_of(request)}`"
     if not is_native:
         message = f"{subject}, but its limit is `{value_of(limit)}`; they must be equal"
