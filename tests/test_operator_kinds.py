@@ -1101,6 +1101,7 @@ spec:
 
     assert [finding.location.line for finding in found] == [10]
     assert "request 16 GPUs" in found[0].message
+    assert [related.location.line for related in found[0].related] == [14]
 
 
 JOB_ANNOTATIONS = [

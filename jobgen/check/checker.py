@@ -98,7 +98,8 @@ class Checker:
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
         yield from self._rule_runner.collect_facts(manifest, problems)
-        for path, inner in self._list_wrapped(manifest.object):
+        wrapped = () if value_of(manifest.spec.get("suspend")) is True else self._list_wrapped(manifest.object)
+        for path, inner in wrapped:
             for name, fact in self._rule_runner.collect_facts(inner, problems):
                 yield name, fact._replace(path=(*path, *fact.path))
 

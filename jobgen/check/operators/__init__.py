@@ -7,12 +7,13 @@ imported when the first object of its kinds is checked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from typing import Protocol, cast
 
-from jobgen.check.operators.checks import Checks
+from jobgen.check.operators.checks import Checks, FindViolations
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.objects import Manifest
 
 _MODULES = {
     ("batch", "CronJob"): ("cron_job",),
@@ -53,11 +54,22 @@ class OperatorChecks(Protocol):
 
 
 def find_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
-    """Yield what one rule reports about an object, for the declared version of its operator."""
-    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
-    for name in _MODULES.get((group, manifest.kind_name), ()):
+    """Yield what one rule reports about an object, for the declared versions of its operators."""
+    versions = tuple(manifest.cluster.operators.items())
+    for find in _select_checks(manifest.group, manifest.kind_name, rule, versions):
+        yield from find(manifest)
+
+
+@lru_cache(maxsize=1024)
+def _select_checks(
+    group: str, kind: str, rule: str, versions: tuple[tuple[str, str], ...]
+) -> tuple[FindViolations, ...]:
+    """Return the checks of a kind that one rule reports, for these versions of operators."""
+    declared = dict(versions)
+    selected: list[FindViolations] = []
+    for name in _MODULES.get((group, kind), ()):
         module = cast(OperatorChecks, import_module(f"{__name__}.{name}"))
-        version = str(manifest.cluster.operators.get(module.OPERATOR, ""))
-        for check in module.CHECKS[manifest.kind_name]:
-            if check.rule == rule and check.applies_to(version):
-                yield from check.find(manifest)
+        version = str(declared.get(module.OPERATOR, ""))
+        checks = module.CHECKS[kind]
+        selected += (check.find for check in checks if check.rule == rule and check.applies_to(version))
+    return tuple(selected)

@@ -57,8 +57,10 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
                 (fact, f"`{fact.value[2]}` requests {pluralize(fact.value[1], 'GPU')}")
                 for fact in others[:_MAX_RELATED]
             )
+            # A job may be inside another object.
+            root = largest.path[:-2]
             related += tuple(
-                (largest._replace(path=path), f"{count} replicas of `{largest.value[2]}`")
+                (largest._replace(path=(*root, *path)), f"{count} replicas of `{largest.value[2]}`")
                 for path, count in largest.value[3]
             )
             jobs_of = ", ".join(f"`{fact.value[2]}` {fact.value[1]}" for fact in (largest, *others[:_MAX_NAMED]))
