@@ -4,10 +4,12 @@ A case is a file of objects. `# expect: rule, rule` is on the line of the fault;
 without it.
 """
 
+import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from sharedfiles import shared_folder
 
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, find_validation, validate_object
@@ -325,3 +327,19 @@ spec: {{pytorchReplicaSpecs: {{Master: {{template: {{spec: {{containers: [{conta
     problems = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
 
     assert [problem.rule for problem in problems] == ["wrong-type"]
+
+
+def test_pods_of_the_tests_of_kubernetes_have_the_verdict_of_the_api_server():
+    cases = json.loads((shared_folder("suites/k8s-pod-validation") / "cases.json").read_bytes())["cases"]
+    checker = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+    wrong = []
+    for case in cases:
+        pod = case["pod"]
+        metadata, spec = {"name": "p", **pod.get("metadata", {})}, {"restartPolicy": "Never", **pod.get("spec", {})}
+        problems = checker({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        # Some were refused only as a part of a custom resource.
+        is_refused = case["expect"] == "refused" and "only" not in case
+        if bool([problem for problem in problems if problem.category != "meta"]) is not is_refused:
+            wrong.append((case["id"], case.get("why", ""), problems))
+
+    assert wrong == []
