@@ -334,6 +334,13 @@ def test_claims_that_differ_are_not_counted():
     assert "more than once" in build_catalog(claims, "").templates["", "a"].uncounted
 
 
+def test_channels_between_gpus_are_no_devices():
+    channel = {"channel": {"resourceClaimTemplate": {"name": "channel"}}}
+    domain = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": {}, "spec": channel}
+
+    assert build_catalog([domain], "").templates == {("", "channel"): ({}, "")}
+
+
 def make_manifest(objects, uses, limits=None, gpu_resource="nvidia.com/gpu"):
     """A job of one pod, whose container uses claims."""
     container = {"name": "pytorch", "image": "a:1", "resources": {"claims": uses, "limits": limits or {}}}

@@ -16,16 +16,21 @@ DEVICE_CLASSES: Mapping[str, str] = MappingProxyType(
         "gaudi.intel.com": "habana.ai/gaudi",
         "neuron.aws.com": "aws.amazon.com/neuron",
         "tpu.google.com": "google.com/tpu",
+        "compute-domain-daemon.nvidia.com": "",
+        "compute-domain-default-channel.nvidia.com": "",
     }
 )
 """The classes that vendors' drivers install, and the names of the drivers, each with the resource that counts the same
-devices without DRA. Slices of a device count as devices, as they do without DRA."""
+devices without DRA. Slices of a device count as devices, as they do without DRA. Channels of GPUs count as none."""
 
 CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """The prefix of the resource that every class has: a container may request devices of the class by it."""
 
 GROUP = "resource.k8s.io"
 """The API group of classes and claims."""
+
+CHANNEL_GROUP = "resource.nvidia.com"
+"""The API group of ComputeDomains, whose operator creates templates for channels between GPUs."""
 
 Devices: TypeAlias = Mapping[str, int]
 """The numbers of devices, by resource."""
@@ -77,7 +82,7 @@ class DeviceCatalog(NamedTuple):
 
 def may_concern_devices(content: bytes) -> bool:
     """Return whether a file may have objects that belong in a catalog."""
-    return GROUP.encode() in content or ADMIN_LABEL.encode() in content
+    return any(text.encode() in content for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL))
 
 
 CatalogSource: TypeAlias = Callable[[], DeviceCatalog]

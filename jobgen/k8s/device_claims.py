@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.k8s.accelerators import is_device
-from jobgen.k8s.device_catalog import ADMIN_LABEL, DEVICE_CLASSES, GROUP, Claim, ClaimKey, DeviceCatalog, Devices
+from jobgen.k8s.device_catalog import (
+    ADMIN_LABEL,
+    CHANNEL_GROUP,
+    DEVICE_CLASSES,
+    GROUP,
+    Claim,
+    ClaimKey,
+    DeviceCatalog,
+    Devices,
+)
 from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 CLASS, CLAIM, TEMPLATE = "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"
 KINDS = frozenset((CLASS, CLAIM, TEMPLATE))
+_DOMAIN = "ComputeDomain"
 _driver = lazy_pattern(r"""\bdevice\.driver\s*==\s*(["'])([^"']+)\1""")
 _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
 
 
 def concerns_devices(obj: Mapping[str, Node]) -> bool:
-    """Return whether an object is a class, a claim or a template, or a namespace, which may allow some claims."""
-    kind, api_version = as_text(obj.get("kind")), as_text(obj.get("apiVersion"))
-    return (kind in KINDS and api_version.startswith(f"{GROUP}/")) or (kind, api_version) == ("Namespace", "v1")
+    """Return whether an object defines devices or claims, or is a namespace, which may allow some claims."""
+    kind, group = as_text(obj.get("kind")), as_text(obj.get("apiVersion")).rpartition("/")[0]
+    return (kind in KINDS and group == GROUP) or (kind, group) in (("Namespace", ""), (_DOMAIN, CHANNEL_GROUP))
 
 
 def build_catalog(
@@ -36,13 +46,23 @@ def build_catalog(
         if as_text(obj.get("kind")) == CLASS
     }
     catalog = DeviceCatalog(classes)
-    templates = [_index(each, TEMPLATE, catalog, "spec", "spec") for each in (other, own)]
+    templates = [
+        {**_index(each, TEMPLATE, catalog, "spec", "spec"), **dict(_list_channels(each))} for each in (other, own)
+    ]
     claims = [_index(each, CLAIM, catalog, "spec") for each in (other, own)]
     return catalog._replace(
         templates={**templates[0], **templates[1]},
         claims={**claims[0], **claims[1]},
         admin_namespaces=frozenset(map(_name_admin_namespace, (*other, *own))) - {""},
     )
+
+
+def _list_channels(objects: Iterable[Mapping[str, Node]]) -> Iterator[tuple[ClaimKey, Claim]]:
+    """Yield the templates that the operator of ComputeDomains creates: they request channels, and no devices."""
+    for obj in objects:
+        if as_text(obj.get("kind")) == _DOMAIN:
+            name = as_text(get_path(obj, "spec", "channel", "resourceClaimTemplate", "name"))
+            yield (as_text(get_path(obj, "metadata", "namespace")), name), Claim({})
 
 
 def _name_admin_namespace(obj: Mapping[str, Node]) -> str:
