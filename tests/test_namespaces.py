@@ -651,6 +651,16 @@ REFERENCES = [
         ["there is no Queue `y`"],
     ),
     ({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"queue": "default"}}, "Queue", []),
+    ({**pods(), "metadata": {"name": "x", "namespace": "user"}}, "Namespace", []),
+    ({"kind": "RoleBinding", "subjects": [{"kind": "ServiceAccount", "name": "x"}]}, "ServiceAccount", []),
+    (
+        {
+            "kind": "RoleBinding",
+            "subjects": [{"kind": "ServiceAccount", "name": "default-editor", "namespace": "user"}],
+        },
+        "ServiceAccount",
+        [],
+    ),
     (pods(), "Namespace", ["there is no Namespace `ml`"]),
     (pods(volumes=[1, {"secret": 1}], containers=[{"env": 1}, 1], imagePullSecrets={}), "Secret", []),
 ]
@@ -660,6 +670,7 @@ OBJECTS = [
     named("StatefulSet", "set", spec={"replicas": 2, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}),
     named("Certificate", spec={"secretName": "tls"}),
     named("ExternalSecret", "external"),
+    named("Profile", "user"),
 ]
 
 

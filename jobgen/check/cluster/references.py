@@ -162,7 +162,8 @@ def _list_of_binding(manifest: Manifest) -> Iterator[Reference]:
     yield Reference(as_text(role.get("kind")), role.get("name"))
     for subject in iter_mappings(manifest.object.get("subjects")):
         if as_text(subject.get("kind")) == "ServiceAccount":
-            yield Reference("ServiceAccount", subject.get("name"), namespace=as_text(subject.get("namespace")))
+            namespace = as_text(subject.get("namespace")) or None
+            yield Reference("ServiceAccount", subject.get("name"), namespace=namespace)
 
 
 def _list_of_account(manifest: Manifest) -> Iterator[Reference]:

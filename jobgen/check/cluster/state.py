@@ -24,7 +24,7 @@ _CORE_KINDS = frozenset(("LimitRange", "Namespace", "ResourceQuota"))
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
-_CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "SealedSecret", "StatefulSet"))
+_CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Profile", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create objects that others refer to."""
 
 _RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
@@ -169,6 +169,10 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     elif kind in ("ExternalSecret", "SealedSecret"):
         target = as_text(as_mapping(spec.get("target")).get("name"))
         found["Secret", namespace, target or name] = None
+    elif kind == "Profile":
+        # Kubeflow creates the namespace of a user, with two accounts.
+        found["Namespace", "", name] = None
+        found.update({("ServiceAccount", name, f"default-{role}"): None for role in ("editor", "viewer")})
     elif kind == "Certificate":
         found["Secret", namespace, as_text(spec.get("secretName"))] = None
     elif kind == "StatefulSet":
