@@ -276,7 +276,6 @@ JOBSETS = [
         "rejected-by-operator: `replicas` must be at most 1024",
         gates=("RestartJob",),
     ),
-    Row("JobSet", IN_PLACE, "feature-gate-off: `InPlaceRestart` requires"),
     Row(
         "JobSet",
         {
@@ -935,7 +934,7 @@ def changed(kind, change):
 
 
 def find(obj, operators=(), gates=()):
-    cluster = Cluster(operators=dict(operators), feature_gates=tuple(gates))
+    cluster = Cluster(operators=dict(operators), feature_gates=tuple(gates) or None)
     return [f"{problem.rule}: {problem.message}" for problem in RUNNER.find_problems(Manifest(obj, None, cluster))]
 
 
@@ -1102,6 +1101,14 @@ spec:
     assert [finding.location.line for finding in found] == [10]
     assert "request 16 GPUs" in found[0].message
     assert [related.location.line for related in found[0].related] == [14]
+
+
+@pytest.mark.parametrize(("gates", "severity"), [(None, "warning"), ((), "error"), (("RayClusterMTLS",), "")])
+def test_a_gate_that_is_off_is_an_error_if_gates_are_declared(gates, severity):
+    obj = changed("RayCluster", {"spec.tlsOptions": {"enabled": True}})
+    found = RUNNER.find_problems(Manifest(obj, None, Cluster(feature_gates=gates)))
+
+    assert [problem.severity for problem in found] == ([severity] if severity else [])
 
 
 JOB_ANNOTATIONS = [

@@ -26,8 +26,8 @@ class Cluster(NamedTuple):
     operators: Mapping[str, str] = MappingProxyType({})
     kubernetes: str = ""
     """The release of Kubernetes; empty means the newest that jobgen knows."""
-    feature_gates: tuple[str, ...] = ()
-    """The feature gates of operators that are on, though they are off by default."""
+    feature_gates: tuple[str, ...] | None = None
+    """The feature gates of operators that are on, though they are off by default; None if they are unknown."""
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
@@ -208,7 +208,7 @@ def parse_cluster(block: Any) -> Cluster:
         platform=known.get("platform", DEFAULT_PLATFORM),
         operators=known.get("operators", {}),
         kubernetes=known.get("kubernetes", ""),
-        feature_gates=tuple(known.get("featureGates", ())),
+        feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from jobgen.check.admission.fields import join_names
 from jobgen.check.admission.names import is_dns_subdomain
-from jobgen.check.rules import Violation
+from jobgen.check.rules import ERROR, Violation
 from jobgen.k8s.objects import Manifest, as_integer, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -80,14 +80,18 @@ def field_node(owner: Mapping[str, Node], name: str) -> Node:
 
 def is_gate_on(manifest: Manifest, gate: str) -> bool:
     """Return whether the environment declares that a feature gate is on."""
-    return gate in manifest.cluster.feature_gates
+    return gate in (manifest.cluster.feature_gates or ())
 
 
 def require_gate(manifest: Manifest, gate: str, what: str, node: Node) -> Violations:
-    """Yield a violation if a feature gate, which is off by default, is not declared to be on."""
-    if not is_gate_on(manifest, gate):
-        message = f"{what} requires the feature gate `{gate}`, which is off by default; remove it, or turn the gate on"
-        yield Violation(node, f"{message} and declare it in `cluster.featureGates`")
+    """Yield a violation if a feature gate is not declared to be on: an error if the environment declares gates."""
+    gates = manifest.cluster.feature_gates
+    if gates is None:
+        message = f"{what} requires the feature gate `{gate}`, which is off by default; if it is on, declare it in"
+        yield Violation(node, f"{message} `cluster.featureGates`")
+    elif gate not in gates:
+        message = f"{what} requires the feature gate `{gate}`, which `cluster.featureGates` does not list; remove it"
+        yield Violation(node, f"{message}, or turn the gate on", severity=ERROR)
 
 
 Bounds: TypeAlias = Mapping[str, tuple[int, int | None]]

@@ -24,7 +24,6 @@ from jobgen.check.operators.checks import (
     field_node,
     full_name,
     is_domain_prefixed_path,
-    is_gate_on,
     name_node,
     not_one_of,
     out_of_bounds,
@@ -222,8 +221,8 @@ def _check_in_place_gate(manifest: Manifest) -> Violations:
 
 
 def _check_in_place_jobs(manifest: Manifest) -> Violations:
-    """Check what restarts in place require of each Job; without the gate, `_check_in_place_gate` reports them."""
-    if as_text(_get_restart_strategy(manifest)) != "InPlaceRestart" or not is_gate_on(manifest, "InPlaceRestart"):
+    """Check what restarts in place require of each Job."""
+    if as_text(_get_restart_strategy(manifest)) != "InPlaceRestart":
         return
     for item in _list_jobs(manifest):
         job = item.job

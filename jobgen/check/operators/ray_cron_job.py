@@ -14,7 +14,7 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.operators.ray_job import list_job_checks
 from jobgen.check.operators.schedules import check_schedule, check_time_zone
-from jobgen.check.rules import WARNING, Violation
+from jobgen.check.rules import Violation
 from jobgen.k8s.objects import Manifest, as_text
 
 OPERATOR = "kuberay"
@@ -30,9 +30,7 @@ def _check_name(manifest: Manifest) -> Violations:
 
 
 def _check_gate(manifest: Manifest) -> Violations:
-    """Warn about the gate of the whole kind: whoever writes a RayCronJob probably has it on."""
-    for violation in require_gate(manifest, "RayCronJob", "`RayCronJob`", manifest.object.get("kind")):
-        yield violation._replace(severity=WARNING)
+    yield from require_gate(manifest, "RayCronJob", "`RayCronJob`", manifest.object.get("kind"))
 
 
 CHECKS: Checks = {
