@@ -926,3 +926,32 @@ def test_a_wrong_value_anywhere_raises_no_exception():
         for wrong in wrong_trees(RICH[name])
     ]
     assert len(tried) > 500
+
+
+def runtime_of(*jobs, nodes=None):
+    spec = {"mlPolicy": {"numNodes": nodes}, "template": {"spec": {"replicatedJobs": list(jobs)}}}
+    return named("ClusterTrainingRuntime", "torch", spec=spec)
+
+
+def runtime_job(name, gpus, step):
+    container = {"name": name, "image": "x", "resources": {"limits": {GPU: gpus}}}
+    labels = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}}
+    return {"name": name, "template": {"metadata": labels, "spec": {"template": {"spec": {"containers": [container]}}}}}
+
+
+TRAINERS = [
+    ({}, {"nodes": None}, 8 + 1),
+    ({}, {"nodes": 2}, 2 * 8 + 1),
+    ({"trainer": {"numNodes": 3}}, {"nodes": 2}, 3 * 8 + 1),
+    ({"trainer": {"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 4}}}}, {}, 3 * 4 + 1),
+    ({"suspend": True}, {"nodes": 2}, None),
+]
+
+
+@pytest.mark.parametrize(("fields", "nodes", "expected"), TRAINERS)
+def test_the_pods_of_a_train_job_are_those_of_its_runtime(fields, nodes, expected):
+    spec = {"runtimeRef": {"name": "torch"}, **fields}
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": spec}
+    jobs = (runtime_job("node", 8, "trainer"), runtime_job("data", 1, "dataset-initializer"))
+    found = uses(job, quota({f"requests.{GPU}": 1}), runtime_of(*jobs, **nodes))
+    assert found.get(f"requests.{GPU}") == expected

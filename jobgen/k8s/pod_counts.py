@@ -61,10 +61,10 @@ def _list_template(obj: Mapping[str, Node]) -> _Counts:
 
 def _list_job(obj: Mapping[str, Node]) -> _Counts:
     spec = _spec(obj)
-    yield spec.get("template"), _count_job(spec)
+    yield spec.get("template"), count_job_pods(spec)
 
 
-def _count_job(spec: Mapping[str, Node]) -> int:
+def count_job_pods(spec: Mapping[str, Node]) -> int:
     """The pods of a Job that run at the same time: never more than it has to complete."""
     if value_of(spec.get("suspend")) is True:
         return 0
@@ -83,7 +83,7 @@ def _list_job_set(obj: Mapping[str, Node]) -> _Counts:
     suspended = value_of(spec.get("suspend")) is True
     for item in map(as_mapping, as_list(spec.get("replicatedJobs"))):
         job = _spec(item.get("template"))
-        yield job.get("template"), 0 if suspended else _number(item.get("replicas")) * _count_job(job)
+        yield job.get("template"), 0 if suspended else _number(item.get("replicas")) * count_job_pods(job)
 
 
 def _list_volcano_tasks(obj: Mapping[str, Node]) -> _Counts:

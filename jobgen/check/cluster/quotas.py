@@ -9,6 +9,7 @@ from jobgen.check.admission.fields import iter_mappings, iter_strings
 from jobgen.check.cluster.device_quotas import CLAIM_COUNT, measure_device_claim
 from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_pod_resources
 from jobgen.check.cluster.state import ClusterState, name_object
+from jobgen.check.cluster.train_jobs import count_created_pods
 from jobgen.check.policy.match import pluralize_kind
 from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping, as_text
 from jobgen.k8s.pod_counts import count_pods
@@ -126,7 +127,7 @@ def find_largest_request(manifests: Sequence[Manifest], resource: str, state: Cl
 def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> Iterator[tuple[int, Node]]:
     """Yield the nodes of an object that request a resource, each with its amount."""
     field, _, name = resource.partition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
-    for pod, count in count_pods(manifest):
+    for pod, count in count_created_pods(manifest, state):
         resources = _resolve(pod, manifest, state)
         amounts = resources.limits if field == "limits" else resources.requests
         if name in amounts and amounts[name].node is not None:
@@ -153,7 +154,7 @@ _PodUse = tuple[Pod, PodResources]
 
 def _list_uses(manifest: Manifest, state: ClusterState) -> Iterator[tuple[dict[str, int], _PodUse | None]]:
     """Yield what an object takes: itself with its claims and jobs, then its pods with their templates and claims."""
-    pods = [(pod, count, _resolve(pod, manifest, state)) for pod, count in count_pods(manifest) if count]
+    pods = [(pod, count, _resolve(pod, manifest, state)) for pod, count in count_created_pods(manifest, state) if count]
     own = _count_object(manifest)
     _add(own, _measure_object(manifest, state))
     for claim in iter_mappings(manifest.spec.get("volumeClaimTemplates")):

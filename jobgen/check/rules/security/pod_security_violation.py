@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_mapping, as_text, find_nodes
+from jobgen.k8s.objects import Manifest, as_mapping, as_text, find_nodes, get_path
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -49,11 +49,11 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
 
 def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Iterator[Violation]:
     """Report a runtime whose pods the level forbids, at the reference to it; the first fault stands for all."""
+    from jobgen.check.cluster.train_jobs import find_runtime
     from jobgen.check.pod_security.checks import find_breaches
 
-    reference = as_mapping(manifest.spec.get("runtimeRef"))
-    name, kind = as_text(reference.get("name")), as_text(reference.get("kind")) or "ClusterTrainingRuntime"
-    runtime = state.runtimes.get((kind, manifest.namespace if kind == "TrainingRuntime" else "", name), {})
+    runtime = find_runtime(manifest, state)
+    name = as_text(get_path(manifest.spec, "runtimeRef", "name"))
     # The job may add what the runtime lacks.
     is_patched = any(manifest.spec.get(field) for field in ("podTemplateOverrides", "runtimePatches", "trainer"))
     templates = [as_mapping(found) for found in find_nodes(runtime, _TEMPLATES)]
@@ -71,7 +71,7 @@ def _check_runtime(manifest: Manifest, level: Level, state: ClusterState) -> Ite
             f"the pods of runtime `{name}` are refused{more}: {_format_message(breaches[0], level, manifest.namespace)}"
         )
         related = ((breaches[0].node, f"in runtime `{name}`"),)
-        yield Violation(reference["name"], message, related, _SEVERITIES[level.mode])
+        yield Violation(get_path(manifest.spec, "runtimeRef", "name"), message, related, _SEVERITIES[level.mode])
 
 
 def _format_message(breach: Breach, level: Level, namespace: str) -> str:
