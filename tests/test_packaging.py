@@ -41,6 +41,7 @@ def test_wheel_includes_schemas_and_policies_and_works_alone(tmp_path):
     assert "jobgen/data/schemas/kubernetes/core_v1.json" in names
     assert wheel.stat().st_size < _MAX_WHEEL_BYTES
     assert "jobgen/data/starter/pre-commit-config.yaml" in names
+    assert "jobgen/data/time_zones.txt" in names
     assert any(name.startswith("jobgen/data/policies/") for name in names)
     assert done.returncode == 0, done.stderr
     assert "kind: JAXJob" in done.stdout
