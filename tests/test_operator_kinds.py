@@ -744,6 +744,7 @@ KUEUE = [
     Row("ClusterQueue", {"spec.namespaceSelector": None}, "admits-nothing: a ClusterQueue without `namespaceSelector`"),
     Row("ClusterQueue", {"spec.resourceGroups": [], "spec.cohortName": None}, "admits-nothing: the queue has no quota"),
     Row("Cohort", {}),
+    Row("Cohort", {"spec.parentName": "all"}, "admits-nothing: cohort `all` is its own parent"),
     Row("Cohort", {"spec.parentName": None}, "rejected-by-operator: `lendingLimit` of `cpu` requires `parentName`"),
     Row("ResourceFlavor", {}),
     Row("ResourceFlavor", {"spec.nodeLabels": {"a": "b c"}}, "rejected-by-operator: label `a` has the invalid value"),

@@ -227,6 +227,13 @@ def _check_quota(manifest: Manifest) -> Violations:
         yield Violation(node or manifest.object.get("kind"), f"{message}; set `nominalQuota`")
 
 
+def _check_own_parent(manifest: Manifest) -> Violations:
+    """Check that a Cohort is not below itself: Kueue accepts a cycle, and then admits nothing in it."""
+    parent = manifest.spec.get("parentName") or manifest.spec.get("parent")
+    if as_text(parent) and as_text(parent) == manifest.name:
+        yield Violation(parent, f"cohort `{manifest.name}` is its own parent, so nothing in it is admitted; remove it")
+
+
 def _check_node_labels(manifest: Manifest) -> Violations:
     for key, value in as_mapping(manifest.spec.get("nodeLabels")).items():
         if not is_label_key(key):
@@ -278,6 +285,7 @@ CHECKS: Checks = {
         Check(REJECTED, _check_flavors),
         Check(REJECTED, _check_quotas),
         Check(REJECTED, _check_cohort_parent),
+        Check(ADMITS_NOTHING, _check_own_parent),
         Check(REJECTED, _check_fair_sharing),
         Check(REJECTED, _check_small_weight, since="0.14"),
     ),
