@@ -91,6 +91,20 @@ class TracedList(list[Any]):
         self.item_locations: list[Location] = []
 
 
+class TracedMapping(dict[str, Any]):
+    """An empty mapping with its location; the location of other mappings is that of their first key."""
+
+    __slots__ = ("layer", "location")
+
+    def __init__(self, location: Location, layer: str = "") -> None:
+        super().__init__()
+        self.location = location
+        self.layer = layer
+
+
+_TRACED = (TracedScalar, TracedKey, TracedList, TracedMapping)
+
+
 def value_of(leaf: Node) -> Any:
     """The scalar without its location; other nodes unchanged.
 
@@ -160,7 +174,9 @@ def untraced(tree: Node) -> Plain:
 def with_layer(tree: _NodeT, layer: str) -> _NodeT:
     """A traced tree with its layer named on every leaf and key; a tree without locations is returned unchanged."""
     node: Any = tree
-    if isinstance(node, dict):
+    if type(node) is TracedMapping and not node:
+        node = TracedMapping(node.location, layer)
+    elif isinstance(node, dict):
         if not node or type(next(iter(node))) is TracedKey:
             node = {
                 TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
@@ -177,7 +193,7 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
 
 def location_of(node: Node) -> Location | None:
     """The location of a node: its own, or that of the first located key, item or value in it."""
-    if isinstance(node, (TracedScalar, TracedKey, TracedList)):
+    if isinstance(node, (TracedScalar, TracedKey, TracedList)) or (type(node) is TracedMapping and not node):
         return node.location
     children: Iterable[Node] = ()
     if isinstance(node, dict):
@@ -185,3 +201,11 @@ def location_of(node: Node) -> Location | None:
     elif isinstance(node, list):
         children = node
     return next((location for location in map(location_of, children) if location), None)
+
+
+def locatable(*nodes: Node) -> Node:
+    """The first of the nodes that can have a location; the last one if none can.
+
+    A plain scalar has none, nor does an empty collection without one of its own.
+    """
+    return next((node for node in nodes if isinstance(node, _TRACED) or (node and isinstance(node, dict))), nodes[-1])

@@ -7,7 +7,17 @@ from typing import Any
 
 from jobgen.check.original_messages import original_message
 from jobgen.k8s.objects import CLUSTER_SCOPED
-from jobgen.model.data import API_VERSION, Node, TracedKey, TracedScalar, ValidFields, untraced, value_of, with_layer
+from jobgen.model.data import (
+    API_VERSION,
+    Node,
+    TracedKey,
+    TracedScalar,
+    ValidFields,
+    locatable,
+    untraced,
+    value_of,
+    with_layer,
+)
 from jobgen.model.finding import Identity, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest, suggest_type
@@ -162,6 +172,9 @@ def _explain_unsafe_name(field: str, name: str) -> str:
     return f"`{name}` is not a valid {field} of an object"
 
 
+_ROOT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace"))
+
+
 def split_list(data: ValidFields) -> list[ValidFields]:
     """The objects of a document: the items of a `kind: List`, or the document itself."""
     if str(value_of(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
@@ -188,7 +201,8 @@ def manifest_errors(manifest: Node) -> list[Problem]:
         key = "generateName" if is_generated else "name"
         faults.append(_check_text(metadata, key, f"metadata.{key}"))
     elif value_of(metadata) is None:
-        faults.append(Problem("missing-field", "the object has no `metadata`", manifest, category="schema"))
+        node = _locate_missing(manifest, "metadata")
+        faults.append(Problem("missing-field", "the object has no `metadata`", node, category="schema"))
     else:
         faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
     return [fault for fault in faults if fault]
@@ -204,10 +218,16 @@ def _check_list(manifest: Mapping[str, Node]) -> Problem:
     return Problem("invalid-value", message, manifest["items"], category="schema")
 
 
+def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
+    """The node for a field that is missing: its null, a key that is probably meant, or the first key."""
+    similar = find_closest(key, [name for name in holder if name not in _ROOT_FIELDS])
+    return locatable(holder.get(key), next((name for name in holder if name == similar), None), holder)
+
+
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
     if value_of(value) is None:
-        return Problem("missing-field", f"the object has no `{path}`", holder, category="schema")
+        return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")
         return Problem(

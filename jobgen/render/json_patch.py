@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jobgen.model.data import Node, TracedList, ValidFields, override, untraced, value_of
+from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, Budget, BudgetExceededError
@@ -44,7 +44,8 @@ def apply_json_patch(
 def copy_containers(tree: Any) -> Any:
     """Copy mappings and lists; share the leaves."""
     if isinstance(tree, dict):
-        return {key: copy_containers(value) for key, value in tree.items()}
+        copied = {key: copy_containers(value) for key, value in tree.items()}
+        return copied or (TracedMapping(tree.location, tree.layer) if type(tree) is TracedMapping else copied)
     if type(tree) is TracedList:
         return TracedList([copy_containers(value) for value in tree], tree.location, tree.layer, tree.overridden)
     if isinstance(tree, list):

@@ -31,7 +31,7 @@ from jobgen.check.admission.names import (
     is_strict_env_name,
 )
 from jobgen.k8s.objects import as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean
 
@@ -83,7 +83,7 @@ def _validate_value_from(item: Mapping[str, Node], source: Mapping[str, Node], p
     name = as_text(item.get("name"))
     if not given:
         message = f"`valueFrom` of `{name}` has no source; set one of {join_names(list(_SOURCES), 'or')}"
-        pod.report(_SOURCE_RULE, message, source or item)
+        pod.report(_SOURCE_RULE, message, locatable(source, item))
     elif as_text(item.get("value")):
         pod.report(_SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", item["value"])
     elif len(given) > 1:
@@ -204,7 +204,7 @@ def validate_env_from(key: str, value: Node, owner: Mapping[str, Node], pod: Val
             validate_fields(item, _ENV_FROM, pod)
             if len(list_set_keys(item, ("configMapRef", "secretRef"))) != 1:
                 message = "an item of `envFrom` requires exactly one of `configMapRef` and `secretRef`"
-                pod.report(_SOURCE_RULE, message, item or key)
+                pod.report(_SOURCE_RULE, message, locatable(item, key))
 
 
 _validate_source_ref = validate_mapping({"name": _validate_source_name}, "name")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
 from jobgen.k8s.objects import as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedList, TracedScalar, value_of
+from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
@@ -186,9 +186,7 @@ def require_fields(what: str, owner: Mapping[str, Node], names: tuple[str, ...],
 def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: Validation) -> None:
     """Report a missing field, at its empty value if there is one."""
     value = owner.get(name)
-    # An empty mapping has no location.
-    node = owner or parent if value is None or value == {} else value
-    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", node)
+    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", locatable(value, owner, parent))
 
 
 def is_empty(value: Node) -> bool:
@@ -220,7 +218,7 @@ def iter_items(key: Node, value: Node) -> Iterator[tuple[Mapping[str, Node], Nod
     if isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
-                yield item, item or locate_item(key, value, index)
+                yield item, locatable(item, locate_item(key, value, index))
             elif value_of(item) is None:
                 yield {}, item or key
 
@@ -233,7 +231,7 @@ def locate_item(key: Node, items: Sequence[Node], index: int) -> Node:
 
 def find_key(owner: Mapping[str, Node], name: str, parent: Node) -> Node:
     """Return the key of a field, which has a location; without the field the mapping itself or its parent."""
-    return next((key for key in owner if key == name), owner or parent)
+    return next((key for key in owner if key == name), locatable(owner, parent))
 
 
 def get_key(owner: Mapping[str, Node], name: str) -> str:

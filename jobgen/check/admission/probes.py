@@ -21,7 +21,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import is_header_name
 from jobgen.check.admission.network import validate_port_number, validate_port_reference
 from jobgen.k8s.objects import as_mapping
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 
 _RULE = "invalid-probe"
 _DEFAULT_GRACE_PERIOD = 30
@@ -72,7 +72,9 @@ _HOOK_HANDLERS: ValidatorTable = {**_HANDLERS, "sleep": _validate_sleep}
 def _validate_one_handler(key: str, value: Mapping[str, Node], handlers: ValidatorTable, pod: Validation) -> None:
     given = list_set_keys(value, handlers)
     if not given:
-        pod.report(_RULE, f"`{key}` has no handler; set one of {join_names(list(handlers), 'or')}", key)
+        null = next((node for name, node in value.items() if name in handlers), None)
+        message = f"`{key}` has no handler; set one of {join_names(list(handlers), 'or')}"
+        pod.report(_RULE, message, locatable(null, key))
     elif len(given) > 1:
         message = f"`{key}` has {len(given)} handlers: {join_names(given, 'and')}; keep one of them"
         pod.report(_RULE, message, given[-1])

@@ -20,7 +20,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_key
 from jobgen.k8s.objects import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.quantity import to_int64, to_milli
 from jobgen.model.suggest import did_you_mean, suggest_entry, suggest_quantity, suggest_rename
@@ -286,7 +286,7 @@ def validate_resource_claims(key: str, value: Node, owner: Mapping[str, Node], p
         given = list_set_keys(claim, ("resourceClaimName", "resourceClaimTemplateName"))
         if len(given) != 1:
             message = "a resource claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
-            pod.report(_CLAIM_RULE, message, given[-1] if given else claim or key)
+            pod.report(_CLAIM_RULE, message, given[-1] if given else locatable(claim, key))
 
 
 def _validate_container_claims(value: Node, parent: str, pod: Validation) -> None:

@@ -34,7 +34,7 @@ from jobgen.check.admission.names import (
     is_label_value,
 )
 from jobgen.k8s.objects import as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 
 _SELECTOR_RULE = "invalid-selector"
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -62,7 +62,7 @@ def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[s
     count = len(values) if isinstance(values, list) else 0
     if count not in wanted:
         message = f"`{operator}` requires {_COUNT_NAMES[wanted]}, got {count}"
-        pod.report(_SELECTOR_RULE, message, item.get("operator"))
+        pod.report(_SELECTOR_RULE, message, locatable(values, item.get("operator")))
 
 
 def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: Validation) -> None:
@@ -271,7 +271,7 @@ def _validate_toleration(item: Mapping[str, Node], parent: str, pod: Validation)
             pod.report(_TOLERATION_RULE, f"`{key}` is not a valid taint key; {LABEL_KEY}", item["key"])
     elif operator != "Exists":
         message = "a toleration without `key` requires `operator: Exists`; set one of them"
-        pod.report(_TOLERATION_RULE, message, item.get("operator") or item or parent)
+        pod.report(_TOLERATION_RULE, message, locatable(item.get("key"), item.get("operator"), item, parent))
     if operator not in _TOLERATION_OPERATORS and operator:
         report_unsupported("operator", item["operator"], _TOLERATION_OPERATORS, pod)
     elif "value" in item:

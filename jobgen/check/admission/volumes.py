@@ -35,7 +35,7 @@ from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, has_backsteps
 from jobgen.check.admission.resources import validate_quantity
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.k8s.objects import as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
@@ -145,7 +145,7 @@ def _validate_downward_file(key: str, item: Node, owner: Mapping[str, Node], pod
     given = list_set_keys(item, ("fieldRef", "resourceFieldRef"))
     if len(given) != 1:
         message = "an item requires exactly one of `fieldRef` and `resourceFieldRef`"
-        pod.report(_RULE, message, given[-1] if given else item or key)
+        pod.report(_RULE, message, given[-1] if given else locatable(item, key))
 
 
 _KEY_TO_PATH: ValidatorTable = {"path": validate_unreserved_local_path, "mode": _validate_mode}

@@ -13,7 +13,7 @@ from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import declare_types, needs_types
 from jobgen.check.schema.cel_values import Conversion, compile_conversion, escape_name
 from jobgen.check.schema.own_formats import reported_node
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
@@ -52,7 +52,7 @@ def with_cel_rules(
         if value_of(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
             # An item of a list has no key; a mapping there has a location of its own.
             is_item = name.endswith("]") and isinstance(value, dict)
-            problems.extend(_violations(*compiled(), value, (value or parent) if is_item else parent))
+            problems.extend(_violations(*compiled(), value, locatable(value, parent) if is_item else parent))
 
     return check
 

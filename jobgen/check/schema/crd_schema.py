@@ -15,7 +15,7 @@ from jobgen.check.schema.history import OTHER_RELEASES
 from jobgen.check.schema.object_meta import with_object_meta
 from jobgen.check.schema.own_formats import TYPE_NAMES, TYPES, LazyFields, format_value, reported_node
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, type_of, value_of
+from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_rename, suggest_type
@@ -221,7 +221,8 @@ def _mapping(
         for key in required:
             found = value.get(key)
             if found is None or (type(found) is TracedScalar and is_null(found)):
-                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", value or parent, category="schema"))
+                node = locatable(found, value, parent)
+                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", node, category="schema"))
 
     return check
 
@@ -261,7 +262,8 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
                     if not nullable_items:
                         problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
                 else:
-                    check_value(item, f"{name}[{index}]", parent, problems)
+                    # An item has no key, but a location of its own.
+                    check_value(item, f"{name}[{index}]", item if isinstance(item, (dict, list)) else parent, problems)
         if unique is not None and len(value) > 1:
             problems.extend(find_duplicate_items(value, unique, name))
 

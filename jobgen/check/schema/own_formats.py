@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from jobgen.check.schema.ambiguous import check_text
 from jobgen.check.schema.field_places import find_block, find_foreign_word, find_place
-from jobgen.model.data import Node, TracedKey, TracedScalar, value_of
+from jobgen.model.data import Node, TracedKey, TracedMapping, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_move, suggest_rename, suggest_type, suggest_value
@@ -175,7 +175,9 @@ def _mapping(
                 check_value(child, key, key, problems)
         for key in required:
             if key not in value:
-                problems.append(Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", value or parent))
+                problems.append(
+                    Problem("missing-field", f"{title or f'`{name}`'} needs `{key}`", locatable(value, parent))
+                )
         if len(value) < least:
             problems.append(Problem("missing-field", f"{title} is empty", parent))
 
@@ -341,12 +343,12 @@ def _all(checks: list[Check]) -> Check:
 def _type_of(value: Node) -> type:
     if type(value) is TracedScalar:
         value = value.value
-    return list if isinstance(value, list) else type(value)
+    return list if isinstance(value, list) else dict if isinstance(value, dict) else type(value)
 
 
 def reported_node(value: Node, parent: Node) -> Node:
     """The node to report: the value if it has a location, else its parent."""
-    return value if type(value) is TracedScalar else parent
+    return value if type(value) is TracedScalar or (type(value) is TracedMapping and not value) else parent
 
 
 def format_value(value: Node) -> str:

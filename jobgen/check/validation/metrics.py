@@ -24,7 +24,7 @@ from jobgen.check.admission.names import DNS_LABEL, PATH_SEGMENT, is_dns_label, 
 from jobgen.check.admission.resources import is_container_resource
 from jobgen.check.validation.object_references import validate_object_reference
 from jobgen.k8s.objects import as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import to_milli
 
 _FIELDS = {
@@ -126,7 +126,7 @@ def _validate_target(
     given = list_set_keys(target, fields)
     if not given:
         message = f"`target` of `{key}` requires {join_names(list(fields), 'or')}; set it"
-        run.report("missing-field", message, target or get_key(source, "target"))
+        run.report("missing-field", message, locatable(target, get_key(source, "target")))
     elif only_one and len(given) > 1:
         message = f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them"
         run.report("invalid-value", message, given[1])

@@ -8,7 +8,7 @@ from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.k8s.objects import Pod, as_mapping, as_text, get_path
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedList
+from jobgen.model.data import Node, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Problem
 
 _ENDING = ("Never", "OnFailure")
@@ -63,7 +63,7 @@ def _replace_null_items(node: Node) -> Node:
         }
         return {key: changed.get(key, value) for key, value in node.items()} if changed else node
     if not isinstance(node, list):
-        return node if is_set(node) else {}
+        return node if is_set(node) else TracedMapping(node.location) if type(node) is TracedScalar else {}
     items = [_replace_null_items(item) for item in node]
     if all(new is item for new, item in zip(items, node, strict=True)):
         return node

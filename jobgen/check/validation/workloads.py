@@ -17,7 +17,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.validation.selectors import find_unmatched, validate_selector
 from jobgen.k8s.objects import as_mapping, as_text, get_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 
 validate_count = validate_number(0)
 REPLICAS: ValidatorTable = {"replicas": validate_count, "minReadySeconds": validate_count}
@@ -50,7 +50,9 @@ def _validate_workload_selector(run: Validation) -> None:
     if not isinstance(selector, dict) or not validate_selector(key, selector, run.spec, run):
         return
     if not as_mapping(selector.get("matchLabels")) and not selector.get("matchExpressions"):
-        run.report("invalid-selector", "`selector` is empty; select the labels of the template", key)
+        fields = (selector.get("matchLabels"), selector.get("matchExpressions"))
+        message = "`selector` is empty; select the labels of the template"
+        run.report("invalid-selector", message, locatable(*fields, key))
     else:
         validate_match(selector, run)
 

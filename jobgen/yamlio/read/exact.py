@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, value_of
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
@@ -274,7 +274,9 @@ class _Builder:
 
     def close(self, done: _OpenCollection) -> tuple[Any, int]:
         items: Any = done.items
-        if self.traced and done.kind == "list":
+        if self.traced and done.kind == "map" and not items:
+            items = TracedMapping(self.location(done.event))
+        elif self.traced and done.kind == "list":
             items = TracedList(items, self.location(done.event))
             items.item_locations = done.item_locations
         # A nested anchor of the same name may have replaced this one.

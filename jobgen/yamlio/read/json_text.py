@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar
+from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
@@ -162,6 +162,7 @@ class _Reader:
 
     def mapping(self) -> Any:
         items: dict[str, Any] = {}
+        start = self.at - 1
         seen: dict[str, Location] = {}
         token = self.token()
         while token[1] != "}":
@@ -175,7 +176,7 @@ class _Reader:
             seen[key] = location
             items[TracedKey.at(key, location) if self.traced else key] = self.value(self.token())
             token = self.after_item("}")
-        return items
+        return TracedMapping(self.location(start, start + 1)) if self.traced and not items else items
 
     def sequence(self) -> Any:
         items: list[Any] = TracedList([], self.location(self.at - 1, self.at)) if self.traced else []

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, get_key, is_set, iter_item
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.k8s.objects import as_list, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, locatable
 from jobgen.model.lazy_re import lazy_pattern
 
 _MAX_CONDITIONS = 64
@@ -25,7 +25,9 @@ def validate_expression(
     """Validate that a field is an expression with one of some types."""
     text = as_text(owner.get(field))
     if not text.strip():
-        run.report("missing-field", f"`{field}` is empty; write an expression", owner.get(field) or owner or parent)
+        run.report(
+            "missing-field", f"`{field}` is empty; write an expression", locatable(owner.get(field), owner, parent)
+        )
         return
     report_error(field, owner[field], scope.find_error(text, *results), run)
 

@@ -15,7 +15,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.k8s.objects import as_mapping, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, locatable
 
 
 def validate_param_kind(key: str, value: Node, owner: Mapping[str, Node], run: Validation) -> None:
@@ -54,7 +54,9 @@ def validate_param_ref(key: str, value: Node, owner: Mapping[str, Node], run: Va
         message = "`paramRef` must have either `name` or `selector`; remove one of them"
         run.report("invalid-form", message, get_key(value, "selector"))
     if not name and not has_selector:
-        run.report("missing-field", "`paramRef` must have either `name` or `selector`; set one of them", value or key)
+        run.report(
+            "missing-field", "`paramRef` must have either `name` or `selector`; set one of them", locatable(value, key)
+        )
     validate_label_selector("selector", value.get("selector"), value, run)
     if is_empty(value.get("parameterNotFoundAction")):
         report_missing("`paramRef`", value, "parameterNotFoundAction", key, run)

@@ -32,7 +32,7 @@ from jobgen.check.admission.volumes import (
 )
 from jobgen.k8s.objects import as_mapping, as_text
 from jobgen.k8s.releases import Release
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import decode_milli
 
 _NAME_RULE = "invalid-object-name"
@@ -140,7 +140,9 @@ def validate_volume_source(spec: Mapping[str, Node], key: Node, run: Validation)
         else:
             _SOURCES[name](name, spec[name], run.metadata, run)
     if not sources:
-        run.report("missing-field", "the volume requires a source such as `csi` or `nfs`; set one", spec or key)
+        run.report(
+            "missing-field", "the volume requires a source such as `csi` or `nfs`; set one", locatable(spec, key)
+        )
     return sources
 
 

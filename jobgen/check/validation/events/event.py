@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, find_key, is_set, report_missing, report_unsupported
 from jobgen.check.validation.core._events import EventFields, has_time, validate_event
 from jobgen.k8s.objects import as_integer, as_mapping, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, locatable
 
 _FIELDS = EventFields("regarding", "reportingController", "note")
 _TYPES = ("Normal", "Warning")
@@ -44,6 +44,6 @@ def _validate_series(obj: Mapping[str, Node], run: Validation) -> None:
     key = find_key(obj, "series", obj)
     if (as_integer(series.get("count")) or 0) < 2:
         message = "`count` of `series` must be at least 2; set it"
-        run.report("out-of-range", message, series.get("count") or series or key)
+        run.report("out-of-range", message, locatable(series.get("count"), series, key))
     if not has_time(series.get("lastObservedTime")):
         report_missing("`series`", series, "lastObservedTime", key, run)
