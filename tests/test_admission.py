@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.rules import RULES
-from jobgen.model.data import location_of, untraced
+from jobgen.model.data import untraced
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
@@ -40,7 +40,7 @@ def test_problems_are_on_their_lines(case):
     )
     problems = [problem for template in templates(case) for problem in validate_pod_template(template, None, POD)]
 
-    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"pod"}
 
 

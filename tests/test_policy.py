@@ -19,7 +19,7 @@ from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile
 from jobgen.check.policy.locate import find_failing_parts, find_first_failing_part, node_at, remove_parts
 from jobgen.check.policy.parse import is_policy
 from jobgen.cli.commands.policy import list_policies, run_cases
-from jobgen.model.data import location_of, untraced, value_of
+from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Severity
 from jobgen.pipeline.load_policies import load_policies
 from jobgen.repo import layout
@@ -85,7 +85,7 @@ def test_problems_are_on_their_lines(case):
     )
     problems = judged(case.read_bytes())
 
-    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"policy"}
 
 

@@ -5,13 +5,14 @@ A case is a line of a manifest, and the rule that reports it on that line; no ru
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.checker import Checker
-from jobgen.model.data import location_of
+from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time
 from jobgen.pipeline import config
@@ -50,7 +51,7 @@ def find_errors(text: str) -> list[tuple[str, int]]:
     for document in read(text.encode(), "a.yaml", traced=True).documents:
         problems = manifest_errors(document.data) or CHECK(document.data)
         found += [
-            (problem.rule, getattr(location_of(problem.node), "line", 0))
+            (problem.rule, getattr(problem.location, "line", 0))
             for problem in problems
             if problem.severity is Severity.ERROR
         ]
@@ -382,3 +383,106 @@ def test_fields_that_are_null_do_not_count() -> None:
     text = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {name: a}\nspec:\n"
 
     assert find_errors(text + "  template: {spec: null}\n") == [("out-of-range", 5)]
+
+
+RICH_JOB = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: demo
+  labels:
+    team: nlp
+spec:
+  runPolicy:
+    backoffLimit: 3
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        metadata:
+          annotations:
+            note: text
+        spec:
+          affinity:
+            nodeAffinity:
+              requiredDuringSchedulingIgnoredDuringExecution:
+                nodeSelectorTerms:
+                - matchExpressions:
+                  - key: pool
+                    operator: In
+                    values:
+                    - gpu
+          tolerations:
+          - key: gpu
+            operator: Equal
+            value: x
+          containers:
+          - name: pytorch
+            image: x:1
+            command:
+            - python3
+            env:
+            - name: A
+              valueFrom:
+                secretKeyRef:
+                  name: s
+                  key: k
+            ports:
+            - name: http
+              containerPort: 80
+            livenessProbe:
+              httpGet:
+                path: /
+                port: 80
+            volumeMounts:
+            - name: data
+              mountPath: /data
+          volumes:
+          - name: data
+            emptyDir:
+              sizeLimit: 1Gi
+"""
+
+
+def mutate_lines(text: str) -> list[tuple[int, str]]:
+    """Manifests with one line changed: its number, and the text. Lines below a changed one go with it."""
+    lines, made = text.splitlines(), []
+    for index, line in enumerate(lines):
+        match = re.fullmatch(r"( *(?:- )?)([\w./-]+):(?: (.*))?", line)
+        item = re.fullmatch(r"( *- ).*", line)
+        indent = len(line) - len(line.lstrip(" "))
+        starts = [(match[1] + match[2] + ": ", len(match[1]), not item)] if match else []
+        starts += [(item[1], indent, False)] if item else []
+        for start, column, has_list in starts:
+            end = index + 1
+            while end < len(lines) and (
+                len(lines[end]) - len(lines[end].lstrip()) > column
+                or (has_list and lines[end].startswith(f"{' ' * column}- "))
+            ):
+                end += 1
+            for value in ("null", "", "{}", "[]", "-1", "'a b_'", "1.5"):
+                made.append((index + 1, "\n".join([*lines[:index], (start + value).rstrip(), *lines[end:]]) + "\n"))
+    return made
+
+
+def test_findings_are_on_the_line_of_the_fault() -> None:
+    assert find_errors(RICH_JOB) == []
+    made = [(number, text, find_errors(text)) for number, text in mutate_lines(RICH_JOB)]
+    faults = [(number, text.splitlines()[number - 1].strip(), found) for number, text, found in made if found]
+    # The mount of a volume is at fault, and not the list that lacks it.
+    elsewhere = [fault for fault in faults if fault[0] not in [line for _, line in fault[2]]]
+
+    assert len(faults) > 250
+    assert {line for _, line, _ in elsewhere} <= {"volumes: null", "volumes:", "volumes: []"}, elsewhere
+
+
+def test_an_empty_mapping_has_a_location_in_yaml_and_json() -> None:
+    for text in ("a:\n- {}\n", '{"a":\n[{}]}'):
+        [document] = read(text.encode(), "a.yaml", traced=True).documents
+        [item] = document.data["a"]
+
+        assert item == {}
+        assert location_of(item) is not None
+        assert location_of(item).line == 2
+        assert location_of(with_layer(document.data, "manifest")["a"][0]).line == 2

@@ -11,7 +11,7 @@ import pytest
 
 from jobgen.check.validation import find_name_format, find_validation, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import location_of, untraced
+from jobgen.model.data import untraced
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "validation" / "access").iterdir())
@@ -35,7 +35,7 @@ def test_problems_are_on_their_lines(case):
     )
     problems = [problem for obj in objects(case) for problem in validate_object(obj, NEWEST_RELEASE)]
 
-    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"schema"}
 
 

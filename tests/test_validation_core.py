@@ -14,7 +14,7 @@ import jobgen
 from jobgen.check.checker import Checker
 from jobgen.check.validation import find_name_format, find_validation, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import location_of, untraced
+from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -45,7 +45,7 @@ def test_problems_are_on_their_lines(case):
     )
     problems = [problem for obj in objects(case) for problem in validate_object(obj, NEWEST_RELEASE)]
 
-    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"schema"}
 
 

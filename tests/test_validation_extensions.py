@@ -10,7 +10,6 @@ import yaml
 
 from jobgen.check.validation import validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import location_of
 from jobgen.yamlio.read import read
 
 TABLES = sorted((Path(__file__).parent / "validation/extensions").glob("*.yaml"))
@@ -60,7 +59,7 @@ def test_findings_are_at_the_fault(path):
         (document,) = read(case["text"].encode(), "a.yaml", traced=True).documents
         problems = validate_object(document.data, NEWEST_RELEASE)
 
-        assert [location_of(problem.node).line for problem in problems] == [case["line"]], (case["text"], problems)
+        assert [problem.location.line for problem in problems] == [case["line"]], (case["text"], problems)
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)

@@ -18,7 +18,7 @@ from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.check.validation.time_zones import is_time_zone
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import location_of, untraced
+from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -52,7 +52,7 @@ def test_problems_are_on_their_lines(case):
     )
     problems = [problem for obj in objects(case) for problem in find_problems(obj)]
 
-    assert Counter((location_of(problem.node).line, problem.rule) for problem in problems) == expected
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)

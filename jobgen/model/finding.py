@@ -6,7 +6,7 @@ import builtins
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from jobgen.model.data import Location, Node, Plain
+from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.lazy_re import lazy_pattern
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
@@ -89,6 +89,13 @@ class Problem(NamedTuple):
     safe: bool = True
     evidence: tuple[str, ...] | None = None
     """See `Finding.evidence`."""
+    at: Node = None
+    """The node whose location is shown, if `node`, which identifies the problem in fingerprints, is around it."""
+
+    @property
+    def location(self) -> Location | None:
+        """The location of the problem, if its nodes have one."""
+        return location_of(self.at) or location_of(self.node)
 
 
 class Finding(NamedTuple):

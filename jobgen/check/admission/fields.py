@@ -43,16 +43,24 @@ class Validation(NamedTuple):
     """Whether the API server has dropped null from mappings, as it does in custom resources."""
 
     def report(
-        self, rule: str, message: str, node: Node, fix: SuggestedFix = NO_FIX, values: tuple[str, ...] | None = None
+        self,
+        rule: str,
+        message: str,
+        node: Node,
+        fix: SuggestedFix = NO_FIX,
+        values: tuple[str, ...] | None = None,
+        *,
+        at: Node = None,
     ) -> None:
         """Add a problem for which the API server rejects the pod or object, with its fix if there is one.
 
-        `values` identify the problem in fingerprints where they are not those in backticks in the message.
+        `values` identify the problem in fingerprints where they are not those in backticks in the message; `at` is the
+        node whose location is shown, if it is inside `node`.
         """
         if self.category == "schema":
             rule = _RULES_OF_OBJECTS.get(rule, rule)
         problem = Problem(rule, message, node, category=self.category, fix_steps=fix[0], safe=fix[1], evidence=values)
-        self.problems.append(problem)
+        self.problems.append(problem._replace(at=at) if at is not None else problem)
 
     def has_name(self, name: str) -> bool:
         """Return whether a pod of the template has this name."""
@@ -186,7 +194,8 @@ def require_fields(what: str, owner: Mapping[str, Node], names: tuple[str, ...],
 def report_missing(what: str, owner: Mapping[str, Node], name: str, parent: Node, pod: Validation) -> None:
     """Report a missing field, at its empty value if there is one."""
     value = owner.get(name)
-    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", locatable(value, owner, parent))
+    node = owner or parent if value is None or value == {} else value
+    pod.report("missing-pod-field", f"{what} requires `{name}`; set it", node, at=locatable(value, owner, parent))
 
 
 def is_empty(value: Node) -> bool:

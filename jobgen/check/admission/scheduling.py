@@ -62,7 +62,7 @@ def _validate_requirement(key: str, item: Mapping[str, Node], operators: tuple[s
     count = len(values) if isinstance(values, list) else 0
     if count not in wanted:
         message = f"`{operator}` requires {_COUNT_NAMES[wanted]}, got {count}"
-        pod.report(_SELECTOR_RULE, message, locatable(values, item.get("operator")))
+        pod.report(_SELECTOR_RULE, message, item.get("operator") if count else locatable(values, item.get("operator")))
 
 
 def _validate_requirement_key(item: Mapping[str, Node], parent: str, pod: Validation) -> None:

@@ -221,8 +221,8 @@ def _mapping(
         for key in required:
             found = value.get(key)
             if found is None or (type(found) is TracedScalar and is_null(found)):
-                node = locatable(found, value, parent)
-                problems.append(Problem("missing-field", f"`{name}` needs `{key}`", node, category="schema"))
+                message, at = f"`{name}` needs `{key}`", locatable(found, value, parent)
+                problems.append(Problem("missing-field", message, value or parent, category="schema", at=at))
 
     return check
 
@@ -262,12 +262,22 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
                     if not nullable_items:
                         problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
                 else:
-                    # An item has no key, but a location of its own.
-                    check_value(item, f"{name}[{index}]", item if isinstance(item, (dict, list)) else parent, problems)
+                    _check_item(check_value, item, f"{name}[{index}]", parent, problems)
         if unique is not None and len(value) > 1:
             problems.extend(find_duplicate_items(value, unique, name))
 
     return check
+
+
+def _check_item(check_value: Check, item: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    """Check an item of a list, which has no key, but a location of its own."""
+    before = len(problems)
+    check_value(item, name, parent, problems)
+    if len(problems) > before:
+        problems[before:] = [
+            problem._replace(at=item) if problem.node is parent and problem.at in (None, parent) else problem
+            for problem in problems[before:]
+        ]
 
 
 def _scalar(kinds: list[str], form: str) -> Check:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from jobgen.check.schema.ambiguous import check_text
 from jobgen.check.schema.field_places import find_block, find_foreign_word, find_place
-from jobgen.model.data import Node, TracedKey, TracedMapping, TracedScalar, locatable, value_of
+from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import NO_FIX, did_you_mean, suggest_move, suggest_rename, suggest_type, suggest_value
@@ -348,7 +348,7 @@ def _type_of(value: Node) -> type:
 
 def reported_node(value: Node, parent: Node) -> Node:
     """The node to report: the value if it has a location, else its parent."""
-    return value if type(value) is TracedScalar or (type(value) is TracedMapping and not value) else parent
+    return value if type(value) is TracedScalar else parent
 
 
 def format_value(value: Node) -> str:
