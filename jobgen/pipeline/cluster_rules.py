@@ -85,7 +85,7 @@ def find_cluster_problems(
         cluster = runner.expander.environment.cluster
         is_known = bool(cluster.state or cluster.complete or shared)
         groups = list(_split_by_state(members)) if is_standalone else [members]
-        groups = [several for several in groups if is_known or any(map(_is_deciding, several))]
+        groups = [several for several in groups if is_known or _has_decided(several)]
         if groups:
             check = _ClusterCheck(runner, {entry.path: entry for entry in entries}, tracer, rules, shared)
             yield from check.findings
@@ -95,6 +95,11 @@ def find_cluster_problems(
 
 def _is_deciding(member: Member) -> bool:
     return member.identity.kind in _DECIDING_KINDS
+
+
+def _has_decided(members: Sequence[Member]) -> bool:
+    """Whether some objects decide about others; alone, they decide nothing."""
+    return len({_is_deciding(member) for member in members}) > 1
 
 
 def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
