@@ -28,6 +28,7 @@ from conformance import Verdict  # noqa: E402 -- the folder of this file is not 
 PAGE = HERE / "conformance.md"
 NO_REASON = "No reason is known yet."
 MAX_LISTED = 12
+TABLE_HEAD = ("| suite | reference | cases | agree | disagree |", "|---|---|---|---|---|")
 INTRO = """\
 <!-- Written by docs/build_conformance.py: run `make conformance`. -->
 
@@ -66,7 +67,9 @@ def find_shared() -> Path | None:
 def build_page(folder: Path) -> str:
     """Return the text of the page, after running all suites."""
     results = {name: run_suite(folder, name) for name in list_suites()}
-    return "\n".join([INTRO, *_format_scores(results), "", *_format_disagreements(results)]) + "\n"
+    scores = [line for name, verdicts in results.items() for line in format_scores(name, verdicts)]
+    reasons = [line for name, verdicts in results.items() for line in format_reasons(name, verdicts)]
+    return "\n".join([INTRO, *TABLE_HEAD, *scores, "", "## Reasons", *reasons]) + "\n"
 
 
 def list_suites() -> list[str]:
@@ -121,32 +124,29 @@ def _read_reasons() -> Mapping[str, Any]:
     return reasons
 
 
-def _format_scores(results: Mapping[str, list[Verdict]]) -> Iterator[str]:
-    yield "| suite | reference | cases | agree | disagree |"
-    yield "|---|---|---|---|---|"
-    for name, verdicts in results.items():
-        agree = sum(verdict.agrees for verdict in verdicts)
-        reference = (_import_suite(name).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
-        yield f"| {name} | {reference} | {len(verdicts)} | {agree} | {len(verdicts) - agree} |"
-        groups = Counter(verdict.group for verdict in verdicts)
-        right = Counter(verdict.group for verdict in verdicts if verdict.agrees)
-        for group, count in sorted(groups.items()) if len(groups) > 1 else ():
-            yield f"| | {group} | {count} | {right[group]} | {count - right[group]} |"
+def format_scores(name: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield the rows of a suite: all cases, and its groups."""
+    agree = sum(verdict.agrees for verdict in verdicts)
+    reference = (_import_suite(name).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+    yield f"| {name} | {reference} | {len(verdicts)} | {agree} | {len(verdicts) - agree} |"
+    groups = Counter(verdict.group for verdict in verdicts)
+    right = Counter(verdict.group for verdict in verdicts if verdict.agrees)
+    for group, count in sorted(groups.items()) if len(groups) > 1 else ():
+        yield f"| | {group} | {count} | {right[group]} | {count - right[group]} |"
 
 
-def _format_disagreements(results: Mapping[str, list[Verdict]]) -> Iterator[str]:
-    yield "## Reasons"
-    for name, verdicts in results.items():
-        by_reason: dict[str, list[str]] = defaultdict(list)
-        for verdict in verdicts:
-            if not verdict.agrees:
-                by_reason[explain_disagreement(name, verdict.case) or NO_REASON].append(verdict.case)
-        if by_reason:
-            yield from ("", f"### {name}", "")
-        for reason, cases in sorted(by_reason.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-            shown = ", ".join(f"`{case}`" for case in cases[:MAX_LISTED])
-            more = f" and {len(cases) - MAX_LISTED} more" if len(cases) > MAX_LISTED else ""
-            yield f"- {reason} ({len(cases)}: {shown}{more})"
+def format_reasons(name: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield the section of a suite with the reasons for its disagreements; nothing if there are none."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for verdict in verdicts:
+        if not verdict.agrees:
+            by_reason[explain_disagreement(name, verdict.case) or NO_REASON].append(verdict.case)
+    if by_reason:
+        yield from ("", f"### {name}", "")
+    for reason, cases in sorted(by_reason.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        shown = ", ".join(f"`{case}`" for case in cases[:MAX_LISTED])
+        more = f" and {len(cases) - MAX_LISTED} more" if len(cases) > MAX_LISTED else ""
+        yield f"- {reason} ({len(cases)}: {shown}{more})"
 
 
 if __name__ == "__main__":

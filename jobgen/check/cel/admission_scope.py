@@ -99,8 +99,8 @@ class AdmissionScope:
         variables += [("authorizer", _AUTHORIZER)] if self._has_authorizer else []
         variables += [("variables", _VARIABLES_TYPE)] if self._has_variables else []
         own = [(_VARIABLES_TYPE, name, kind) for name, kind in self._policy_variables.items()]
-        names = fields.find_fields(text)
-        known = [entry for entry in (*_list_fields(), *own) if entry[1] in names]
+        names = fields.find_names(text)
+        known = [entry for entry in (*_list_fields(), *own) if f".{entry[1]}" in names]
         return ObjectTypes(tuple(variables), tuple(known), tuple(sorted(names)))
 
 

@@ -156,7 +156,7 @@ def _declare(
     from cel_expr_python import cel
 
     more = {
-        "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED]},
+        "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED if _may_occur(name, named)]},
         "functions": [*(each for each in declarations() if _may_occur(each["name"], named)), *functions],
         "variables": [*variables, *_TYPE_CONSTANTS],
     }
@@ -164,8 +164,8 @@ def _declare(
 
 
 def _may_occur(name: str, named: frozenset[str] | None) -> bool:
-    """Whether a function can occur in a text with these names; operators have no name."""
-    return named is None or name.startswith("_") or name.rpartition(".")[2] in named
+    """Whether a function can occur in a text with these names; an operator is named by its first character."""
+    return named is None or (name[1] if name.startswith("_") else name.rpartition(".")[2]) in named
 
 
 def _runtime(functions: Functions) -> Native:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.check.cel import engine
 from jobgen.check.cel.protobuf import written
@@ -26,14 +26,15 @@ class ObjectTypes(NamedTuple):
     variables: tuple[tuple[str, str], ...]
     fields: tuple[tuple[str, str, str], ...]
     """The type of the object, the name of the field, the type of the field."""
-    selected: tuple[str, ...]
-    """The names of fields that expressions select."""
+    names: tuple[str, ...]
+    """What occurs in the expressions; see `find_names`."""
     shapes: tuple[tuple[str, str], ...] = ()
     """For variables with sets or with lists that have keys, where in them these are, as JSON; see `shapes.py`."""
 
 
 _FIELD, _OPTIONAL, _HAS = "jobgen_field_", "jobgen_optional_", "jobgen_has"
 _SELECTION = lazy_pattern(r"\.\s*(\??)\s*([A-Za-z_]\w*)\b(?!\s*\()", re.ASCII)
+_NAMES = lazy_pattern(r"\.\s*\??\s*[A-Za-z_]\w*|[A-Za-z_]\w*|[<>?]", re.ASCII)
 _HAS_MACRO = lazy_pattern(r"(?<![\w.])has(?=\s*\()")
 _TYPE_NAME = lazy_pattern(r"(?<![\w.])(?:google\.protobuf\.\w+|net\.(?:IP|CIDR)|kubernetes\.\w+)")
 _UNDEFINED = lazy_pattern(
@@ -52,9 +53,10 @@ class _Edit(NamedTuple):
     text: str
 
 
-def find_fields(text: str) -> frozenset[str]:
-    """The names that an expression selects, or may select."""
-    return frozenset(re.findall(r"[A-Za-z_]\w*", blank_strings(text)))
+def find_names(text: str) -> frozenset[str]:
+    """What occurs in an expression: names, names of fields with a dot, the operators `<`, `>` and `?`."""
+    found = _NAMES.findall(blank_strings(text))
+    return frozenset((*(re.sub(r"[\s?]", "", name) for name in found), *("?" for name in found if "?" in name))) - {""}
 
 
 def check(text: str, types: ObjectTypes, functions: tuple[tuple[str, str], ...] = ()) -> Checked | CompileError:
@@ -64,7 +66,10 @@ def check(text: str, types: ObjectTypes, functions: tuple[tuple[str, str], ...] 
     """
     edits = sorted(_find_edits(text))
     serialized = engine.check_typed(
-        _apply(text, edits), types.variables, functions=_declare(types, functions), named=frozenset(types.selected)
+        _apply(text, edits),
+        types.variables,
+        functions=_declare(types, functions),
+        named=frozenset(name.removeprefix(".") for name in types.names),
     )
     if isinstance(serialized, CompileError):
         return _restore_error(serialized, text, edits)
@@ -113,20 +118,28 @@ def _restore_error(error: CompileError, text: str, edits: list[_Edit]) -> Compil
 @lru_cache(maxsize=256)
 def _declare(types: ObjectTypes, more: tuple[tuple[str, str], ...]) -> str:
     """The declarations of variables and fields; a mapping has every field, and an optional has those of its value."""
-    by_name: dict[str, list[tuple[str, str]]] = {name: [] for name in types.selected}
+    by_name: dict[str, list[tuple[str, str]]] = {name[1:]: [] for name in types.names if name.startswith(".")}
     for owner, name, kind in types.fields:
         by_name.setdefault(name, []).append((owner, kind))
+    kinds = [kind for _, kind in types.variables] + [kind for _, _, kind in types.fields]
+    has_optionals = "?" in types.names or any("opt" in word for word in (*types.names, *kinds))
     functions = [{"name": _HAS, "overloads": list_overloads(_HAS, "(dyn) bool")}]
     functions += [{"name": name, "overloads": list_overloads(name, text)} for name, text in more]
     for name, found in sorted(by_name.items()):
         owners = [*found, ("map<string, ~V>", "~V")]
         of_optional = [f"optional_type<{owner}>.() {_to_optional(kind)}" for owner, kind in owners]
         plain = [f"{owner}.() {kind}" for owner, kind in owners]
-        optional = [f"{owner}.() {_to_optional(kind)}" for owner, kind in owners]
-        for prefix, signatures in ((_FIELD, plain), (_OPTIONAL, optional)):
-            listed = list_overloads(f"{prefix}{name}", "; ".join(signatures + of_optional))
-            functions.append({"name": f"{prefix}{name}", "overloads": listed})
+        functions.append(
+            _declare_function(f"{_FIELD}{name}", plain + (of_optional if has_optionals else of_optional[-1:]))
+        )
+        if has_optionals:
+            optional = [f"{owner}.() {_to_optional(kind)}" for owner, kind in owners]
+            functions.append(_declare_function(f"{_OPTIONAL}{name}", optional + of_optional))
     return json.dumps(functions)
+
+
+def _declare_function(name: str, signatures: list[str]) -> dict[str, Any]:
+    return {"name": name, "overloads": list_overloads(name, "; ".join(signatures))}
 
 
 def _to_optional(kind: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
@@ -84,7 +85,8 @@ TYPE_CONSTANTS = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semve
 WIDENED = ("string", "_<_", "_<=_", "_>_", "_>=_")
 
 
-def declarations() -> list[dict[str, Any]]:
+@cache
+def declarations() -> tuple[dict[str, Any], ...]:
     """The functions in the format of an environment's configuration."""
     lines = dict(line.strip().split(": ", 1) for line in _TEXT.splitlines() if line.strip())
     lines |= {f"format.{name}": "() kubernetes.NamedFormat" for name in FORMATS}
@@ -95,7 +97,7 @@ def declarations() -> list[dict[str, Any]]:
     numeric = "; ".join(_each(_NUMBERS, f"({{0}}, {other}) bool") for other in _NUMBERS)
     others = _each([kind for kind in _COMPARABLE if kind not in _NUMBERS], "({0}, {0}) bool")
     lines |= dict.fromkeys(WIDENED[1:], f"{numeric}; {others}")
-    return [{"name": name, "overloads": list_overloads(name, text)} for name, text in lines.items()]
+    return tuple({"name": name, "overloads": list_overloads(name, text)} for name, text in lines.items())
 
 
 def _each(kinds: list[str], form: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from jobgen.check.cel.fields import ObjectTypes, find_fields
+from jobgen.check.cel.fields import ObjectTypes, find_names
 from jobgen.check.schema.cel_values import FIELD_NAMES_AS_WRITTEN, escape_name
 
 _SCALARS = {"boolean": "bool", "integer": "int", "number": "double"}
@@ -20,8 +20,8 @@ def declare_types(
     schema: dict[str, Any], root: dict[str, Any], texts: Iterable[str], optional: tuple[str, ...] = ()
 ) -> ObjectTypes | None:
     """The types of `self` and `oldSelf` for rules of a schema node, as far as the texts can name fields."""
-    names = frozenset().union(*map(find_fields, texts))
-    compiler = _TypeCompiler(root, names)
+    names: frozenset[str] = frozenset().union(*map(find_names, texts))
+    compiler = _TypeCompiler(root, frozenset(name[1:] for name in names if name.startswith(".")))
     kind = compiler.type_of(schema, "object", is_root=schema is root or is_embedded(schema))
     if kind is None:
         return None
