@@ -19,6 +19,7 @@ from jobgen import UsageError, lint
 from jobgen.check import rules
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator
+from jobgen.check.schema.shipped import find_shipped_schema, list_shipped_kinds
 from jobgen.cli.run_lint import lint_paths
 from jobgen.pipeline import config
 from jobgen.pipeline.load_policies import load_policies
@@ -259,6 +260,26 @@ def example_manifests() -> dict[str, Any]:
     return found
 
 
+def fill_in(schema: Mapping[str, Any], types: Mapping[str, Any], depth: int) -> Any:
+    """A value that a schema accepts, if only types count."""
+    if "$ref" in schema:
+        return fill_in(types[schema["$ref"].rpartition("/")[2]], types, depth)
+    if schema.get("anyOf") and "type" not in schema:
+        return fill_in(schema["anyOf"][0], types, depth)
+    kind = schema.get("type", "string")
+    kind = kind if isinstance(kind, str) else kind[0]
+    if "properties" in schema:
+        fields = schema["properties"].items() if depth else ()
+        return {name: fill_in(child, types, depth - 1) for name, child in fields}
+    if kind == "object":
+        extra = schema.get("additionalProperties")
+        return {"a": fill_in(extra, types, depth - 1)} if isinstance(extra, dict) and depth else {}
+    if kind == "array":
+        return [fill_in(schema.get("items", {}), types, depth - 1)] * 2 if depth else []
+    enum = [word for word in schema.get("enum", ()) if word]
+    return enum[0] if enum else {"integer": 1, "number": 1, "boolean": True}.get(kind, "a")
+
+
 def checker(cluster: Cluster) -> Checker:
     plurals = {(str(kind.api_version).partition("/")[0], kind.name): kind.plural for kind in PROJECT.kinds}
     facts = ClusterFacts("prod", cluster.operators, plurals)
@@ -284,6 +305,26 @@ def test_wrong_values_in_manifests_raise_no_exception(trees: Callable[[], dict[s
         failed += [(name, problem.message) for problem in problems if problem.rule == "internal-error"]
 
     assert not failed
+
+
+def test_wrong_values_in_objects_of_all_shipped_kinds_raise_no_exception(stress: int) -> None:
+    random, check = Random(15), Checker(ROOT, PROJECT.kinds, Cluster(), rules.all_rules())
+    failed, checked = [], 0
+    for kind in list_shipped_kinds():
+        shipped = find_shipped_schema(kind.api_version, kind.name, Cluster())
+        if shipped is None or shipped.missing:
+            continue
+        names = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "a"}}
+        tree = {**fill_in(shipped.schema, shipped.schema["$defs"], 7), **names}
+        paths = list(find_paths(tree))
+        for _ in range(6 * stress):
+            steps, wrong = random.choice(paths), random.choice(WRONG_VALUES)
+            problems = check(replace(tree, steps, wrong))
+            failed += [(kind, steps, wrong, one.message) for one in problems if one.rule == "internal-error"]
+            checked += 1
+
+    assert not failed
+    assert checked > 900
 
 
 JOB: dict[str, Any] = {
