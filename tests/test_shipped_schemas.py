@@ -143,6 +143,7 @@ def test_removed_field_says_when_it_was_removed(tmp_path):
     assert message.endswith("it exists since Kubernetes 1.35 and was removed in 1.36")
 
 
+GATE = "feature-gate-off"
 NOT_SERVED = {
     ("batch/v1beta1", "CronJob", ""): "Kubernetes 1.25 removed `CronJob` of `batch/v1beta1`; use `batch/v1`",
     ("extensions/v1beta1", "Ingress", ""): (
@@ -166,7 +167,7 @@ NOT_SERVED = {
 
 @pytest.mark.parametrize(("api_version", "kind", "cluster"), NOT_SERVED)
 def test_kind_that_the_cluster_does_not_have_is_one_error(tmp_path, api_version, kind, cluster):
-    [found] = lint(tmp_path, HEAD % (api_version, kind, ""), cluster=cluster)
+    [found] = (each for each in lint(tmp_path, HEAD % (api_version, kind, ""), cluster=cluster) if each[0] != GATE)
     is_kind = kind == "Configmap"
 
     assert found == (

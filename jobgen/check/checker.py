@@ -105,7 +105,7 @@ class Checker:
 
     def _find_problems(self, manifest: Manifest) -> list[Problem]:
         problems = self._validate(manifest)
-        if not any(problem.rule in _PRECLUDES_RULES or problem.rule in _NOT_SERVED for problem in problems):
+        if not any(problem.rule in _PRECLUDES_RULES for problem in problems):
             problems += self._rule_runner.find_problems(manifest)
         problems += self._evaluate_policies(manifest.object)
         return problems
