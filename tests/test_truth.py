@@ -12,6 +12,7 @@ import pytest
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.checker import Checker
+from jobgen.check.validation.apps import deployment
 from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time
@@ -486,3 +487,16 @@ def test_an_empty_mapping_has_a_location_in_yaml_and_json() -> None:
         assert location_of(item) is not None
         assert location_of(item).line == 2
         assert location_of(with_layer(document.data, "manifest")["a"][0]).line == 2
+
+
+def test_an_exception_in_one_validation_hides_no_other_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def validate(obj: object, run: object) -> None:
+        raise KeyError("containerPort")
+
+    monkeypatch.setattr(deployment, "validate", validate)
+    text = DEPLOYMENT.replace("name: a}", "name: A_}").replace(
+        "image: x:1", "image: x:1, ports: [{containerPort: 99999}]"
+    )
+
+    rules = [rule for rule, _ in find_errors(text + "bogus: 1\n")]
+    assert sorted(rules) == ["internal-error", "invalid-name", "invalid-port", "unknown-field"]

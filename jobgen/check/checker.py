@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -143,23 +143,25 @@ class Checker:
     def _validate(self, manifest: Manifest) -> list[Problem]:
         """Why the API server refuses the object, or the pods that its operator creates."""
         obj = manifest.object
-        problems: list[Problem] = []
-        try:
-            check = self._schema_check(manifest)
-            problems += self._check_without_schema(manifest) if check is None else check(fill_in_defaults(obj))
-            if any(problem.rule in _NOT_SERVED for problem in problems):
-                return problems
-            problems += validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
-            own = validate_object(obj, self._release, self._read_catalog)
-            hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
-            for pod in manifest.pods:
-                own += (problem for problem in _validate_pod(pod, self._release) if problem.rule not in hidden)
-            # Reports merge what the schema of a CRD and a pod rule both report.
-            causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
-            problems += drop_consequences(own, causes) if causes else own
-        except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-            problems.append(report_exception("the validation of the object and its pods", error, obj))
+        problems = _run_stage(obj, lambda: self._check_schema(manifest))
+        if any(problem.rule in _NOT_SERVED for problem in problems):
+            return problems
+        problems += _run_stage(
+            obj, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
+        )
+        own = _run_stage(obj, lambda: validate_object(obj, self._release, self._read_catalog))
+        hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
+        for pod in _list_pods(manifest, own):
+            found = _run_stage(obj, partial(_validate_pod, pod, self._release))
+            own += (problem for problem in found if problem.rule not in hidden)
+        # Reports merge what the schema of a CRD and a pod rule both report.
+        causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
+        problems += drop_consequences(own, causes) if causes else own
         return problems
+
+    def _check_schema(self, manifest: Manifest) -> list[Problem]:
+        check = self._schema_check(manifest)
+        return self._check_without_schema(manifest) if check is None else check(fill_in_defaults(manifest.object))
 
     def _evaluate_policies(self, obj: Mapping[str, Node]) -> list[Problem]:
         if self.evaluator is None:
@@ -257,6 +259,24 @@ def _compile_own_schema(schema: layout.File, release: Release) -> _SchemaCheck:
 def _report_broken_schema(path: str, reason: str, obj: Mapping[str, Node]) -> Problem:
     message = f"the schema `{path}` cannot be used: {reason}"
     return Problem("broken-schema", message, obj.get("kind"), category="meta")
+
+
+def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -> list[Problem]:
+    """The problems that one stage of the validation finds; an exception in it hides nothing that the others find."""
+    problems: list[Problem] = []
+    try:
+        problems += find()
+    except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+        problems.append(report_exception("the validation of the object and its pods", error, obj))
+    return problems
+
+
+def _list_pods(manifest: Manifest, problems: list[Problem]) -> Iterable[Pod]:
+    try:
+        return manifest.pods
+    except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+        problems.append(report_exception("the validation of the object and its pods", error, manifest.object))
+        return ()
 
 
 def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
