@@ -9,6 +9,7 @@ from jobgen import cache
 from jobgen.check.cel import checks, engine, fields
 from jobgen.check.cel.fields import ObjectTypes
 from jobgen.check.cel.patch_literals import list_patch_functions, replace_literals
+from jobgen.check.cel.tree import Checked, read
 from jobgen.check.cel.values import OFFLINE, CompileError
 
 _GROUP = "kubernetes"
@@ -47,6 +48,7 @@ _HINTS = {
     "undeclared reference to `params`": "there is no `params` without a `paramKind`",
     "undeclared reference to `variables`": "there are no `variables` here; match conditions are evaluated before them",
 }
+_TYPED = frozenset(("request", "namespaceObject", "variables", "authorizer"))
 _VARIABLES_TYPE = f"{_GROUP}.variables"
 # Types that cannot be declared; the checker treats values of other types as dynamic.
 _DECLARABLE = frozenset("bool int uint double string bytes timestamp duration dyn".split())
@@ -131,6 +133,8 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
         edited = replace_literals(text) if has_patches else text
         functions = (*_AUTHORIZER_FUNCTIONS, *(list_patch_functions(edited) if has_patches else ()))
         checked = fields.check(edited, types, functions)
+        if "?" in types.names and not has_patches:
+            checked = _check_optionals(text, types, checked)
         if not isinstance(checked, CompileError):
             fault = checks.literal_fault(checked, edited)
             if fault is None:
@@ -141,6 +145,17 @@ def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[st
         return "", ""
     where = f" (line {fault.line}, column {fault.column})" if "\n" in text.strip() and not has_patches else ""
     return "", f"{_HINTS.get(fault.message, fault.message)}{where}"
+
+
+def _check_optionals(text: str, types: ObjectTypes, typed: Checked | CompileError) -> Checked | CompileError:
+    """Check an expression with optionals without types, too: those of dynamic data are optionals of dynamic data."""
+    serialized = engine.check(text, tuple(name for name, _ in types.variables), ())
+    if isinstance(serialized, CompileError):
+        return typed if isinstance(typed, CompileError) else serialized
+    untyped = read(serialized)
+    if isinstance(typed, CompileError):
+        return untyped if "optional" in typed.message else typed
+    return typed if _TYPED.intersection(types.names) else untyped
 
 
 def _is_declarable(kind: str) -> bool:

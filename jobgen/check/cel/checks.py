@@ -134,6 +134,8 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
     """Why a literal cannot be converted; empty if it can."""
     if call.name == "duration" and literal.text is not None and parse_duration(literal.text) is None:
         return "it is not a duration"
+    if call.name in ("int", "uint") and literal.text is not None and literal.text != literal.text.strip():
+        return f"cannot convert string to {call.name}"
     result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
     return result.message if isinstance(result, Failed) else ""
 

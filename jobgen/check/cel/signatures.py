@@ -29,6 +29,8 @@ _TEXT = """
     format: string.(list<dyn>) string
     strings.quote: (string) string
     join: list<string>.() string; list<string>.(string) string
+    unwrapOpt: list<optional_type<~T>>.() list<~T>
+    optional.unwrap: (list<optional_type<~T>>) list<~T>
     find: string.(string) string
     findAll: string.(string) list<string>; string.(string, int) list<string>
 
