@@ -198,7 +198,7 @@ class _Types:
     def _mapping(self, described: dict[str, Any]) -> Schema:
         named = {name: value for name, value in described.items() if name != "*"}
         schema: Schema = {"type": "object"}
-        if named:
+        if named or "*" not in described:
             schema["properties"] = {name.removesuffix("!"): self.schema(value) for name, value in named.items()}
         required = sorted(name[:-1] for name in named if name.endswith("!"))
         schema |= {"required": required} if required else {}
