@@ -4,78 +4,17 @@ A case is a file of objects for each group. `# expect: rule, rule` is on the lin
 accepted by the API server.
 """
 
-from collections import Counter
-from pathlib import Path
-
 import pytest
+from validationcases import list_cases, read_objects
 
 from jobgen.check.validation import find_name_format, find_validation, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import untraced
-from jobgen.yamlio.read import read
 
-CASES = sorted((Path(__file__).parent / "validation" / "access").iterdir())
-
-
-def objects(path):
-    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
+CASES = list_cases("access")
 
 
 def find_problems(obj, release=NEWEST_RELEASE):
     return [(problem.rule, problem.message) for problem in validate_object(obj, release)]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_problems_are_on_their_lines(case):
-    expected = Counter(
-        (number, rule)
-        for number, line in enumerate(case.read_text().splitlines(), 1)
-        for rule in line.partition("# expect: ")[2].split(", ")
-        if rule
-    )
-    problems = [problem for obj in objects(case) for problem in validate_object(obj, NEWEST_RELEASE)]
-
-    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
-    assert {problem.category for problem in problems} == {"schema"}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_plain_and_traced_objects_have_the_same_problems(case):
-    for obj in objects(case):
-        assert find_validation(obj) is not None, obj["kind"]
-        assert find_problems(obj) == find_problems(untraced(obj))
-
-
-def test_messages_are_one_line():
-    for case in CASES:
-        for obj in objects(case):
-            for _, message in find_problems(obj):
-                assert message[0] == "`" or message[0].islower(), message
-                assert "\n" not in message, message
-                assert not message.endswith("."), message
-                assert "<" not in message, message
-
-
-def replace_each_node(obj, value):
-    """Yield copies of the object in which one node has another value."""
-    entries = obj.items() if isinstance(obj, dict) else enumerate(obj)
-    for key, child in entries:
-        changed = obj.copy()
-        changed[key] = value
-        yield changed
-        if isinstance(child, (dict, list)):
-            for part in replace_each_node(child, value):
-                changed = obj.copy()
-                changed[key] = part
-                yield changed
-
-
-@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
-def test_values_of_any_type_are_no_exception(value):
-    for case in CASES:
-        for obj in objects(case):
-            for changed in replace_each_node(untraced(obj), value):
-                validate_object(changed, NEWEST_RELEASE)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +48,7 @@ def test_kinds_of_other_groups_are_not_validated():
 
 
 def test_releases_before_1_36_accept_sloppy_networks():
-    obj = objects(CASES[[case.stem for case in CASES].index("networking")])[1]
+    obj = read_objects(CASES[[case.stem for case in CASES].index("networking")])[1]
     newest, older = find_problems(obj), find_problems(obj, (1, 35))
     gone = {message.split("`")[1] for _, message in newest} - {message.split("`")[1] for _, message in older}
 

@@ -9,22 +9,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from validationcases import list_cases, read_objects
 
 import jobgen
 from jobgen.check.checker import Checker
-from jobgen.check.validation import find_name_format, find_validation, validate_object
+from jobgen.check.validation import find_name_format, validate_object
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
-from jobgen.yamlio.read import read
 
 PROJECT = config.load(Path(__file__).parent)
-CASES = sorted((Path(__file__).parent / "validation" / "core").iterdir())
-
-
-def objects(path):
-    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
+CASES = list_cases("core")
 
 
 def find_problems(obj, release=NEWEST_RELEASE):
@@ -36,30 +31,9 @@ def find_rules(obj, release=NEWEST_RELEASE):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_problems_are_on_their_lines(case):
-    expected = Counter(
-        (number, rule)
-        for number, line in enumerate(case.read_text().splitlines(), 1)
-        for rule in line.partition("# expect: ")[2].split(", ")
-        if rule
-    )
-    problems = [problem for obj in objects(case) for problem in validate_object(obj, NEWEST_RELEASE)]
-
-    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
-    assert {problem.category for problem in problems} == {"schema"}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_plain_and_traced_objects_have_the_same_problems(case):
-    for obj in objects(case):
-        assert find_validation(obj) is not None, obj["kind"]
-        assert find_problems(obj) == find_problems(untraced(obj))
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_schemas_do_not_report_the_same_faults(case):
     check = Checker(PROJECT.root, PROJECT.kinds, Cluster())
-    for obj in objects(case):
+    for obj in read_objects(case):
         problems = validate_object(obj, NEWEST_RELEASE)
 
         assert Counter(problem.rule for problem in check(obj)) == Counter(problem.rule for problem in problems), obj
@@ -72,37 +46,6 @@ def test_lint_reports_an_empty_item_on_its_line(tmp_path):
     assert [(finding.rule, finding.location.line) for finding in jobgen.lint(tmp_path).findings] == [
         ("missing-field", 6)
     ]
-
-
-def test_messages_are_one_line():
-    for case in CASES:
-        for obj in objects(case):
-            for _, message in find_problems(obj):
-                assert message[0] == "`" or message[0].islower(), message
-                assert "\n" not in message, message
-                assert not message.endswith("."), message
-
-
-def replace_each_node(obj, value):
-    """Yield copies of the object in which one node has another value."""
-    entries = obj.items() if isinstance(obj, dict) else enumerate(obj)
-    for key, child in entries:
-        changed = obj.copy()
-        changed[key] = value
-        yield changed
-        if isinstance(child, (dict, list)):
-            for part in replace_each_node(child, value):
-                changed = obj.copy()
-                changed[key] = part
-                yield changed
-
-
-@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
-def test_values_of_any_type_are_no_exception(value):
-    for case in CASES:
-        for obj in objects(case):
-            for changed in replace_each_node(untraced(obj), value):
-                validate_object(changed, NEWEST_RELEASE)
 
 
 @pytest.mark.parametrize(

@@ -5,88 +5,29 @@ without it.
 """
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from sharedfiles import shared_folder
+from validationcases import find_problems, list_cases
 
 from jobgen.check.checker import Checker
-from jobgen.check.validation import find_name_format, find_validation, validate_object
+from jobgen.check.validation import find_name_format, find_validation
 from jobgen.check.validation.cron_schedule import find_schedule_error
-from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.check.validation.pods import is_workload
 from jobgen.check.validation.time_zones import is_time_zone
-from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import NEWEST_RELEASE
-from jobgen.model.data import untraced
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
-CASES = sorted((Path(__file__).parent / "validation" / "workloads").iterdir())
+CASES = list_cases("workloads")
 CONTAINERS = [{"name": "a", "image": "b"}]
 PROJECT = config.load(Path(__file__).parent)
 
 
-def objects(path):
-    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
-
-
-def find_problems(obj, release=NEWEST_RELEASE):
-    problems = validate_object(obj, release)
-    pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
-    return problems + [problem for pod in pods for problem in validate_workload_pod(pod, release)]
-
-
 def list_rules(obj, release=NEWEST_RELEASE):
     return [problem.rule for problem in find_problems(obj, release)]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_problems_are_on_their_lines(case):
-    expected = Counter(
-        (number, rule)
-        for number, line in enumerate(case.read_text().splitlines(), 1)
-        for rule in line.partition("# expect: ")[2].split(", ")
-        if rule
-    )
-    problems = [problem for obj in objects(case) for problem in find_problems(obj)]
-
-    assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_plain_and_traced_objects_have_the_same_problems(case):
-    for obj in objects(case):
-        messages = [[problem.message for problem in find_problems(data)] for data in (obj, untraced(obj))]
-        assert messages[0] == messages[1]
-
-
-def test_messages_are_one_line():
-    for message in (problem.message for case in CASES for obj in objects(case) for problem in find_problems(obj)):
-        assert message[0] == "`" or message[0].islower(), message
-        assert "\n" not in message, message
-        assert not message.endswith("."), message
-
-
-def replace_each_node(obj, value):
-    """Yield copies of the object in which one node has another value."""
-    for key, child in obj.items() if isinstance(obj, dict) else enumerate(obj):
-        changed = obj.copy()
-        changed[key] = value
-        yield changed
-        if isinstance(child, (dict, list)):
-            for part in replace_each_node(child, value):
-                changed = obj.copy()
-                changed[key] = part
-                yield changed
-
-
-@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
-def test_values_of_any_type_are_no_exception(value):
-    for obj in (obj for case in CASES for obj in objects(case)):
-        for changed in replace_each_node(untraced(obj), value):
-            find_problems(changed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""What holds for the validation of all of Kubernetes' own kinds."""
+
+from collections import Counter
+
+import pytest
+from validationcases import find_problems, list_cases, read_expected, read_objects
+
+from jobgen.check.validation import find_validation
+from jobgen.model.data import untraced
+
+CASES = [case for part in ("access", "core", "workloads") for case in list_cases(part)]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.stem}")
+
+
+@every_case
+def test_problems_are_on_their_lines(case):
+    problems = [problem for obj in read_objects(case) for problem in find_problems(obj)]
+
+    assert Counter((problem.location.line, problem.rule) for problem in problems) == read_expected(case)
+    assert {problem.category for problem in problems} <= {"schema", "pod"}
+
+
+@every_case
+def test_plain_and_traced_objects_have_the_same_problems(case):
+    for obj in read_objects(case):
+        assert find_validation(obj) is not None or case.parent.name == "workloads", obj["kind"]
+        plain, traced = ([(each.rule, each.message) for each in find_problems(data)] for data in (untraced(obj), obj))
+        assert plain == traced
+
+
+def test_messages_are_one_line():
+    for message in (each.message for case in CASES for obj in read_objects(case) for each in find_problems(obj)):
+        assert message[0] == "`" or message[0].islower(), message
+        assert "\n" not in message, message
+        assert not message.endswith("."), message
+
+
+def replace_each_node(obj, value):
+    """Yield copies of the object in which one node has another value."""
+    for key, child in obj.items() if isinstance(obj, dict) else enumerate(obj):
+        changed = obj.copy()
+        changed[key] = value
+        yield changed
+        if isinstance(child, (dict, list)):
+            for part in replace_each_node(child, value):
+                changed = obj.copy()
+                changed[key] = part
+                yield changed
+
+
+@pytest.mark.parametrize("value", [None, "", "a", 0, 1.5, True, [], [None], {}, {"a": None}, [[]], [{}]], ids=repr)
+def test_values_of_any_type_are_no_exception(value):
+    for obj in (obj for case in CASES for obj in read_objects(case)):
+        for changed in replace_each_node(untraced(obj), value):
+            find_problems(changed)

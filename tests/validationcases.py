@@ -1,0 +1,42 @@
+"""Cases of validation: files of objects in tests/validation/<part>/.
+
+`# expect: rule, rule` is on the line of the fault; an object without it is accepted by the API server.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from jobgen.check.validation import validate_object
+from jobgen.check.validation.pods import is_workload, validate_workload_pod
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.releases import NEWEST_RELEASE
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+FOLDER = Path(__file__).parent / "validation"
+
+
+def list_cases(part):
+    """The files of a part, or of all."""
+    return sorted(FOLDER.glob(f"{part}/*"))
+
+
+def read_objects(path):
+    """The objects of a file, with locations."""
+    return [document.data for document in read(path.read_bytes(), path.name, traced=True).documents]
+
+
+def read_expected(path):
+    """The rules that a file expects, by line."""
+    return Counter(
+        (number, rule)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for rule in line.partition("# expect: ")[2].split(", ")
+        if rule
+    )
+
+
+def find_problems(obj, release=NEWEST_RELEASE):
+    """What the API server refuses of an object beyond its schema: of its kind, and of the pods of a workload."""
+    pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
+    return [*validate_object(obj, release), *(each for pod in pods for each in validate_workload_pod(pod, release))]
