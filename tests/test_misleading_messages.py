@@ -437,7 +437,7 @@ def test_kind_of_the_documentation_leaves_other_frameworks_alone(tmp_path):
     findings = lint_spec(tmp_path)
 
     assert [(found["rule"], found["file"]) for found in findings] == [("missing-schema", "jobs/own.yaml")]
-    assert "`jobgen schema import`" in findings[0]["message"]
+    assert "`jobgen schema import " in findings[0]["message"]
     assert {made.identity.kind for made in render(tmp_path).objects} == {"PyTorchJob", "TrainingRun"}
 
 
