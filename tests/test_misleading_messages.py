@@ -743,3 +743,25 @@ def test_other_wrong_types_are_not_to_be_quoted(tmp_path, field):
     [finding] = lint_spec(tmp_path, SPEC + f"  {field}\n")
 
     assert "quote it" not in finding["message"]
+
+
+CEL_POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: own}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]
+  validations:
+    - expression: "object.spec.replicas <"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("own", ["invalid-value"]), ("<name>", ["unfilled-placeholder", "invalid-value"])]
+)
+def test_only_what_the_file_says_is_a_placeholder(name, rules, tmp_path):
+    text = CEL_POLICY.replace("own", name)
+    assert [each["rule"] for each in lint_files(tmp_path, {"policy.yaml": text})] == rules
+    done = lint_paths(tmp_path, ("-",), (), format_="json", today=TODAY, stdin=text.encode())
+    assert [each["rule"] for each in json.loads(done.out)["findings"]] == rules

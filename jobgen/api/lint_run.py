@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.lint_files import LintFiles, LintRequest, LintRun, resolve_files, select_findings
+from jobgen.api.lint_files import STDIN, LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.check.rule_docs import rule_categories, rule_names
@@ -61,7 +62,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
-    findings, suppressed = _apply_comments(runs, by_run, coverages, today)
+    findings, suppressed = _apply_comments(runs, by_run, coverages, today, partial(_read_text, files, request))
     selected = set(select_findings((each.finding for each in suppressed), request))
     shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
     if files.patterns:
@@ -169,18 +170,23 @@ def _collect_comments(run: Run) -> list[Suppression]:
 
 
 def _apply_comments(
-    runs: Sequence[Run], by_run: Sequence[Sequence[Suppression]], coverages: Sequence[Coverage], today: str
+    runs: Sequence[Run],
+    by_run: Sequence[Sequence[Suppression]],
+    coverages: Sequence[Coverage],
+    today: str,
+    read_text: Callable[[str], str],
 ) -> tuple[list[Finding], list[SuppressedFinding]]:
     """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
     findings = [finding for run in runs for finding in run.findings]
     comments = [comment for several in by_run for comment in several]
     project = runs[0].project
     if not comments:
-        return _report_templates(project, findings), []
+        return _report_templates(project, findings, read_text), []
 
     kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
     # A comment can suppress the finding about a template too.
-    kept, more, late = apply_suppressions(_report_templates(project, kept), comments, project.mandatory, today)
+    kept = _report_templates(project, kept, read_text)
+    kept, more, late = apply_suppressions(kept, comments, project.mandatory, today)
     suppressed += more
     errors = list(dict.fromkeys((*errors, *late)))
     known = sorted(rule_names().union(*(run.policies for run in runs)))
@@ -190,10 +196,20 @@ def _apply_comments(
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
 
 
-def _report_templates(project: config.ProjectConfig, findings: list[Finding]) -> list[Finding]:
+def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
+    """The text of a file that has a finding; empty if it cannot be read."""
+    if file == STDIN:
+        return (request.stdin or b"").decode("utf-8", "replace")
+    found = layout.read_first(filter(None, (files.root, request.folder)), file)
+    return found.content.decode("utf-8", "replace") if found else ""
+
+
+def _report_templates(
+    project: config.ProjectConfig, findings: list[Finding], read_text: Callable[[str], str]
+) -> list[Finding]:
     """The findings, with one about all placeholders of a file, unless that rule is off or another one is mandatory."""
     free = [finding for finding in findings if finding.rule not in project.mandatory]
-    left, grouped = group_placeholders(free)
+    left, grouped = group_placeholders(free, read_text)
     if not grouped:
         return findings
     kept = {id(finding) for finding in left}

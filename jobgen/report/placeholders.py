@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 from jobgen.model.finding import Finding, Related, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
@@ -24,12 +25,19 @@ _EXPLAINED = frozenset(("malformed-image", "template-text"))
 _MAX_RELATED = 5
 
 
-def group_placeholders(findings: Iterable[Finding]) -> tuple[list[Finding], dict[Finding, list[Finding]]]:
-    """Return the findings that are not about placeholders, and one for each file with any, with what it replaces."""
+def group_placeholders(
+    findings: Iterable[Finding], read_text: Callable[[str], str]
+) -> tuple[list[Finding], dict[Finding, list[Finding]]]:
+    """Return the findings that are not about placeholders, and one for each file with any, with what it replaces.
+
+    A message may quote other tools, so a placeholder counts only if it stands in the file, which `read_text` reads.
+    """
+    read_words = cache(lambda file: " ".join(read_text(file).split()))
     left: list[Finding] = []
     by_file: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        if find_placeholder(finding):
+        placeholder = find_placeholder(finding)
+        if placeholder and " ".join(placeholder.split()) in read_words(finding.location.file):
             by_file.setdefault((finding.location.file, finding.env), []).append(finding)
         else:
             left.append(finding)
@@ -43,7 +51,7 @@ def group_placeholders(findings: Iterable[Finding]) -> tuple[list[Finding], dict
 
 
 def find_placeholder(finding: Finding) -> str:
-    """The placeholder that a finding is about; empty if it is about something else."""
+    """What looks like a placeholder in the values that a finding is about; empty if nothing does."""
     if finding.rule not in _VALUE_RULES:
         return ""
     matches = map(_PLACEHOLDER.search, quoted_values(finding.message))

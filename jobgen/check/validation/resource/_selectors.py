@@ -42,7 +42,7 @@ def _validate_expression(expression: str, node: Node, run: Validation) -> None:
 
     fault = find_selector_fault(expression, has_allow_multiple=run.release >= (1, 36))
     if fault is not None:
-        # The parser lists everything that may follow, and the end of the text would look like a placeholder.
+        # The parser lists everything that may follow, and has a symbol for the end of the text.
         reason = fault.message.partition(" expecting ")[0].replace("`<EOF>`", "the end of the text")
         message = f"the CEL expression does not compile: {reason} (line {fault.line}, column {fault.column})"
         run.report("invalid-value", message, node)
