@@ -534,7 +534,8 @@ def test_quotas_of_priority_classes(operator, values, name, expected):
     obj = containers({}, priorityClassName=name)
     assert bool(uses(obj, quota({"pods": 1}, scopeSelector=selector))) == expected
     # Without a name, pods get the class that is the default.
-    default = {"kind": "PriorityClass", "metadata": {"name": "high"}, "globalDefault": True}
+    default = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+    default["globalDefault"] = True
     if not name:
         named = containers({}, priorityClassName="high")
         scoped = quota({"pods": 1}, scopeSelector=selector)
@@ -569,8 +570,22 @@ def test_one_finding_for_objects_that_exceed_a_quota_together(tmp_path):
     assert [each[0] for each in found(tmp_path, "exceeds-quota")] == ["jobs/d.yaml:3"]
 
 
+VERSIONS = {
+    "Certificate": "cert-manager.io/v1",
+    "ClusterTrainingRuntime": "trainer.kubeflow.org/v1alpha1",
+    "DeviceClass": "resource.k8s.io/v1",
+    "ExternalSecret": "external-secrets.io/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "Profile": "kubeflow.org/v1",
+    "ResourceClaimTemplate": "resource.k8s.io/v1",
+    "RuntimeClass": "node.k8s.io/v1",
+    "StatefulSet": "apps/v1",
+}
+
+
 def named(kind, name="x", **fields):
-    return {"kind": kind, "metadata": {"name": name, "namespace": "ml"}, **fields}
+    metadata = {"name": name, "namespace": "ml"}
+    return {"apiVersion": VERSIONS.get(kind, "v1"), "kind": kind, "metadata": metadata, **fields}
 
 
 def pods(**spec):
@@ -716,7 +731,7 @@ def test_namespaces_in_policies_count_too(tmp_path):
     assert [each[0] for each in found(tmp_path, *NEW_RULES)] == ["jobs/pod.yaml:6"]
 
 
-CLASS = {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}
+CLASS = named("DeviceClass", "gpu", spec={"extendedResourceName": GPU})
 HARD = {f"requests.{GPU}": 1, "gpu.deviceclass.resource.k8s.io/devices": 1, "count/resourceclaims.resource.k8s.io": 1}
 DEVICES = [
     ({"exactly": {"deviceClassName": "gpu", "count": 8}}, 8),
@@ -915,7 +930,7 @@ def test_a_wrong_value_anywhere_raises_no_exception():
         state = build_state(cluster, objects, objects, [])
         manifest = checker.manifest(objects[-1])
         used = measure_use(manifest, state)
-        list(find_excesses([(manifest, "ml", used)], state.quotas))
+        list(find_excesses([(manifest, used)], state.quotas))
         find_largest_request([manifest], "requests.cpu", state)
         return [len(list(rule.check(manifest, state))) for rule in rules]
 
@@ -955,3 +970,93 @@ def test_the_pods_of_a_train_job_are_those_of_its_runtime(fields, nodes, expecte
     jobs = (runtime_job("node", 8, "trainer"), runtime_job("data", 1, "dataset-initializer"))
     found = uses(job, quota({f"requests.{GPU}": 1}), runtime_of(*jobs, **nodes))
     assert found.get(f"requests.{GPU}") == expected
+
+
+def manifests(*objects):
+    return "\n---\n".join(json.dumps(obj) for obj in objects)
+
+
+def plain_pod(namespace="ml", **spec):
+    spec = {"containers": [{"name": "c", "image": "a:1"}], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": spec}
+
+
+def test_an_object_in_another_namespace_than_its_app_wrapper_counts_in_its_own(tmp_path):
+    spec = {"components": [{"template": plain_pod()}]}
+    metadata = {"name": "w", "namespace": "other"}
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": spec}
+    limit_range = {**named("LimitRange"), "metadata": metadata}
+    repository(tmp_path, jobs__a=manifests(quota({"pods": 0}), limit_range, wrapper), overlays__prod__o="")
+    rules = [each[2] for each in found(tmp_path)]
+    assert "internal-error" not in rules
+    assert "exceeds-quota" in rules
+
+
+def test_a_quota_does_not_count_objects_without_namespace(tmp_path):
+    state = build_state(Cluster(), [quota({"count/nodes": 0}), {**quota({"count/nodes": 0}), "metadata": {}}], [], [])
+    assert measure_use(view(named("Node")), state) == []
+    assert len(measure_use(view({**named("Node"), "apiVersion": "example.com/v1"}), state)) == 0
+    repository(tmp_path, jobs__a=manifests(quota({"count/nodes": 0}), named("Node")))
+    repository(tmp_path, jobgen="cluster: {complete: [Secret]}", overlays__prod__o="")
+    assert not {"internal-error", "exceeds-quota"} & {each[2] for each in found(tmp_path)}
+
+
+def test_an_exception_about_quotas_is_a_finding(tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyError("ml")
+
+    monkeypatch.setattr("jobgen.check.cluster.quotas.find_largest_request", fail)
+    repository(tmp_path, jobs__a=manifests(quota({"pods": 0}), plain_pod()), overlays__prod__o="")
+    messages = [each[3] for each in found(tmp_path, "internal-error")]
+    assert messages == [
+        "the rule `exceeds-quota` failed on this object with `KeyError`: 'ml'; please report this bug in jobgen"
+    ]
+
+
+OTHER_GROUP = [
+    (
+        "pod-security-violation",
+        named("Namespace", "ml", metadata={"name": "ml", "labels": {LABEL + "enforce": "baseline"}}),
+    ),
+    ("exceeds-quota", quota({"pods": 0})),
+    ("exceeds-limit-range", limits({"type": "Pod", "max": {"cpu": 1}})),
+]
+
+
+@pytest.mark.parametrize(("rule", "deciding"), OTHER_GROUP)
+def test_a_custom_kind_of_the_same_name_is_another_kind(rule, deciding, tmp_path):
+    custom = {"apiVersion": "example.com/v1", "kind": deciding["kind"], "metadata": deciding["metadata"]}
+    job = plain_pod(hostPID=True)
+    repository(tmp_path, jobs__a=manifests(deciding, job), jobs__b=manifests(custom), overlays__prod__o="")
+    assert [each[2] for each in found(tmp_path, rule)] == [rule]
+    repository(tmp_path, jobs__a=manifests(job), jobs__b=manifests(custom), jobs__c=manifests(custom))
+    assert found(tmp_path, rule) == []
+
+
+def test_a_reference_does_not_lead_to_a_custom_kind_of_the_same_name():
+    custom = {**named("Secret"), "apiVersion": "example.com/v1"}
+    job = plain_pod(imagePullSecrets=[{"name": "x"}])
+    assert rule_messages("unknown-reference", job, [custom], complete=("Secret",)) == [
+        "there is no Secret `x` in namespace `ml`"
+    ]
+    assert rule_messages("unknown-reference", job, [custom, named("Secret")], complete=("Secret",)) == []
+
+
+GENERATED = [
+    ("exceeds-quota", quota({"pods": 0}), quota({"services": 5}), "quota `a-`"),
+    (
+        "exceeds-limit-range",
+        limits({"type": "Pod", "max": {"cpu": 1}}),
+        limits({"type": "Pod", "min": {"example.com/x": 0}}),
+        "LimitRange `a-`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "one", "other", "name"), GENERATED)
+def test_objects_with_generated_names_do_not_replace_each_other(rule, one, other, name, tmp_path):
+    several = [
+        {**obj, "metadata": {"generateName": prefix, "namespace": "ml"}} for obj, prefix in ((one, "a-"), (other, "b-"))
+    ]
+    repository(tmp_path, jobs__a=manifests(*several, plain_pod()), overlays__prod__o="")
+    assert any(name in message for *_, message in found(tmp_path, rule))

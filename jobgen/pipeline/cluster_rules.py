@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kind_groups import qualify_kind
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, as_mapping
 from jobgen.k8s.resources import format_amount
@@ -94,7 +95,7 @@ def find_cluster_problems(
 
 
 def _is_deciding(member: Member) -> bool:
-    return member.identity.kind in _DECIDING_KINDS
+    return _kind_of(member) in _DECIDING_KINDS
 
 
 def _has_decided(members: Sequence[Member]) -> bool:
@@ -163,10 +164,10 @@ class _ClusterCheck:
 
         cluster = self._runner.expander.environment.cluster
         kinds = list_kinds_to_read(with_references=bool(cluster.complete))
-        by_file = _group_by_file([member for member in members if member.identity.kind in kinds])
+        by_file = _group_by_file([member for member in members if _kind_of(member) in kinds])
         own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [
-            (each.identity.kind, "" if each.identity.kind in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
+            (_kind_of(each), "" if _kind_of(each) in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
             for each in members
         ]
         return build_state(cluster, self._exported, own, names)
@@ -248,10 +249,13 @@ class _ClusterCheck:
             return
         from jobgen.check.cluster.quotas import find_excesses
 
-        taken = ((member, _namespace_of(member), several) for member, several in uses)
-        # Each is located in its file, which takes long if there are many.
-        for excess in islice(find_excesses(taken, state.quotas), MAX_EXCESSES):
-            yield from self._report_excess(excess, rule, state)
+        try:
+            # Each is located in its file, which takes long if there are many.
+            for excess in islice(find_excesses(uses, state.quotas), MAX_EXCESSES):
+                yield from self._report_excess(excess, rule, state)
+        except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+            problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
+            yield locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
     def _report_excess(self, excess: Excess, rule: Rule, state: ClusterState) -> Iterator[Finding]:
         """Report an excess on the request of the object that takes the most."""
@@ -276,7 +280,12 @@ def _measure_uses(manifests: Sequence[Manifest], state: ClusterState) -> list[Us
 
 
 def _namespace_of(member: Member) -> str:
-    return "" if member.identity.kind in CLUSTER_SCOPED else member.identity.namespace
+    return "" if _kind_of(member) in CLUSTER_SCOPED else member.identity.namespace
+
+
+def _kind_of(member: Member) -> str:
+    """The kind of an object, with its group if a kind of another group is known by this name."""
+    return qualify_kind(member.identity.api_version, member.identity.kind)
 
 
 def _group_by_file(members: Sequence[Member]) -> dict[str, list[Member]]:
@@ -287,12 +296,12 @@ def _group_by_file(members: Sequence[Member]) -> dict[str, list[Member]]:
 
 
 def _describe_excess(excess: Excess) -> Violation:
-    from jobgen.check.cluster.state import name_object
+    from jobgen.check.cluster.state import name_object, show_name
 
     def show(milli: int) -> str:
         return f"`{format_amount(excess.resource, milli)}`"
 
-    _, namespace, name = name_object(excess.quota)
+    namespace, name = name_object(excess.quota)[1], show_name(excess.quota)
     place = location_of(excess.hard)
     where = f" ({place.file}:{place.line})" if place else ""
     members: list[tuple[Any, int]] = [*excess.takers]

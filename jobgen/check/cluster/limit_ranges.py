@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.pod_resources import Amount, Amounts, PodResources
-from jobgen.check.cluster.state import name_object
+from jobgen.check.cluster.state import show_name
 from jobgen.k8s.objects import as_mapping, as_text
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, value_of
@@ -39,7 +39,7 @@ def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Node) -
     subjects = {"Container": containers, "Pod": [_Subject("the pod", pod.requests, pod.limits, place)]}
     for item in _list_items(limit_range):
         for subject in subjects.get(as_text(item.get("type")), ()):
-            yield from _check_bounds(subject, item, name_object(limit_range)[2])
+            yield from _check_bounds(subject, item, show_name(limit_range))
     for subject in containers:
         yield from _check_default_limits(subject, limit_range)
 
@@ -52,9 +52,9 @@ def check_claim(requests: Node, place: Node, limit_range: Mapping[str, Node]) ->
     for item in _list_items(limit_range):
         if as_text(item.get("type")) == "PersistentVolumeClaim":
             for name, bound in _list_bounds(item, "min"):
-                yield from _check_least(subject, name, bound, name_object(limit_range)[2])
+                yield from _check_least(subject, name, bound, show_name(limit_range))
             for name, bound in _list_bounds(item, "max"):
-                yield from _check_most(subject, name, bound, name_object(limit_range)[2], "request")
+                yield from _check_most(subject, name, bound, show_name(limit_range), "request")
 
 
 def _list_items(limit_range: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
@@ -117,7 +117,7 @@ def _check_ratio(subject: _Subject, name: str, bound: Amount, owner: str) -> Ite
 
 def _check_default_limits(subject: _Subject, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
     """Find requests above the limit that the limit range gives a container without one."""
-    owner = name_object(limit_range)[2]
+    owner = show_name(limit_range)
     for item in _list_items(limit_range):
         if as_text(item.get("type")) != "Container":
             continue

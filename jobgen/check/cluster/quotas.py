@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.check.admission.fields import iter_mappings, iter_strings
 from jobgen.check.cluster.device_quotas import CLAIM_COUNT, measure_device_claim
 from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_pod_resources
-from jobgen.check.cluster.state import ClusterState, name_object
+from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState, name_object
 from jobgen.check.cluster.train_jobs import count_created_pods
 from jobgen.check.policy.match import pluralize_kind
 from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping, as_text
@@ -28,7 +28,9 @@ _ONE = 1000
 class Use(NamedTuple):
     """What one object takes from one quota: thousandths of a resource."""
 
-    quota: str
+    namespace: str
+    quota: int
+    """The index of the quota among those of the namespace; two may have no name."""
     resource: str
     milli: int
 
@@ -54,20 +56,18 @@ class Excess(NamedTuple):
 
 def measure_use(manifest: Manifest, state: ClusterState) -> list[Use]:
     """Return what an object, its pods and its claims take from each quota of its namespace."""
-    quotas = state.quotas.get(manifest.namespace, ())
-    if not quotas:
+    kind, namespace, _ = name_object(manifest.object)
+    quotas = state.quotas.get(namespace, ())
+    if not quotas or kind in CLUSTER_KINDS:
         return []
-    totals: dict[tuple[str, str], int] = {}
-    uses = [(quota, amounts, pod) for amounts, pod in _list_uses(manifest, state) for quota in quotas]
-    for quota, amounts, pod in uses:
-        if not _matches(quota, pod, state):
-            continue
-        name = name_object(quota)[2]
-        for resource in _hard(quota):
-            if amounts.get(str(resource)):
-                key = (name, str(resource))
-                totals[key] = totals.get(key, 0) + amounts[str(resource)]
-    return [Use(quota, resource, milli) for (quota, resource), milli in totals.items()]
+    totals: dict[tuple[int, str], int] = {}
+    for amounts, pod in _list_uses(manifest, state):
+        for index, quota in enumerate(quotas):
+            hard = _hard(quota)
+            taken = [resource for resource in amounts if amounts[resource] and resource in hard]
+            for key in [(index, resource) for resource in taken] if taken and _matches(quota, pod, state) else ():
+                totals[key] = totals.get(key, 0) + amounts[key[1]]
+    return [Use(namespace, index, resource, milli) for (index, resource), milli in totals.items()]
 
 
 def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[MissingAmount]:
@@ -93,19 +93,18 @@ def find_missing_amounts(manifest: Manifest, state: ClusterState) -> Iterator[Mi
 
 
 def find_excesses(
-    uses: Iterable[tuple[object, str, Iterable[Use]]], quotas: Mapping[str, Iterable[Mapping[str, Node]]]
+    uses: Iterable[tuple[object, Iterable[Use]]], quotas: Mapping[str, Sequence[Mapping[str, Node]]]
 ) -> Iterator[Excess]:
     """Find the quotas that an object exceeds alone, or else several together.
 
-    `uses` are objects, each with its namespace and what it takes.
+    `uses` are objects, each with what it takes.
     """
-    takers: dict[tuple[str, str, str], list[tuple[object, int]]] = {}
-    for owner, namespace, several in uses:
+    takers: dict[tuple[str, int, str], list[tuple[object, int]]] = {}
+    for owner, several in uses:
         for use in several:
-            takers.setdefault((namespace, use.quota, use.resource), []).append((owner, use.milli))
-    by_name = {name_object(quota)[1:]: quota for several in quotas.values() for quota in several}
-    for (namespace, name, resource), found in takers.items():
-        quota = by_name[(namespace, name)]
+            takers.setdefault((use.namespace, use.quota, use.resource), []).append((owner, use.milli))
+    for (namespace, index, resource), found in takers.items():
+        quota = quotas[namespace][index]
         hard = next(value for key, value in _hard(quota).items() if key == resource)
         allowed, total = to_milli(hard), sum(milli for _, milli in found)
         if allowed is None or total <= allowed:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.pod_security.levels import Level, list_levels
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kind_groups import qualify_kind
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
@@ -20,7 +21,6 @@ _DECIDING_KINDS = frozenset(
 )
 """Kinds whose objects decide about other objects."""
 
-_CORE_KINDS = frozenset(("LimitRange", "Namespace", "ResourceQuota"))
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
@@ -33,7 +33,10 @@ CLUSTER_KINDS = CLUSTER_SCOPED | {"Queue"}
 """Kinds whose objects have no namespace here; a Queue is that of Volcano."""
 
 Name = tuple[str, str, str]
-"""Kind, namespace and name of an object; the namespace of kinds without one is empty."""
+"""Kind, namespace and name of an object; the namespace of kinds without one is empty.
+
+The kind of another group than the one that is known by this name has its group.
+"""
 
 
 class ClusterState(NamedTuple):
@@ -80,10 +83,10 @@ def build_state(
 
     An object that the repository has twice, and not the same, may be meant for different clusters: it does not count.
     """
-    known = {name_object(obj): obj for obj in exported}
-    seen: dict[Name, Mapping[str, Node]] = {}
+    known: dict[Name | int, Mapping[str, Node]] = {_get_key(obj): obj for obj in exported}
+    seen: dict[Name | int, Mapping[str, Node]] = {}
     for obj in own:
-        name = name_object(obj)
+        name = _get_key(obj)
         if untraced(seen.setdefault(name, obj)) == untraced(obj):
             known[name] = obj
         else:
@@ -92,9 +95,8 @@ def build_state(
     for obj in known.values():
         keys.update(_list_names(obj))
     found: dict[str, list[Mapping[str, Node]]] = {}
-    for (kind, _, _), obj in known.items():
-        if kind not in _CORE_KINDS or as_text(obj.get("apiVersion")) == "v1":
-            found.setdefault(kind, []).append(obj)
+    for obj in known.values():
+        found.setdefault(name_object(obj)[0], []).append(obj)
     left_out: list[Mapping[str, Node]] = []
     return ClusterState(
         cluster,
@@ -110,7 +112,7 @@ def build_state(
             name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName"))
             for obj in found.get("DeviceClass", ())
         },
-        {name: obj for name, obj in known.items() if name[0] in _RUNTIME_KINDS},
+        {name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
         _index_names(keys) if cluster.complete else {},
         tuple(left_out),
     )
@@ -118,9 +120,21 @@ def build_state(
 
 def name_object(obj: Mapping[str, Node]) -> Name:
     """Return the kind, namespace and name of an object."""
-    kind, metadata = as_text(obj.get("kind")), as_mapping(obj.get("metadata"))
+    metadata = as_mapping(obj.get("metadata"))
+    kind = qualify_kind(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
     namespace = "" if kind in CLUSTER_KINDS else as_text(metadata.get("namespace"))
     return kind, namespace, as_text(metadata.get("name"))
+
+
+def show_name(obj: Mapping[str, Node]) -> str:
+    """Return the name of an object for messages; the beginning of one that the API server generates."""
+    return name_object(obj)[2] or as_text(as_mapping(obj.get("metadata")).get("generateName"))
+
+
+def _get_key(obj: Mapping[str, Node]) -> Name | int:
+    """Return what identifies an object. One without a name gets its own from the API server, so it is like no other."""
+    name = name_object(obj)
+    return name if name[2] else id(obj)
 
 
 def _parse_namespace(obj: Mapping[str, Node]) -> tuple[str, tuple[tuple[Level, Node], ...]]:

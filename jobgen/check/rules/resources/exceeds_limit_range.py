@@ -28,7 +28,7 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
         return
     from jobgen.check.cluster.limit_ranges import check_claim, check_pod
     from jobgen.check.cluster.pod_resources import resolve_pod_resources
-    from jobgen.check.cluster.state import name_object
+    from jobgen.check.cluster.state import show_name
 
     for limit_range in limit_ranges:
         found: list[OutOfRange] = []
@@ -39,7 +39,7 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
         for requests, place in _list_claims(manifest):
             found += check_claim(requests, place, limit_range)
         for each in found:
-            related = ((each.bound, f"LimitRange `{name_object(limit_range)[2]}`"),)
+            related = ((each.bound, f"LimitRange `{show_name(limit_range)}`"),)
             yield Violation(each.node, each.message, related)
 
 

@@ -25,10 +25,10 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
     Request less, suspend some of the jobs, or raise the quota.
     """
     from jobgen.check.cluster.quotas import find_missing_amounts
-    from jobgen.check.cluster.state import name_object
+    from jobgen.check.cluster.state import show_name
 
     for missing in find_missing_amounts(manifest, state):
-        name = name_object(missing.quota)[2]
+        name = show_name(missing.quota)
         owner = f" of namespace `{manifest.namespace}`" if manifest.namespace else ""
         message = (
             f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}`{owner} limits it, so"
