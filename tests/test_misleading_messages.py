@@ -765,3 +765,30 @@ def test_only_what_the_file_says_is_a_placeholder(name, rules, tmp_path):
     assert [each["rule"] for each in lint_files(tmp_path, {"policy.yaml": text})] == rules
     done = lint_paths(tmp_path, ("-",), (), format_="json", today=TODAY, stdin=text.encode())
     assert [each["rule"] for each in json.loads(done.out)["findings"]] == rules
+
+
+LISTS = {
+    "a kind named like a list": ("example.com/v1", "AllowList", "items: []", ["missing-schema"]),
+    "its items are no objects": ("example.com/v1", "AllowList", "items: [{kind: a}, 5]", ["missing-schema"]),
+    "a list of an unknown kind": (
+        "example.com/v1",
+        "DanceList",
+        "items: [{apiVersion: v1, kind: Namespace, metadata: {name: a}}]",
+        [],
+    ),
+    "a kind of Kubernetes": ("v1", "AllowList", "items: []", ["unknown-kind"]),
+    "an empty list": ("v1", "PodList", "items: []", []),
+    "an empty list of a custom kind": ("kubeflow.org/v1", "PyTorchJobList", "items: []", []),
+    "a field of a list": ("v1", "PodList", "items: []\nspec: {}", ["unknown-field"]),
+    "a field of a List": ("v1", "List", "items: []\nspec: {}", ["unknown-field"]),
+    "an item": ("v1", "PodList", "items: [5]", ["not-a-mapping"]),
+    "no items": ("v1", "PodList", "spec: {}", ["missing-field"]),
+}
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_no_list_is_skipped(case, tmp_path):
+    api_version, kind, rest, rules = LISTS[case]
+    namespace = "---\n{apiVersion: v1, kind: Namespace, metadata: {name: b}}\n"
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n{rest}\n{namespace}"
+    assert [each["rule"] for each in lint_files(tmp_path, {"jobs/list.yaml": text})] == rules

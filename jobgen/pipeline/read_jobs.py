@@ -13,7 +13,7 @@ from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index
-from jobgen.render.build import is_spec, manifest_errors, split_list
+from jobgen.render.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
 from jobgen.repo.lock import LOCK
@@ -183,6 +183,8 @@ def _locate_errors(
 def _read_manifests(
     data: ValidFields, file: layout.File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
+    if list_errors(data):
+        findings += _locate_errors(file, position, location, list_errors)
     for item, manifest in enumerate(split_list(data)):
         job = Job(JobDocument(manifest, file.path), file, position, item, location)
         find: Callable[[Any], Iterable[Problem]] = manifest_errors

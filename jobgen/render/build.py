@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.original_messages import original_message
+from jobgen.check.schema.shipped import is_shipped_kind
 from jobgen.k8s.objects import CLUSTER_SCOPED
 from jobgen.model.data import (
     API_VERSION,
@@ -18,7 +19,7 @@ from jobgen.model.data import (
     value_of,
     with_layer,
 )
-from jobgen.model.finding import Identity, Problem
+from jobgen.model.finding import Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest, suggest_type
 from jobgen.render.expand import Expander, JobDocument
@@ -175,11 +176,51 @@ def _explain_unsafe_name(field: str, name: str) -> str:
 _ROOT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec", "status", "name", "generateName", "namespace"))
 
 
+_LIST_FIELDS = frozenset(("apiVersion", "kind", "metadata", "items"))
+# A list of any objects, and what KRM functions read and write.
+_MIXED_LISTS = frozenset(
+    ("v1/List", "config.kubernetes.io/v1/ResourceList", "config.kubernetes.io/v1beta1/ResourceList")
+)
+
+
 def split_list(data: ValidFields) -> list[ValidFields]:
-    """The objects of a document: the items of a `kind: List`, or the document itself."""
-    if str(value_of(data.get("kind"))).endswith("List") and isinstance(data.get("items"), list):
-        return list(data["items"])
+    """The objects of a document: the items of a list of objects, or the document itself."""
+    items = data.get("items")
+    if isinstance(items, list) and (_is_list_kind(data) or (_name_listed(data) and any(map(_is_object, items)))):
+        return list(items)
     return [data]
+
+
+def list_errors(data: Mapping[str, Node]) -> list[Problem]:
+    """Report the fields of a list that it does not have; clients drop them with the list."""
+    kind = value_of(data.get("kind"))
+    if not isinstance(data.get("items"), list) or kind == "ResourceList" or not _is_list_kind(data):
+        return []
+    message = "`{}` is not a field of `{}`, and is dropped; remove it, or move it into an item"
+    return [
+        Problem("unknown-field", message.format(key, kind), key, category="schema", severity=Severity.WARNING)
+        for key in data
+        if key not in _LIST_FIELDS
+    ]
+
+
+def _is_list_kind(data: Mapping[str, Node]) -> bool:
+    """Whether a document is a list, whatever its items are: a `List`, or a list of a known kind."""
+    api_version, listed = str(value_of(data.get("apiVersion"))), _name_listed(data)
+    if f"{api_version}/{value_of(data.get('kind'))}" in _MIXED_LISTS:
+        return True
+    return bool(listed) and is_shipped_kind(api_version, listed)
+
+
+def _name_listed(data: Mapping[str, Node]) -> str:
+    """The kind of the items if the document is a list of one kind: `Pod` of a `PodList`."""
+    kind = str(value_of(data.get("kind")))
+    return kind.removesuffix("List") if kind.endswith("List") else ""
+
+
+def _is_object(item: Node) -> bool:
+    """Whether an item of a list is an object; the API server writes items without their kind."""
+    return isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys())
 
 
 def manifest_errors(manifest: Node) -> list[Problem]:
@@ -189,7 +230,7 @@ def manifest_errors(manifest: Node) -> list[Problem]:
     if is_spec(manifest):
         message = "a job spec cannot be an item of a List; write it as a document of its own"
         return [Problem("misplaced-job", message, manifest, evidence=original_message("misplaced-job"))]
-    if value_of(manifest.get("kind")) == "List" and value_of(manifest.get("apiVersion")) == "v1":
+    if _is_list_kind(manifest):
         return [_check_list(manifest)]
     if not {"apiVersion", "kind", "metadata"} & manifest.keys():
         message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
@@ -209,7 +250,7 @@ def manifest_errors(manifest: Node) -> list[Problem]:
 
 
 def _check_list(manifest: Mapping[str, Node]) -> Problem:
-    """Say why a List has no items to check: they are missing, no list, or the List is an item itself."""
+    """Say why a list has no items to check: they are missing, no list, or the List is an item itself."""
     if value_of(manifest.get("items")) is None:
         return Problem("missing-field", "the List has no `items`", manifest, category="schema")
     if not isinstance(manifest["items"], list):

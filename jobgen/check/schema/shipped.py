@@ -51,6 +51,17 @@ def find_shipped_schema(
     return _find(api_version, kind, cluster.kubernetes, cluster.operators.get(operator, ""), any_release)
 
 
+def is_shipped_kind(api_version: str, kind: str) -> bool:
+    """Whether any release has a kind, and jobgen ships its schema."""
+    group, _, version = api_version.rpartition("/")
+    if _read_custom(api_version, kind):
+        return True
+    if not _is_of_kubernetes(group):
+        return False
+    known = read_types(f"{_name_place(group)}_{version}")
+    return known.get("apiVersion") == api_version and kind in known["kinds"]
+
+
 @lru_cache(maxsize=512)
 def _find(
     api_version: str, kind: str, kubernetes: str, operator_release: str, any_release: bool
@@ -142,7 +153,7 @@ def _find_pod_release(operator: str, release: str) -> str:
 def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
     """Return the schema of one of Kubernetes' own kinds."""
     group, _, version = api_version.rpartition("/")
-    if not (group in _PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)):
+    if not _is_of_kubernetes(group):
         return None
     place = f"{_name_place(group)}_{version}"
     known = read_types(place)
@@ -150,8 +161,6 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     if known.get("apiVersion") != api_version:
         return _find_removed(api_version, kind, group)
     if kind not in known["kinds"]:
-        if kind.endswith("List"):
-            return None
         hint = did_you_mean(kind, known["kinds"])
         return _report_missing(MissingKind(f"Kubernetes has no kind {name}{hint}", "kind"))
     if not contains(known["types"][kind], release):
@@ -175,6 +184,10 @@ def _report_missing(missing: MissingKind) -> ShippedSchema:
         return [Problem(rule, missing.message, node, category="schema", fix_steps=fix_steps, safe=False)]
 
     return ShippedSchema({}, check, missing)
+
+
+def _is_of_kubernetes(group: str) -> bool:
+    return group in _PLAIN_GROUPS or group.endswith(_GROUP_DOMAIN)
 
 
 def _name_place(group: str) -> str:
