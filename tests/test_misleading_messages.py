@@ -792,3 +792,40 @@ def test_no_list_is_skipped(case, tmp_path):
     namespace = "---\n{apiVersion: v1, kind: Namespace, metadata: {name: b}}\n"
     text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n{rest}\n{namespace}"
     assert [each["rule"] for each in lint_files(tmp_path, {"jobs/list.yaml": text})] == rules
+
+
+VERSIONS = {
+    "core": ("core/v1", "Pod", "", "`core` is not an API group", "use `v1`"),
+    "many slashes": ("a/b/c/v1", "Pod", "", "`a/b/c/v1` is not an apiVersion", "use `v1`"),
+    "words in the wrong order": ("apps/v1/x", "Deployment", "", "`apps/v1/x` is not an apiVersion", "use `apps/v1`"),
+    "no version": ("v1/", "Pod", "", "`v1/` is not an apiVersion", "use `v1`"),
+    "no domain": ("networking/v1", "Ingress", "", "`networking` is not an API", "use `networking.k8s.io/v1`"),
+    "the closest group": ("volcano/v1alpha1", "Job", "", "`volcano` is", "use `batch.volcano.sh/v1alpha1`"),
+    "an unknown kind": ("core/v1", "Dance", "", "`core` is not an API group", "such as `example.com/v1`"),
+    "kueue 0.15": (
+        "kueue.x-k8s.io/v1",
+        "LocalQueue",
+        "0.15.0",
+        "kueue 0.15.0 has no `LocalQueue` of `kueue.x-k8s.io/v1`",
+        "use `kueue.x-k8s.io/v1beta2`",
+    ),
+    "kueue 0.14": ("kueue.x-k8s.io/v1", "LocalQueue", "0.14.0", "kueue 0.14.0 has", "use `kueue.x-k8s.io/v1beta1`"),
+}
+
+
+@pytest.mark.parametrize("case", VERSIONS)
+def test_an_api_version_that_no_cluster_has_is_an_error_with_the_right_one(case):
+    api_version, kind, kueue, start, end = VERSIONS[case]
+    cluster = Cluster(operators={"kueue": kueue} if kueue else {})
+    obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "b"}}
+    (problem,) = Checker(PROJECT.root, PROJECT.kinds, cluster)(obj)
+    assert (problem.rule, problem.severity) == ("old-api-version", "error")
+    assert problem.message.startswith(start)
+    assert problem.message.endswith(end)
+
+
+def test_a_version_of_an_undeclared_operator_may_exist():
+    obj = {"apiVersion": "kueue.x-k8s.io/v1", "kind": "LocalQueue", "metadata": {"name": "a", "namespace": "b"}}
+    (problem,) = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
+    assert problem.rule == "missing-schema"
+    assert "use `kueue.x-k8s.io/v1beta2`, which jobgen knows" in problem.message

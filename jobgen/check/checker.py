@@ -17,7 +17,7 @@ from jobgen.check.rule_runner import RuleRunner, report_exception
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.check.schema.shipped import find_shipped_schema
+from jobgen.check.schema.shipped import find_known_version, find_shipped_schema
 from jobgen.check.schema.untrusted import BrokenSchemaError, compile_untrusted
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
@@ -199,7 +199,8 @@ class Checker:
                 node = obj.get("apiVersion")
                 newer = (FixStep("set", node, known),)
                 return Problem("old-api-version", message, node, category="schema", fix_steps=newer, safe=False)
-        message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}{_suggest_import(group, name)}"
+        message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}"
+        message += _suggest_version(api_version, name) + _suggest_import(group, name)
         return Problem(
             "missing-schema",
             message,
@@ -208,6 +209,12 @@ class Checker:
             severity=Severity.WARNING,
             evidence=(name, api_version),
         )
+
+
+def _suggest_version(api_version: str, kind: str) -> str:
+    """The version of a kind that is known, if its operator may have this one too."""
+    known = find_known_version(api_version, kind)
+    return f"; use `{known}`, which jobgen knows, or add the schema of this version" if known else ""
 
 
 def _suggest_import(group: str, kind: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from jobgen.k8s.releases import format_release, parse_release
 from jobgen.k8s.removed_apis import find_removal
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import layout
 from jobgen.spec.kinds import parse_version
@@ -21,6 +22,7 @@ from jobgen.spec.overlay import Cluster
 
 _INTERNAL = "internal.apiserver.k8s.io"
 _GROUP_DOMAIN = ".k8s.io"
+_WORD = lazy_pattern(r"[^./]+")
 _PLAIN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "policy", "extensions"))
 
 
@@ -47,8 +49,12 @@ def find_shipped_schema(
 
     With `any_release`, a kind that the operator's release does not have gets the schema of the last release with it.
     """
-    operator = _read_custom(api_version, kind).get("operator", "")
-    return _find(api_version, kind, cluster.kubernetes, cluster.operators.get(operator, ""), any_release)
+    custom = _read_custom(api_version, kind)
+    unknown = None if custom else _find_unknown_version(api_version, kind, cluster)
+    if unknown:
+        return unknown
+    release = cluster.operators.get(custom.get("operator", ""), "")
+    return _find(api_version, kind, cluster.kubernetes, release, any_release)
 
 
 def is_shipped_kind(api_version: str, kind: str) -> bool:
@@ -107,11 +113,36 @@ def _weaken(shipped: ShippedSchema) -> ShippedSchema:
 
 def _find_newest(custom: Mapping[str, Any]) -> str:
     """The newest version of a custom resource that its operator serves, if there is one."""
-    group = custom["apiVersion"].rpartition("/")[0]
-    stem = f"{custom['kind'].lower()}_"
-    names = [name for name in layout.list_shipped_schemas(f"crds/{group}") if name.startswith(stem)]
-    found = [_read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", custom["kind"]) for name in names]
-    return max((known["apiVersion"] for known in found if contains(known["schema"], "")), key=_rank_version, default="")
+    return find_known_version(custom["apiVersion"], custom["kind"])
+
+
+def find_known_version(api_version: str, kind: str) -> str:
+    """The newest version of a custom resource whose schema is shipped; empty if there is none."""
+    return _select_newest(known for known in _list_versions(api_version, kind) if contains(known["schema"], ""))
+
+
+def _select_newest(versions: Iterable[Mapping[str, Any]]) -> str:
+    return max((known["apiVersion"] for known in versions), key=_rank_version, default="")
+
+
+def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
+    """The files of a custom resource in all versions of its group."""
+    group, stem = api_version.rpartition("/")[0], f"{kind.lower()}_"
+    names = layout.list_shipped_schemas(f"crds/{group}") if group in layout.list_shipped_schemas("crds") else ()
+    for name in names:
+        if name.startswith(stem):
+            yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
+
+
+def _find_unknown_version(api_version: str, kind: str, cluster: Cluster) -> ShippedSchema | None:
+    """Report a version that no release of a declared operator has; None if the operator is not declared."""
+    known = [one for one in _list_versions(api_version, kind) if cluster.operators.get(one["operator"])]
+    newest = _select_newest(one for one in known if contains(one["schema"], cluster.operators[one["operator"]]))
+    if not newest:
+        return None
+    operator = next(one["operator"] for one in known if one["apiVersion"] == newest)
+    message = f"{operator} {cluster.operators[operator]} has no `{kind}` of `{api_version}`; use `{newest}`"
+    return _report_missing(MissingKind(message, replacement=newest))
 
 
 def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
@@ -153,6 +184,11 @@ def _find_pod_release(operator: str, release: str) -> str:
 def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None:
     """Return the schema of one of Kubernetes' own kinds."""
     group, _, version = api_version.rpartition("/")
+    fault = _find_group_fault(api_version)
+    if fault:
+        newer = _find_similar_version(api_version, kind)
+        hint = f"use `{newer}`" if newer else "write a group and a version, such as `example.com/v1`"
+        return _report_missing(MissingKind(f"{fault}; {hint}", replacement=newer))
     if not _is_of_kubernetes(group):
         return None
     place = f"{_name_place(group)}_{version}"
@@ -168,6 +204,28 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         return _report_missing(MissingKind(f"{name} {reason}; the cluster has Kubernetes {release}"))
     types = Types(release, in_crd=False)
     return _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
+
+
+def _find_group_fault(api_version: str) -> str:
+    """Say why no cluster can have an apiVersion: its form, or a group that no API has."""
+    group, slash, version = api_version.rpartition("/")
+    if "/" in group or (slash and not (group and version)):
+        return f"`{api_version}` is not an apiVersion, which is a version, or a group, `/` and a version"
+    if "." not in group and group not in _PLAIN_GROUPS:
+        return f"`{group}` is not an API group, and no CustomResourceDefinition can add it without a dot in its name"
+    return ""
+
+
+def _find_similar_version(api_version: str, kind: str) -> str:
+    """The apiVersion of a known kind that has most words of another one; empty if several have none."""
+    words = set(_WORD.findall(api_version))
+    shared = {
+        known.api_version: len(words.intersection(_WORD.findall(known.api_version)))
+        for known in list_shipped_kinds()
+        if known.name == kind
+    }
+    best = max(shared, key=lambda version: shared[version], default="")
+    return best if len(shared) == 1 or shared.get(best) else ""
 
 
 def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
