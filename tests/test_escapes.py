@@ -215,7 +215,7 @@ def test_linked_settings_and_layers_of_a_commit_are_not_ignored(path: str, clone
     with open_commit(clone, made) as there:
         files = [*layout.read_inputs(there), *filter(None, [layout.read_settings(there)])]
         schema = layout.read_schema(there, "kubeflow.org/pytorchjob_v1.json")
-        files += [schema.file] if schema else []
+        files += [schema] if schema else []
 
     assert (path, "link-out-of-repository") in {(file.path, file.finding.rule) for file in files if file.finding}
 
@@ -654,14 +654,14 @@ def test_fix_corrects_the_name_of_a_rule_and_keeps_the_reason(tmp_path, written,
     assert (root / "jobs/bert.yaml").read_text() == spec(image=USED.replace("mutable-image-tag", expected))
 
 
-CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: ml}\ndata: {a: b}\n"
+EXPERIMENT = "apiVersion: example.com/v1\nkind: Experiment\nmetadata: {name: e, namespace: ml}\ndata: {a: b}\n"
 
 
 def test_an_object_without_a_schema_exempts_only_itself(tmp_path):
-    ignored = "kind: ConfigMap # jobgen: ignore[unknown-field] -- the schema comes later"
+    ignored = "kind: Experiment # jobgen: ignore[unknown-field] -- the schema comes later"
     files = {
         "jobgen.yaml": "rules: {missing-schema: info}\n",
-        "jobs/cm.yaml": CONFIG_MAP.replace("kind: ConfigMap", ignored),
+        "jobs/cm.yaml": EXPERIMENT.replace("kind: Experiment", ignored),
         "jobs/bert.yaml": spec(image=UNUSED),
         "overlays/dev/o.yaml": "# jobgen: ignore-file[mutable-image-tag] -- none\n" + OVERLAY.format(spec=""),
     }
@@ -671,12 +671,12 @@ def test_an_object_without_a_schema_exempts_only_itself(tmp_path):
 
 
 def test_an_object_without_a_schema_exempts_only_its_own_baseline_entries(tmp_path):
-    files = {"jobgen.yaml": "", "jobs/cm.yaml": CONFIG_MAP, "jobs/bert.yaml": spec(image="bert:latest")}
+    files = {"jobgen.yaml": "", "jobs/cm.yaml": EXPERIMENT, "jobs/bert.yaml": spec(image="bert:latest")}
     root = write_files(tmp_path, files)
     lint_paths(root, (), (), format_="json", write_baseline=True, baseline="b.json")
     known = json.loads((root / "b.json").read_text())
-    about_map = {"rule": "unknown-field", "object": "/ConfigMap ml/cm", "pointer": "/datta"}
-    known["findings"].append(about_map)
+    about_it = {"rule": "unknown-field", "object": "example.com/Experiment ml/e", "pointer": "/datta"}
+    known["findings"].append(about_it)
     (root / "b.json").write_text(json.dumps(known))
     write_files(root, {"jobs/bert.yaml": spec(image="bert:1.0.0")})
 
@@ -684,7 +684,7 @@ def test_an_object_without_a_schema_exempts_only_its_own_baseline_entries(tmp_pa
     done = lint_paths(root, (), (), format_="json", baseline="b.json", fix="safe")
     assert "1 stale entry removed from b.json" in done.err
     left = json.loads((root / "b.json").read_text())["findings"]
-    assert about_map in left
+    assert about_it in left
     assert not [entry for entry in left if entry["rule"] in ("mutable-image-tag", "moving-tag")]
 
 

@@ -230,7 +230,7 @@ CASES: dict[str, tuple[Callable[[], Files], str]] = {
             "jobs/a.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {'{a: ' * 97}{'}' * 97}\n",
             "jobs/b.yaml": job(f"  podTemplate: {'{a: ' * 95}{'}' * 95}\n"),
         },
-        "[missing-schema]",
+        "`a` is a mapping, and must be a string",
     ),
     "aliases of lists": (
         lambda: {

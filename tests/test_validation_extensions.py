@@ -69,7 +69,8 @@ def test_values_of_any_type_are_survived(path):
     def visit(node, steps):
         for junk in (None, 1, "x", [], {}, [None], [1], True):
             if steps:
-                validate_object(change(obj, {"/".join(steps): junk}), NEWEST_RELEASE)
+                problems = validate_object(change(obj, {"/".join(steps): junk}), NEWEST_RELEASE)
+                assert all(problem.message for problem in problems)
         items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         for key, child in items:
             if key not in ("apiVersion", "kind") and "/" not in str(key):

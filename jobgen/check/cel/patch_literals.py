@@ -12,7 +12,7 @@ from jobgen.model.lazy_re import lazy_pattern
 
 _NEW, _SET = "jobgen_new_", "jobgen_set_"
 _TOKEN = lazy_pattern(r"(?<![\w.])(JSONPatch|Object(?:\s*\.\s*[A-Za-z_]\w*)*)\s*\{|[()\[\]{},]", re.ASCII)
-_FIELD = lazy_pattern(r"\s*\??\s*([A-Za-z_]\w*)\s*:", re.ASCII)
+_FIELD = lazy_pattern(r"\s*+\??\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
 _PATCH_FIELDS = {"op": "string", "path": "string", "from": "string", "value": "dyn"}
 
 
