@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jobgen.cli.commands.diff import diff_states
 from jobgen.diff.immutability import find_rejections
 from jobgen.diff.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
 
@@ -20,6 +21,7 @@ def state_of(behavior):
         queued=bool(behavior.queued),
         elastic=bool(behavior.elastic),
         on_both_sides=behavior.on_both_sides is not False,
+        partial=bool(behavior.partial),
     )
 
 
@@ -50,16 +52,176 @@ def test_every_behavior_can_apply(behavior):
         ("spec/runPolicy/backoffLimit", JobState("mpi-operator", "MPIJob"), Effect.NO_EFFECT),
         ("role/template/spec/volumes", JobState("training-operator", "TFJob", queued=True), Effect.NO_EFFECT),
         ("role/template/spec/volumes", JobState("training-operator", "TFJob", suspended=True), Effect.IN_PLACE),
-        ("spec/template/spec", JobState("-", "Job"), Effect.REJECTED),
         ("spec/resources/requests/storage", JobState("-", "PersistentVolumeClaim"), Effect.IN_PLACE),
-        ("spec/accessModes", JobState("-", "PersistentVolumeClaim"), Effect.REJECTED),
         ("spec/template", JobState("-", "Deployment"), Effect.RESTART),
         ("data/x", JobState("-", "ConfigMap"), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("-", "Job"), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("-", "Job", queued=True), Effect.RESTART),
+        ("spec/parallelism", JobState("-", "Job", queued=True, elastic=True), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("-", "Job", queued=True, partial=True), Effect.REJECTED),
+        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("-", "Job", queued=True), Effect.REJECTED),
+        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("-", "Job"), Effect.IN_PLACE),
         ("role/template/spec", JobState("other-operator", "OtherJob"), Effect.NO_EFFECT),
     ],
 )
 def test_predicted_effect(path, state, effect):
     assert predict_outcome(path, state).effect is effect
+
+
+JOB = "spec: {{{}template: {{spec: {{{}containers: [{{name: a, image: i, {}resources: {{limits: {{cpu: {}}}}}}}]}}}}}}"
+TASKS = "spec: {{queue: {}, tasks: [{{name: {}, replicas: {}}}]}}"
+POD = "spec: {{nodeName: {}, tolerations: [{}], containers: [{{name: a, image: {}}}]}}"
+CRD = "spec: {{group: example.com, scope: {}, names: {{plural: as, kind: {}, shortNames: [{}]}}}}"
+# The kind, the old and the new fields, and whether the change is rejected.
+EDITS = [
+    ("v1 ConfigMap", "data: {a: x}", "data: {a: y}", False),
+    ("v1 ConfigMap", "data: {a: x}", "data: {a: x}\nimmutable: true", False),
+    ("v1 ConfigMap", "data: {a: x}\nimmutable: true", "data: {a: y}\nimmutable: true", True),
+    ("v1 ConfigMap", "binaryData: {a: eA==}\nimmutable: true", "binaryData: {}\nimmutable: true", True),
+    ("v1 ConfigMap", "data: {a: x}\nimmutable: true", "data: {a: x}", True),
+    ("v1 Secret", "data: {a: eA==}", "data: {a: eQ==}", False),
+    ("v1 Secret", "data: {a: eA==}\nimmutable: true", "data: {a: eQ==}\nimmutable: true", True),
+    ("v1 Secret", "stringData: {a: x}\nimmutable: true", "stringData: {a: z}\nimmutable: true", True),
+    ("v1 Secret", "stringData: {a: x}\nimmutable: true", "data: {a: eA==}\nimmutable: true", False),
+    ("v1 Secret", "data: {a: eA==}\nimmutable: true", "data: {a: eA==}\nimmutable: false", True),
+    ("v1 Secret", "type: Opaque", "type: a/b", True),
+    ("v1 Secret", "data: {}", "type: Opaque", False),
+    ("v1 PersistentVolume", "spec: {nfs: {server: a, path: /}}", "spec: {nfs: {server: b, path: /}}", True),
+    ("v1 PersistentVolume", "spec: {capacity: {storage: 1Gi}}", "spec: {capacity: {storage: 2Gi}}", False),
+    ("v1 PersistentVolume", "spec: {csi: {driver: a}}", "spec: {csi: {driver: a, fsType: ext4}}", True),
+    (
+        "v1 PersistentVolume",
+        "spec: {csi: {driver: a}}",
+        "spec: {csi: {driver: a, controllerExpandSecretRef: {name: a}}}",
+        False,
+    ),
+    ("v1 PersistentVolumeClaim", "spec: {accessModes: [ReadWriteOnce]}", "spec: {accessModes: [ReadWriteMany]}", True),
+    (
+        "v1 PersistentVolumeClaim",
+        "spec: {resources: {requests: {storage: 1Gi}}}",
+        "spec: {resources: {requests: {storage: 2Gi}}}",
+        False,
+    ),
+    (
+        "v1 PersistentVolumeClaim",
+        "spec: {resources: {requests: {storage: 2Gi}}}",
+        "spec: {resources: {requests: {storage: 1Gi}}}",
+        True,
+    ),
+    ("v1 PersistentVolumeClaim", "spec: {storageClassName: a}", "spec: {storageClassName: b}", True),
+    ("v1 PersistentVolumeClaim", "spec: {}", "spec: {volumeMode: Filesystem}", False),
+    ("v1 Service", "spec: {clusterIP: 10.0.0.1}", "spec: {clusterIP: 10.0.0.2}", True),
+    ("v1 Service", "spec: {clusterIP: 10.0.0.1}", "spec: {ports: []}", False),
+    ("v1 Service", "spec: {ports: []}", "spec: {clusterIP: None}", True),
+    ("v1 Service", "spec: {type: ExternalName}", "spec: {clusterIP: None}", False),
+    ("v1 Service", "spec: {ipFamilies: [IPv4]}", "spec: {ipFamilies: [IPv6]}", True),
+    ("v1 Service", "spec: {ipFamilies: [IPv4]}", "spec: {ipFamilies: [IPv4, IPv6]}", False),
+    ("v1 Service", "spec: {selector: {a: b}}", "spec: {selector: {a: c}}", False),
+    ("v1 Pod", POD.format("a", "", "i"), POD.format("a", "", "j"), False),
+    ("v1 Pod", POD.format("a", "", "i"), POD.format("b", "", "i"), True),
+    ("v1 Pod", POD.format("a", "", "i"), POD.format("a", "{key: a}", "i"), False),
+    ("v1 Pod", POD.format("a", "{key: a}", "i"), POD.format("a", "", "i"), True),
+    ("v1 Pod", "spec: {activeDeadlineSeconds: 5}", "spec: {activeDeadlineSeconds: 4}", False),
+    ("v1 Pod", "spec: {activeDeadlineSeconds: 5}", "spec: {activeDeadlineSeconds: 6}", True),
+    ("v1 Pod", "spec: {schedulingGates: [{name: a}]}", "spec: {restartPolicy: Always}", False),
+    ("v1 Pod", "spec: {restartPolicy: Always}", "spec: {schedulingGates: [{name: a}]}", True),
+    ("v1 LimitRange", "spec: {limits: []}", "spec: {limits: [{type: Pod}]}", False),
+    ("v1 ResourceQuota", "spec: {hard: {pods: 1}}", "spec: {hard: {pods: 2}}", False),
+    ("apps/v1 StatefulSet", "spec: {serviceName: a}", "spec: {serviceName: b}", True),
+    ("apps/v1 StatefulSet", "spec: {replicas: 1}", "spec: {replicas: 2, podManagementPolicy: OrderedReady}", False),
+    ("apps/v1 StatefulSet", "spec: {minReadySeconds: 1}", "spec: {ordinals: {start: 1}}", False),
+    ("apps/v1 ReplicaSet", "spec: {selector: {matchLabels: {a: b}}}", "spec: {selector: {matchLabels: {a: c}}}", True),
+    ("apps/v1 DaemonSet", "spec: {selector: {matchLabels: {a: b}}}", "spec: {selector: {matchLabels: {a: c}}}", True),
+    ("batch/v1 Job", JOB.format("", "", "", 1), JOB.format("", "", "", 2), True),
+    ("batch/v1 Job", JOB.format("suspend: true, ", "", "", 1), JOB.format("suspend: true, ", "", "", 2), False),
+    ("batch/v1 Job", JOB.format("suspend: true, ", "", "", 1), JOB.format("", "nodeSelector: {a: b}, ", "", 1), False),
+    ("batch/v1 Job", JOB.format("", "", "", 1), JOB.format("suspend: true, ", "nodeSelector: {a: b}, ", "", 1), True),
+    ("batch/v1 Job", JOB.format("suspend: true, ", "", "", 1), JOB.format("", "", "command: [a], ", 1), True),
+    ("batch/v1 Job", "spec: {backoffLimit: 1}", "spec: {backoffLimit: 2}", False),
+    ("batch/v1 Job", "spec: {podFailurePolicy: {rules: []}}", "spec: {podFailurePolicy: {rules: [{}]}}", True),
+    ("batch/v1 Job", "spec: {managedBy: a/b}", "spec: {managedBy: a/c}", True),
+    ("batch/v1 Job", "spec: {completions: 1}", "spec: {completions: 2}", True),
+    ("batch/v1 Job", "spec: {completionMode: NonIndexed}", "spec: {ttlSecondsAfterFinished: 1}", False),
+    (
+        "batch/v1 Job",
+        "spec: {completionMode: Indexed, completions: 1, parallelism: 1}",
+        "spec: {completionMode: Indexed, completions: 2, parallelism: 2}",
+        False,
+    ),
+    ("rbac.authorization.k8s.io/v1 RoleBinding", "roleRef: {kind: Role, name: a}", "roleRef: {name: b}", True),
+    (
+        "rbac.authorization.k8s.io/v1 ClusterRoleBinding",
+        "roleRef: {kind: ClusterRole, name: a}",
+        "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: a}",
+        False,
+    ),
+    ("rbac.authorization.k8s.io/v1 RoleBinding", "subjects: []", "subjects: [{kind: User, name: a}]", False),
+    ("scheduling.k8s.io/v1 PriorityClass", "value: 1", "value: 2", True),
+    ("scheduling.k8s.io/v1 PriorityClass", "preemptionPolicy: PreemptLowerPriority", "globalDefault: true", False),
+    ("storage.k8s.io/v1 StorageClass", "parameters: {a: b}", "parameters: {a: c}", True),
+    ("storage.k8s.io/v1 StorageClass", "reclaimPolicy: Delete", "allowVolumeExpansion: true", False),
+    ("storage.k8s.io/v1 VolumeAttributesClass", "parameters: {a: b}", "parameters: {a: c}", True),
+    ("storage.k8s.io/v1 CSIDriver", "spec: {attachRequired: true}", "spec: {attachRequired: false}", True),
+    ("storage.k8s.io/v1 CSIDriver", "spec: {podInfoOnMount: true}", "spec: {podInfoOnMount: false}", False),
+    ("resource.k8s.io/v1 ResourceClaim", "spec: {devices: {requests: [{name: a}]}}", "spec: {devices: {}}", True),
+    ("resource.k8s.io/v1 ResourceClaimTemplate", "spec: {spec: {devices: {}}}", "spec: {spec: {}}", True),
+    ("networking.k8s.io/v1 IngressClass", "spec: {controller: a/b}", "spec: {controller: a/c}", True),
+    ("node.k8s.io/v1 RuntimeClass", "handler: a", "handler: b", True),
+    ("node.k8s.io/v1 RuntimeClass", "overhead: {podFixed: {cpu: 1}}", "overhead: {podFixed: {cpu: 2}}", False),
+    ("discovery.k8s.io/v1 EndpointSlice", "addressType: IPv4", "addressType: IPv6", True),
+    (
+        "apiextensions.k8s.io/v1 CustomResourceDefinition",
+        CRD.format("Cluster", "A", "a"),
+        CRD.format("Namespaced", "A", "a"),
+        True,
+    ),
+    (
+        "apiextensions.k8s.io/v1 CustomResourceDefinition",
+        CRD.format("Cluster", "A", "a"),
+        CRD.format("Cluster", "A", "b"),
+        False,
+    ),
+    ("batch.volcano.sh/v1alpha1 Job", TASKS.format("a", "a", 1), TASKS.format("b", "a", 1), True),
+    ("batch.volcano.sh/v1alpha1 Job", TASKS.format("a", "a", 1), TASKS.format("a", "a", 2), False),
+    ("batch.volcano.sh/v1alpha1 Job", TASKS.format("a", "a", 1), TASKS.format("a", "b", 1), True),
+    ("batch.volcano.sh/v1alpha1 Job", "spec: {minAvailable: 1}", "spec: {minAvailable: 2}", False),
+    ("jobset.x-k8s.io/v1alpha2 JobSet", "spec: {managedBy: a/b}", "spec: {managedBy: a/c}", True),
+    (
+        "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet",
+        "spec: {leaderWorkerTemplate: {subGroupPolicy: {subGroupSize: 2}}}",
+        "spec: {leaderWorkerTemplate: {subGroupPolicy: {subGroupSize: 4}}}",
+        True,
+    ),
+    ("leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", "spec: {replicas: 1}", "spec: {replicas: 2}", False),
+    ("example.com/v1 Secret", "type: a", "type: b", False),
+]
+
+
+@pytest.fixture(scope="module")
+def effects(tmp_path_factory):
+    """The effects of all edits, by the name of the object."""
+    folder = tmp_path_factory.mktemp("edits")
+    for side in (0, 1):
+        path = folder / ("old", "new")[side] / "objects.yaml"
+        path.parent.mkdir()
+        path.write_text(
+            "---\n".join(
+                "apiVersion: {}\nkind: {}\n".format(*edit[0].split())
+                + f"metadata: {{name: edit-{n}}}\n{edit[1 + side]}\n"
+                for n, edit in enumerate(EDITS)
+            )
+        )
+    report = diff_states(folder, "", (), folders=("old", "new"), format_="json", exit_code=False)
+    return {one["object"]["name"]: one["effect"] for one in json.loads(report.out)["objects"]}
+
+
+@pytest.mark.parametrize(
+    ("number", "edit"),
+    list(enumerate(EDITS)),
+    ids=lambda value: value[0].split()[-1] if isinstance(value, tuple) else str(value),
+)
+def test_immutable_fields(number, edit, effects):
+    assert (effects[f"edit-{number}"] == "rejected") is edit[3], edit
 
 
 def crd(**properties):

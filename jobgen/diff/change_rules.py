@@ -144,7 +144,8 @@ def _field_finding(field: FieldImpact, impact: Impact, location: Location, more:
         before, after = (f"`{value}`" if value else "no queue" for value in (old, new))
         message = f"the job cannot be moved from {before} to {after}: {reason}"
         return _finding("queue-changed", Severity.ERROR, message, impact, location, where)
-    message = f"`{format_dotted(path)}` cannot be changed: {reason}; create a job with a new name instead"
+    noun = "a job" if impact.current.identity.kind.endswith(("Job", "JobSet")) else "an object"
+    message = f"`{format_dotted(path)}` cannot be changed: {reason}; create {noun} with a new name instead"
     return _finding("immutable-field-changed", Severity.ERROR, message, impact, location, where)
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from jobgen.diff.immutability import Rejection, find_rejections
+from jobgen.diff.immutable_fields import Edit, find_immutable_field
 from jobgen.diff.operator_behavior import Effect, JobState, Outcome, predict_outcome, select_worst
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
-from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_queue, is_suspended
+from jobgen.k8s.kueue import DOMAIN, can_be_queued, get_kueue_queue, get_queue, is_suspended
 from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.releases import parse_release
 from jobgen.k8s.resources import ResourceTotals, sum_resources
 from jobgen.model.data import Plain
 from jobgen.model.path import NamedItem, format_pointer
@@ -23,6 +25,7 @@ Action = Literal["added", "removed", "changed", "unchanged"]
 _FLUX = "kustomize.toolkit.fluxcd.io/"
 # Kinds of Kubernetes and JobSet, whose behavior is known although no kind file describes them.
 _BUILTIN_JOBS = ("Job", "JobSet", "CronJob")
+_ELASTIC, _MIN_PARALLELISM = DOMAIN + "elastic-job", DOMAIN + "job-min-parallelism"
 
 
 class FieldImpact(NamedTuple):
@@ -174,10 +177,26 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
         # has no pods yet. A queued job may have been admitted, whatever `suspend` says in Git.
         suspended=suspended if change.path[:1] == ("metadata",) else (was_suspended or suspended) and not queued,
         queued=queued,
-        elastic="elasticPolicy" in new_manifest.spec,
+        elastic=_is_elastic(new_manifest),
         on_both_sides=change.op == "changed",
+        partial=_MIN_PARALLELISM in old_manifest.annotations,
     )
-    return select_worst(predict_outcome(path, state) for path in _behavior_paths(change, new_manifest))
+    release = parse_release(new_manifest.cluster.kubernetes)
+    edit = Edit("", change.op, old_manifest.object, new_manifest.object, state.suspended, release)
+    return select_worst(
+        _predict_field(edit._replace(path=path), state, new_manifest) for path in _behavior_paths(change, new_manifest)
+    )
+
+
+def _predict_field(edit: Edit, state: JobState, manifest: Manifest) -> Outcome:
+    """The outcome by the table of immutable fields, else by the behavior of the operator."""
+    found = find_immutable_field(manifest.group, manifest.kind_name, edit) if manifest.kind is None else None
+    return Outcome(Effect.REJECTED, found.reason) if found else predict_outcome(edit.path, state)
+
+
+def _is_elastic(manifest: Manifest) -> bool:
+    """Whether pods can be added to the running job: by its operator, or by Kueue."""
+    return "elasticPolicy" in manifest.spec or as_text(manifest.annotations.get(_ELASTIC)) == "true"
 
 
 def _is_suspend_field(change: FieldChange, manifest: Manifest) -> bool:

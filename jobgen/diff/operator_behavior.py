@@ -53,6 +53,8 @@ class JobState(NamedTuple):
     elastic: bool = False
     on_both_sides: bool = True
     """Whether the field has a value on both sides."""
+    partial: bool = False
+    """Whether Kueue may admit only some of its pods."""
 
 
 class Behavior(NamedTuple):
@@ -71,6 +73,7 @@ class Behavior(NamedTuple):
     queued: bool | None = None
     elastic: bool | None = None
     on_both_sides: bool | None = None
+    partial: bool | None = None
 
     def matches(self, path: str, state: JobState) -> bool:
         """Whether this behavior applies to a field of a job in that state."""
@@ -84,6 +87,11 @@ class Behavior(NamedTuple):
 
 
 _KUEUE = "training-operator mpi-operator trainer"
+_KUEUE_LABELS = (
+    "metadata/labels/kueue.x-k8s.io~1queue-name metadata/labels/kueue.x-k8s.io~1priority-class "
+    "metadata/labels/kueue.x-k8s.io~1max-exec-time-seconds"
+)
+_NOT_SUSPENDED = "Kueue rejects the change while the job is not suspended"
 _V1 = "training-operator mpi-operator"
 _TEMPLATE = "running pods are never changed; only pods created later use the new value"
 _SUSPENDED = "the job is suspended; its pods will be created with the new value"
@@ -93,15 +101,8 @@ _RECONCILED = "the operator reads it at every reconciliation"
 BEHAVIORS: tuple[Behavior, ...] = (
     Behavior("", "status", Effect.NO_EFFECT, "the operator owns the status"),
     # Kueue's webhook compares these labels while the job is not suspended.
-    Behavior(
-        _KUEUE,
-        "metadata/labels/kueue.x-k8s.io~1queue-name metadata/labels/kueue.x-k8s.io~1priority-class "
-        "metadata/labels/kueue.x-k8s.io~1max-exec-time-seconds",
-        Effect.REJECTED,
-        "Kueue rejects the change while the job is not suspended",
-        suspended=False,
-        queued=True,
-    ),
+    Behavior(_KUEUE, _KUEUE_LABELS, Effect.REJECTED, _NOT_SUSPENDED, suspended=False, queued=True),
+    Behavior("-", _KUEUE_LABELS, Effect.REJECTED, _NOT_SUSPENDED, kinds="Job JobSet", suspended=False, queued=True),
     Behavior("", "metadata", Effect.IN_PLACE, "metadata is updated; pods are not affected"),
     # training-operator and mpi-operator
     Behavior(
@@ -189,11 +190,34 @@ BEHAVIORS: tuple[Behavior, ...] = (
     # Kinds that a repository describes in its own kind files.
     Behavior("", "role", Effect.NO_EFFECT, "operators do not change running pods"),
     Behavior("unknown", "spec", Effect.NO_EFFECT, "its operator is unknown; most operators do not change running pods"),
-    # Other kinds.
+    # Other kinds. Changes that are rejected are found by `immutable_fields` first.
+    Behavior(
+        "-",
+        "spec/parallelism",
+        Effect.REJECTED,
+        "Kueue rejects the change while the Job is not suspended, because it can be admitted in part",
+        kinds="Job",
+        queued=True,
+        partial=True,
+    ),
+    Behavior(
+        "-",
+        "spec/parallelism",
+        Effect.IN_PLACE,
+        "the Job is elastic, so Kueue admits added pods separately",
+        kinds="Job",
+        queued=True,
+        elastic=True,
+    ),
+    Behavior(
+        "-",
+        "spec/parallelism",
+        Effect.RESTART,
+        "Kueue stops the Job and queues it again, because it differs from what was admitted",
+        kinds="Job",
+        queued=True,
+    ),
     Behavior("-", "spec/parallelism spec/suspend", Effect.IN_PLACE, "the Job is updated", kinds="Job"),
-    Behavior("-", "spec/template", Effect.REJECTED, "the template of a Job is immutable", kinds="Job", suspended=False),
-    Behavior("-", "spec/selector spec/completions spec/completionMode", Effect.REJECTED, _IMMUTABLE, kinds="Job"),
-    Behavior("-", "spec/replicatedJobs", Effect.REJECTED, "the jobs of a JobSet are immutable", kinds="JobSet"),
     Behavior(
         "-",
         "spec/resources spec/volumeAttributesClassName",
@@ -201,8 +225,6 @@ BEHAVIORS: tuple[Behavior, ...] = (
         "a claim can be expanded",
         kinds="PersistentVolumeClaim",
     ),
-    Behavior("-", "spec", Effect.REJECTED, "a claim is immutable after it is bound", kinds="PersistentVolumeClaim"),
-    Behavior("-", "spec/selector", Effect.REJECTED, _IMMUTABLE, kinds="Deployment StatefulSet DaemonSet"),
     Behavior("-", "spec/template", Effect.RESTART, "its pods are replaced", kinds="Deployment StatefulSet DaemonSet"),
 )
 _DEFAULT = Outcome(Effect.IN_PLACE, "the API server updates the object")
