@@ -829,3 +829,65 @@ def test_a_version_of_an_undeclared_operator_may_exist():
     (problem,) = Checker(PROJECT.root, PROJECT.kinds, Cluster())(obj)
     assert problem.rule == "missing-schema"
     assert "use `kueue.x-k8s.io/v1beta2`, which jobgen knows" in problem.message
+
+
+UNKNOWN_FIELDS = {
+    "a name that many mappings have": (
+        {},
+        """\
+        apiVersion: leaderworkerset.x-k8s.io/v1
+        kind: LeaderWorkerSet
+        metadata: {name: a, namespace: b}
+        spec:
+          leaderWorkerTemplate:
+            size: 2
+            subGroupPolicy: {subGroupSize: 1, type: LeaderWorker}
+            workerTemplate: {spec: {containers: [{name: a, image: "registry.example.com/a:1.0.0"}]}}
+        """,
+        "`type` is not a field of `subGroupPolicy`",
+    ),
+    "a field of a later release": (
+        {"kubernetes": "1.31"},
+        """\
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: a, namespace: b}
+        spec:
+          resources: {limits: {cpu: 1}}
+          containers: [{name: a, image: "registry.example.com/a:1.0.0"}]
+        """,
+        "`resources` is not a field of `spec` in this release; it exists since Kubernetes 1.32",
+    ),
+    "a section that has it": (
+        {},
+        """\
+        apiVersion: kubeflow.org/v1
+        kind: PyTorchJob
+        metadata: {name: a, namespace: b}
+        spec:
+          pytorchReplicaSpecs:
+            Worker:
+              ttlSecondsAfterFinished: 5
+              template: {spec: {containers: [{name: pytorch, image: "registry.example.com/a:1.0.0"}]}}
+        """,
+        "`ttlSecondsAfterFinished` is not a field of `Worker`; it belongs in `spec.runPolicy`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN_FIELDS)
+def test_an_unknown_field_has_one_true_hint(case):
+    cluster, text, message = UNKNOWN_FIELDS[case]
+    document = read(textwrap.dedent(text).encode(), "a.yaml", traced=True).documents[0].data
+    problems = Checker(PROJECT.root, PROJECT.kinds, Cluster(**cluster))(document)
+    assert [problem.message for problem in problems if problem.rule == "unknown-field"] == [message]
+
+
+def test_a_field_that_is_newer_than_the_operator_is_one_finding(tmp_path):
+    job = PYTORCH.replace("spec:\n", "spec:\n  runPolicy: {managedBy: kueue.x-k8s.io/multikueue}\n", 1)
+    settings = "cluster: {operators: {training-operator: 1.7.0}}\n"
+    found = lint_files(tmp_path, {"jobs/job.yaml": job, "jobgen.yaml": settings})
+    about = [each for each in found if "managedBy" in each["message"]]
+    assert [(each["rule"], each.get("alsoReportedBy")) for each in about] == [
+        ("field-newer-than-operator", ["unknown-field"])
+    ]

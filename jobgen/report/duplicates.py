@@ -35,6 +35,8 @@ SAME_FAULTS = (
         )
     ),
     SameFault(("min-available-too-high", "replica-totals")),
+    # The table of the kind, and the schema of the declared release.
+    SameFault(("field-newer-than-operator", "unknown-field")),
     # The list of the schema, and the list of the pod.
     SameFault(
         ("duplicate-item", "duplicate-container-name", "duplicate-mount-path", "duplicate-port", "duplicate-volume")

@@ -173,7 +173,8 @@ class _Compiler:
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
-        if problem.rule != "unknown-field" or problem.fix_steps or type(problem.node) is not TracedKey:
+        has_hint = problem.fix_steps or problem.evidence is None
+        if problem.rule != "unknown-field" or has_hint or type(problem.node) is not TracedKey:
             return problem
         self._locations = self._locations or locate_fields(self.root)
         path = find_field_path(problem.node, obj, self._locations)

@@ -16,6 +16,8 @@ _LEVELS = 7
 """Enough levels for the fields of a container."""
 _MAX_PATHS = 50_000
 _MAX_STEPS = 64
+_MAX_HOLDERS = 2
+"""A section and the pod may have a field in common, such as `activeDeadlineSeconds`."""
 
 
 def locate_fields(schema: dict[str, Any]) -> dict[str, list[str]]:
@@ -63,14 +65,17 @@ def find_field_path(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -
     """The path of the mapping where a misplaced field belongs; empty if that is not certain.
 
     In another branch of the object the field may mean something else, so it must be a mapping around the misplaced
-    field, one below it, or a section of `spec` such as `spec.runPolicy`.
+    field, one below it, or a section of `spec` such as `spec.runPolicy`. A name that many mappings have, such as
+    `type`, does not say which section is meant.
     """
     holder = _find_path(obj, key)
-    paths = (_fit_path(path.replace("[]", ".[]").split("."), holder) for path in known.get(key, ()))
-    return next(filter(None, paths), "") if holder is not None else ""
+    paths = [path.replace("[]", ".[]").split(".") for path in known.get(key, ())]
+    in_sections = len({path[-1] for path in paths}) <= _MAX_HOLDERS
+    fitting = (_fit_path(path, holder, in_sections=in_sections) for path in paths)
+    return next(filter(None, fitting), "") if holder is not None else ""
 
 
-def _fit_path(path: list[str], holder: tuple[str | int, ...] | None) -> str:
+def _fit_path(path: list[str], holder: tuple[str | int, ...] | None, *, in_sections: bool) -> str:
     """A path with the names of the object in place of `<role>`, `*` and `[]`; empty if it is in another branch."""
     if holder is None:
         return ""
@@ -82,7 +87,7 @@ def _fit_path(path: list[str], holder: tuple[str | int, ...] | None) -> str:
     below = path[shared:]
     is_around = not below
     is_below = shared == len(holder) and all(step != "[]" or before == "containers" for before, step in pairwise(below))
-    is_section = len(path) == 2 < len(holder) and shared == 1
+    is_section = in_sections and len(path) == 2 < len(holder) and shared == 1
     if not (is_around or is_below or is_section):
         return ""
     steps = [*(f"[{own}]" if isinstance(own, int) else own for own in holder[:shared]), *below]
