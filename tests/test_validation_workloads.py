@@ -206,6 +206,31 @@ def test_older_releases_refuse_more_pods(spec, since, rules):
 
 
 @pytest.mark.parametrize(
+    ("field", "policy", "problems"),
+    [
+        ("containers", "Always", {(1, 33): 1, (1, 34): 0, (1, 35): 0}),
+        ("containers", "Never", {(1, 30): 1, (1, 34): 0, (1, 35): 0}),
+        ("containers", "", {(1, 33): 1, (1, 34): 0, (1, 35): 1}),
+        ("containers", "always", {(1, 33): 1, (1, 34): 0, (1, 35): 1}),
+        ("containers", None, {(1, 33): 0, (1, 34): 0, (1, 35): 0}),
+        ("initContainers", "Always", {(1, 33): 0, (1, 34): 0, (1, 35): 0}),
+        ("initContainers", "OnFailure", {(1, 33): 1, (1, 34): 0, (1, 35): 0}),
+        ("initContainers", "always", {(1, 33): 1, (1, 34): 0, (1, 35): 1}),
+    ],
+)
+def test_restart_policies_of_containers_by_release(field, policy, problems):
+    containers = {"containers": CONTAINERS, field: [{"name": "b", "image": "i", "restartPolicy": policy}]}
+    obj = build_object("v1", "Pod", **containers)
+    assert {release: len(list_rules(obj, release)) for release in problems} == problems
+
+
+def test_restart_rules_are_dropped_before_their_release():
+    obj = build_object("v1", "Pod", containers=[{**CONTAINERS[0], "restartPolicyRules": [{"action": "x"}]}])
+    assert list_rules(obj, (1, 34)) == []
+    assert list_rules(obj, (1, 35))
+
+
+@pytest.mark.parametrize(
     ("field", "value", "since"),
     [
         ("resources", {"limits": {"gpu": 1}}, (1, 34)),

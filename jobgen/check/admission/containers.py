@@ -29,6 +29,8 @@ from jobgen.model.finding import FixStep
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _POLICY_RULE = "invalid-container-policy"
+# From this release to the next, the API server drops policies and rules for restarts of containers, but for sidecars.
+_RESTARTS_DROPPED, _RESTARTS_SINCE = (1, 34), (1, 35)
 # What Go's strings.TrimSpace removes; Python's strip removes four separators more.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
@@ -56,7 +58,7 @@ def validate_init_containers(key: str, value: Node, owner: Mapping[str, Node], p
         if isinstance(container, dict):
             _validate_name_and_image(container, names, key, pod)
             is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
-            validate_fields(container, _CONTAINER if is_sidecar else _INIT_CONTAINER, pod)
+            validate_fields(container, _SIDECAR if is_sidecar else _INIT_CONTAINER, pod)
             if "ports" in container:
                 validate_host_ports([container], pod)
 
@@ -123,8 +125,27 @@ def _validate_init_resize_policy(key: str, value: Node, owner: Mapping[str, Node
             pod.report(_POLICY_RULE, message, policy["restartPolicy"])
 
 
+def _validate_restart_policy(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    if pod.release >= _RESTARTS_SINCE:
+        _validate_any_restart_policy(key, value, owner, pod)
+    elif pod.release < _RESTARTS_DROPPED and is_set(value):
+        message = "only init containers can have `restartPolicy` before Kubernetes 1.35; delete it"
+        pod.report(_POLICY_RULE, message, value)
+
+
+def _validate_init_restart_policy(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
+    if pod.release >= _RESTARTS_SINCE:
+        _validate_any_restart_policy(key, value, owner, pod)
+    elif pod.release < _RESTARTS_DROPPED:
+        _validate_sidecar_restart_policy(key, value, owner, pod)
+
+
+_validate_any_restart_policy = validate_enum(*_RESTART_POLICIES)
+_validate_sidecar_restart_policy = validate_enum("Always")
+
+
 def _validate_restart_rules(key: str, value: Node, owner: Mapping[str, Node], pod: Validation) -> None:
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not value or pod.release < _RESTARTS_SINCE:
         return
     require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), key, pod)
     if len(value) > 20:
@@ -158,7 +179,7 @@ _SHARED: ValidatorTable = {
     "ports": validate_ports,
     "resources": validate_container_resources,
     "resizePolicy": _validate_resize_policy,
-    "restartPolicy": validate_enum(*_RESTART_POLICIES),
+    "restartPolicy": _validate_restart_policy,
     "restartPolicyRules": _validate_restart_rules,
     "securityContext": validate_container_security,
     "terminationMessagePolicy": validate_enum("", "File", "FallbackToLogsOnError"),
@@ -166,7 +187,13 @@ _SHARED: ValidatorTable = {
     "volumeMounts": validate_volume_mounts,
 }
 _CONTAINER: ValidatorTable = {**_SHARED, **PROBES}
-_INIT_CONTAINER: ValidatorTable = {**_SHARED, **FORBIDDEN_PROBES, "resizePolicy": _validate_init_resize_policy}
+_SIDECAR: ValidatorTable = {**_CONTAINER, "restartPolicy": _validate_init_restart_policy}
+_INIT_CONTAINER: ValidatorTable = {
+    **_SHARED,
+    **FORBIDDEN_PROBES,
+    "resizePolicy": _validate_init_resize_policy,
+    "restartPolicy": _validate_init_restart_policy,
+}
 
 
 def validate_pod_restart_policy(pod: Validation, supported: tuple[str, ...] = ()) -> None:
