@@ -706,6 +706,7 @@ LEADER_WORKER_SETS = [
     ),
 ]
 QUOTA = "spec.resourceGroups.0.flavors.0.resources.0"
+V1BETA1 = {"apiVersion": "kueue.x-k8s.io/v1beta1", "spec.cohort": "all", "spec.cohortName": None}
 CHECK = {"admissionChecks": [{"name": "a", "onFlavors": ["spto"]}]}
 CONCURRENT = {"spec.concurrentAdmissionPolicy": {"migration": {"mode": "TryPreferredFlavors"}}}
 KUEUE = [
@@ -739,6 +740,22 @@ KUEUE = [
         "ClusterQueue", {"spec.admissionChecksStrategy": CHECK}, "rejected-by-operator: the queue has no flavor `spto`"
     ),
     Row("ClusterQueue", {"spec.admissionChecksStrategy": CHECK}, operators={"kueue": "0.17.0"}),
+    Row(
+        "ClusterQueue",
+        {**V1BETA1, "spec.admissionChecks": ["a"], "spec.admissionChecksStrategy": {}},
+        "rejected-by-operator: `admissionChecks` cannot be set beside `admissionChecksStrategy`",
+        operators={"kueue": "0.14.8"},
+    ),
+    Row(
+        "ClusterQueue",
+        {**V1BETA1, "spec.admissionChecks": ["a"], "spec.admissionChecksStrategy": {}},
+        operators={"kueue": "0.15.0"},
+    ),
+    Row(
+        "ClusterQueue",
+        {**V1BETA1, "spec.admissionChecks": [], "spec.admissionChecksStrategy": {}},
+        operators={"kueue": "0.14.8"},
+    ),
     Row("ClusterQueue", CONCURRENT),
     Row("ClusterQueue", CONCURRENT, "rejected-by-operator: `concurrentAdmission", gates=("ConcurrentAdmission",)),
     Row("ClusterQueue", {"spec.namespaceSelector": None}, "admits-nothing: a ClusterQueue without `namespaceSelector`"),

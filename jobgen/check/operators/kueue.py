@@ -184,6 +184,13 @@ def _check_admission_checks(manifest: Manifest) -> Violations:
                 yield Violation(node, f"the queue has no flavor `{name}`{did_you_mean(name, flavors)}")
 
 
+def _check_both_admission_checks(manifest: Manifest) -> Violations:
+    """Check that a queue has one of both lists; newer versions convert `admissionChecks`, and ignore the other one."""
+    if as_list(manifest.spec.get("admissionChecks")) and is_set(manifest.spec.get("admissionChecksStrategy")):
+        message = "`admissionChecks` cannot be set beside `admissionChecksStrategy`; move its items there"
+        yield Violation(find_key(manifest.spec, "admissionChecks"), message)
+
+
 def _check_concurrent_admission(manifest: Manifest) -> Violations:
     policy = as_mapping(manifest.spec.get("concurrentAdmissionPolicy"))
     if not policy or not is_gate_on(manifest, "ConcurrentAdmission"):
@@ -275,6 +282,7 @@ CHECKS: Checks = {
         Check(REJECTED, _check_fair_sharing),
         Check(REJECTED, _check_small_weight, since="0.14"),
         Check(REJECTED, _check_totals, since="0.14"),
+        Check(REJECTED, _check_both_admission_checks, until="0.15"),
         Check(REJECTED, _check_admission_checks, since="0.18"),
         Check(REJECTED, _check_concurrent_admission, since="0.18"),
         Check(ADMITS_NOTHING, _check_namespaces),
