@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from command import jobgen
 
 from jobgen.check.checker import Checker
-from jobgen.cli.commands.schema import import_crds, list_kinds, print_schema, write_editor_files
+from jobgen.cli.commands.schema import export_schemas, import_crds, list_kinds, print_schema, write_editor_files
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -96,3 +97,35 @@ def test_editor_settings_map_files_to_schemas(tmp_path):
     assert all((tmp_path / path).is_file() for path in settings["yaml.schemas"])
     assert (tmp_path / ".vscode/settings.json").read_text() == "{}"
     assert json.loads(second.out) == settings
+
+
+def test_imported_kinds_are_listed_printed_and_exported(tmp_path):
+    import_crds(tmp_path, [CASES / "dance.yaml"])
+    project = config.load(tmp_path)
+    imported = (tmp_path / "schemas/example.com/dance_v1.json").read_text()
+
+    assert ["example.com/v1", "Dance", "repository"] in [line.split() for line in list_kinds(project).out.splitlines()]
+    assert print_schema(project, "dance").out == imported
+    assert export_schemas(project, tmp_path / "out", Cluster()).code == 0
+    assert (tmp_path / "out/example.com/dance_v1.json").read_text() == imported
+    assert (tmp_path / "out/core/pod_v1.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["print", "-e", "prod", "kueue.x-k8s.io/v1beta2/LocalQueue"], 3, "exists since kueue 0.15.0"),
+        (["print", "kueue.x-k8s.io/v1beta2/LocalQueue"], 0, ""),
+        (["print", "-e", "prd", "Pod"], 2, "there is no environment `prd`; did you mean `prod`?"),
+        (["export", "jobgen.yaml"], 2, "`jobgen.yaml` is a file; name a folder"),
+        (["export", ""], 2, "the name of the folder is empty"),
+    ],
+)
+def test_arguments_of_schema_commands(arguments, code, text, tmp_path):
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: prod}\n"
+    overlay += "spec: {cluster: {operators: {kueue: 0.14.0}}}\n"
+    (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay)
+    done = jobgen(tmp_path, "schema", *arguments)
+    assert (done.returncode, text in done.stderr.decode()) == (code, True)

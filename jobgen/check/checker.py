@@ -122,13 +122,13 @@ class Checker:
 
     def read_json_schema(self, manifest: Manifest) -> bytes:
         """The JSON Schema that the cluster has for an object; empty if there is none."""
-        own = layout.read_schema(self.root, self._name_schema_file(manifest))
+        own = layout.read_schema(self.root, self.name_schema_file(manifest))
         if own is not None:
             return own.content
         shipped = find_shipped_schema(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
         return json.dumps(bundle_schema(shipped.schema)).encode() if shipped and not shipped.missing else b""
 
-    def _name_schema_file(self, manifest: Manifest) -> str:
+    def name_schema_file(self, manifest: Manifest) -> str:
         """The path, in a schema folder of the repository, of the schema that the cluster has for an object."""
         name = manifest.kind.name if manifest.kind else manifest.kind_name
         group, _, version = as_text(manifest.object.get("apiVersion")).rpartition("/")
@@ -177,7 +177,7 @@ class Checker:
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
         name = _name_kind(manifest)
         if name not in self._schemas:
-            own = layout.read_schema(self.root, self._name_schema_file(manifest))
+            own = layout.read_schema(self.root, self.name_schema_file(manifest))
             # Rules of their own report kinds with a description that the operator does not have.
             shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
             self._schemas[name] = _compile_own_schema(own, self._release) if own else shipped.check if shipped else None

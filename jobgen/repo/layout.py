@@ -26,6 +26,8 @@ SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
 _SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
 _SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
+_OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
+_OWN_GROUP = "jobgen.dev"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _STATE = lazy_pattern(
     r"""\bstate["']?[ \t]*:[ \t]*["']?([^\s"'#,}\]][^"'#,}\]\r\n]*?)["']?[ \t]*(?:[#,}\]\r\n]|$)""", re.MULTILINE
@@ -347,6 +349,16 @@ def read_own_kinds(root: Folder) -> Iterator[File]:
     for entry in _walk(root, "schemas", (".yaml", ".yml")):
         if entry.finding or entry.path.count("/") > 1:
             yield read_file(entry)
+
+
+def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
+    """Read the JSON Schemas of kinds that a repository has, each with its apiVersion."""
+    if find_shipped("schemas").parent == root:
+        return
+    for entry in _walk(root, "schemas", (".json",)):
+        found = _OWN_SCHEMA.fullmatch(entry.path)
+        if found and found["group"] != _OWN_GROUP:
+            yield f"{found['group']}/{found['version']}", read_file(entry)
 
 
 def read_layers(root: Folder) -> Iterator[File]:

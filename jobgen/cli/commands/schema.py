@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from jobgen.api.errors import UsageError
 from jobgen.api.project import find_repository
+from jobgen.check.checker import Checker
 from jobgen.check.schema.build import UnknownTypeError, build_schemas, convert_crd
 from jobgen.check.schema.bundle import bundle_schema
 from jobgen.check.schema.shipped import find_shipped_schema, list_shipped_kinds
@@ -23,6 +25,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.report.summary import format_findings
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -65,29 +68,40 @@ def _list_command(directory: Path) -> Result:
     return list_kinds(config.load(directory.resolve()))
 
 
-@command.command("export")
-@click.option(
+_environment = click.option(
     "-e", "--env", default="", help="The environment whose cluster decides the releases; the newest without it."
 )
+
+
+@command.command("export")
+@_environment
 @click.argument("folder")
 @click.pass_obj
 def _export_command(directory: Path, env: str, folder: str) -> Result:
     """Write the JSON Schemas of all kinds to a folder, as kubeconform reads them."""
+    if not folder:
+        return error_result(ExitCode.USAGE, "the name of the folder is empty; write `.` for the current folder")
+    if (directory / folder).exists() and not (directory / folder).is_dir():
+        return error_result(ExitCode.USAGE, f"`{folder}` is a file; name a folder")
     project = config.load(directory.resolve())
-    if env and env not in project.overlays:
-        return error_result(
-            ExitCode.USAGE, f"there is no environment `{env}`{did_you_mean(env, list(project.overlays))}"
-        )
-    cluster = project.environment(env, []).cluster if env else Cluster()
-    return export_schemas(directory / folder, cluster)
+    return export_schemas(project, directory / folder, _find_cluster(project, env) or Cluster())
 
 
 @command.command("print")
+@_environment
 @click.argument("kind")
 @click.pass_obj
-def _print_command(directory: Path, kind: str) -> Result:
+def _print_command(directory: Path, env: str, kind: str) -> Result:
     """Print the JSON Schema of a kind."""
-    return print_schema(config.load(directory.resolve()), kind)
+    project = config.load(directory.resolve())
+    return print_schema(project, kind, _find_cluster(project, env))
+
+
+def _find_cluster(project: ProjectConfig, env: str) -> Cluster | None:
+    """Return the cluster of an environment, None without one, or raise a UsageError."""
+    if env and env not in project.overlays:
+        raise UsageError(f"there is no environment `{env}`{did_you_mean(env, list(project.overlays))}")
+    return project.environment(env, []).cluster if env else None
 
 
 def build(root: Path, *, check: bool) -> Result:
@@ -239,40 +253,74 @@ def write_editor_files(root: Path) -> Result:
     return Result(ExitCode.OK, err=f"{written}{_SETTINGS} written; for other editors, start a job with\n{modeline}\n")
 
 
+class _OwnSchema(NamedTuple):
+    """A schema of the repository, with the kind that it describes."""
+
+    api_version: str
+    kind: str
+    file: layout.File
+
+
+def _list_own_schemas(root: Folder) -> Iterator[_OwnSchema]:
+    """Yield the schemas of the repository, which were imported, or built of kind descriptions."""
+    for api_version, file in layout.read_own_schemas(root):
+        yield _OwnSchema(api_version, _read_title(file) or Path(file.path).name.partition("_")[0], file)
+
+
+def _read_title(file: layout.File) -> str:
+    """Return the name of the kind that a schema describes; empty if it does not say."""
+    try:
+        schema = json.loads(file.content)
+    except (ValueError, RecursionError):
+        return ""
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return title if isinstance(title, str) else ""
+
+
 def list_kinds(project: ProjectConfig) -> Result:
-    """List the known kinds: those that the repository describes, and those whose schemas are shipped."""
-    rows = {(str(value_of(kind.api_version)), kind.name): kind.platform for kind in project.kinds}
-    rows = {**{(kind.api_version, kind.name): kind.source for kind in list_shipped_kinds()}, **rows}
+    """List the known kinds: those that the repository describes or imported, and those whose schemas are shipped."""
+    rows = {(kind.api_version, kind.name): kind.source for kind in list_shipped_kinds()}
+    rows |= {(own.api_version, own.kind): "repository" for own in _list_own_schemas(project.root)}
+    rows |= {(str(value_of(kind.api_version)), kind.name): kind.platform for kind in project.kinds}
     width = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = (f"{api:<{width[0]}}  {kind:<{width[1]}}  {rows[api, kind]}\n" for api, kind in sorted(rows))
     return Result(ExitCode.OK, "".join(lines))
 
 
-def print_schema(project: ProjectConfig, name: str) -> Result:
+def print_schema(project: ProjectConfig, name: str, cluster: Cluster | None = None) -> Result:
     """Print the JSON Schema of a kind, of its most stable version unless the name has one: `apps/v1/Deployment`."""
     wanted_version, _, wanted = name.rpartition("/")
     known = [(str(value_of(kind.api_version)), kind.name) for kind in project.kinds]
+    known += [(own.api_version, own.kind) for own in _list_own_schemas(project.root)]
     known += [(kind.api_version, kind.name) for kind in list_shipped_kinds()]
     found = [(api, kind) for api, kind in known if kind.lower() == wanted.lower() and wanted_version in ("", api)]
     if not found:
         hint = did_you_mean(wanted, [kind for _, kind in known])
         return error_result(ExitCode.NOTHING_TO_DO, f"there is no kind `{name}`{hint}")
     api_version, kind = found[0]
-    group, _, version = api_version.rpartition("/")
-    own = layout.read_schema(project.root, f"{group}/{kind.lower()}_{version}.json")
+    checker = Checker(project.root, project.kinds, cluster or Cluster())
+    manifest = checker.manifest({"apiVersion": api_version, "kind": kind})
+    own = layout.read_schema(project.root, checker.name_schema_file(manifest))
     if own is None:
-        shipped = find_shipped_schema(api_version, kind, Cluster(), any_release=True)
-        if shipped is None:
-            return error_result(
-                ExitCode.NOTHING_TO_DO, f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
-            )
-        return Result(ExitCode.OK, _format_schema(bundle_schema(shipped.schema)))
+        return _print_shipped(api_version, kind, cluster)
     if own.finding:
         return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.path}` cannot be used: {own.finding.message}")
     return Result(ExitCode.OK, own.content.decode("utf-8", "surrogateescape"))
 
 
-def export_schemas(folder: Path, cluster: Cluster) -> Result:
+def _print_shipped(api_version: str, kind: str, cluster: Cluster | None) -> Result:
+    """Print a shipped schema; of a kind that the cluster does not have, only if no cluster is given."""
+    shipped = find_shipped_schema(api_version, kind, cluster or Cluster(), any_release=cluster is None)
+    if shipped is None:
+        return error_result(
+            ExitCode.NOTHING_TO_DO, f"`{kind}` has no schema; describe its `spec` and run `jobgen schema build`"
+        )
+    if shipped.missing:
+        return error_result(ExitCode.NOTHING_TO_DO, shipped.missing.message)
+    return Result(ExitCode.OK, _format_schema(bundle_schema(shipped.schema)))
+
+
+def export_schemas(project: ProjectConfig, folder: Path, cluster: Cluster) -> Result:
     """Write the JSON Schemas of all kinds as a cluster has them, in the layout that kubeconform reads."""
     found = ((kind, find_shipped_schema(kind.api_version, kind.name, cluster)) for kind in list_shipped_kinds())
     served = [(kind, shipped.schema) for kind, shipped in found if shipped and shipped.missing is None]
@@ -280,6 +328,11 @@ def export_schemas(folder: Path, cluster: Cluster) -> Result:
         folder / _name_file(kind.api_version, kind.name): _format_schema(bundle_schema(schema))
         for kind, schema in served
     }
+    for own in _list_own_schemas(project.root):
+        if own.file.finding:
+            reason = own.file.finding.message
+            return error_result(ExitCode.INTERNAL_ERROR, f"the schema `{own.file.path}` cannot be used: {reason}")
+        files[folder / _name_file(own.api_version, own.kind)] = own.file.content.decode("utf-8", "surrogateescape")
     return write_files(files, folder) or Result(ExitCode.OK, err=f"{len(files)} schemas written\n")
 
 
