@@ -1,8 +1,10 @@
 """The admission of a namespace, from files: Pod Security, limit ranges, quotas, and references."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from textwrap import dedent
+from time import process_time
 
 import pytest
 from sharedfiles import shared_folder
@@ -842,7 +844,8 @@ def test_of_many_quotas_some_are_applied_and_the_rest_is_reported(tmp_path):
     findings = found(tmp_path, "exceeds-quota", "unread-file")
     assert [each[2] for each in findings].count("exceeds-quota") == 100
     message = (
-        "namespace `ml` has more than 100 objects of this kind; this one and the rest are not applied; remove some"
+        "namespace `ml` has more than 100 objects of this kind, or more than 1000 amounts in them; this one and"
+        " the rest are not applied; remove some"
     )
     assert [each for each in findings if each[2] == "unread-file"] == [
         ("jobs/quotas.yaml:502", "error", "unread-file", message)
@@ -1060,3 +1063,93 @@ def test_objects_with_generated_names_do_not_replace_each_other(rule, one, other
     ]
     repository(tmp_path, jobs__a=manifests(*several, plain_pod()), overlays__prod__o="")
     assert any(name in message for *_, message in found(tmp_path, rule))
+
+
+def run_all_rules(pods, objects, **cluster):
+    """Apply the state to pods, and return the CPU time that it takes."""
+    begun = process_time()
+    state = build_state(Cluster(**cluster), objects, [], [])
+    rules = [rule for rule in all_rules() if rule.scope == "cluster"]
+    taken = []
+    for pod in pods:
+        manifest = view(pod)
+        taken.append((0, measure_use(manifest, state)))
+        for rule in rules:
+            assert len(list(islice(rule.check(manifest, state), 100))) <= 100
+    list(find_excesses(taken, state.quotas))
+    return process_time() - begun
+
+
+def numbered(count, **fields):
+    return [{"name": f"c{number}", "image": "a:1", **fields} for number in range(count)]
+
+
+def missing_secrets(count):
+    return [plain_pod(imagePullSecrets=[{"name": f"secret-{number}-of-job"}]) for number in range(count)]
+
+
+CLAIMS = [{"metadata": {"name": f"claim{number}"}} for number in range(5000)]
+LARGE = {
+    "defaults": (
+        [plain_pod(containers=numbered(2000))],
+        [limits(*({"type": "Container", "default": {f"a{number}": 1}} for number in range(2000)))],
+    ),
+    "defaults that are applied": (
+        [plain_pod(containers=numbered(2000))],
+        [limits(*({"type": "Container", "default": {f"a{number}": 1}} for number in range(200)))],
+    ),
+    "bounds": (
+        [plain_pod(containers=numbered(2000, resources={"requests": {"cpu": 2}}))],
+        [limits(*({"type": "Container", "min": {"cpu": 1}} for number in range(200)))],
+    ),
+    "quotas": (
+        [plain_pod(containers=numbered(1, resources={"limits": {f"a{n}": 1 for n in range(20)}}))] * 300,
+        [
+            {**quota({f"requests.a{n}": 1 for n in range(10)}), "metadata": {"name": f"q{each}", "namespace": "ml"}}
+            for each in range(100)
+        ],
+    ),
+    "sidecars": (
+        [
+            plain_pod(
+                initContainers=[
+                    {"name": f"c{n}", "restartPolicy": "Always", "resources": {"requests": {f"a{n}": 1}}}
+                    for n in range(3000)
+                ]
+            )
+        ],
+        [quota({"pods": 1})],
+    ),
+    "claims": (
+        [plain_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "claim7-set-999"}}])],
+        [named("StatefulSet", "set", spec={"replicas": 1000, "volumeClaimTemplates": CLAIMS})],
+    ),
+    "suggestions": (missing_secrets(1500), [named("Secret", f"secret-{number}-for-job") for number in range(5000)]),
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_large_state_takes_little_time(case):
+    assert run_all_rules(*LARGE[case], complete=("PersistentVolumeClaim", "Secret")) < 5
+
+
+CLAIM_NAMES = [("data-set-0", True), ("data-set-1", True), ("data-set-2", False), ("data-set-01", False)]
+CLAIM_NAMES += [("data-set--1", False), ("data-set-", False), ("data-set-" + "9" * 5000, False), ("data-set-٣", False)]
+
+
+@pytest.mark.parametrize(("name", "is_known"), CLAIM_NAMES)
+def test_a_stateful_set_creates_as_many_claims_as_it_has_replicas(name, is_known):
+    spec = {"replicas": 2, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+    state = build_state(Cluster(), [named("StatefulSet", "set", spec=spec)], [], [])
+    assert state.has_object(("PersistentVolumeClaim", "ml", name)) is is_known
+
+
+def test_a_limit_range_with_too_many_amounts_is_a_finding(tmp_path):
+    many = limits(*({"type": "Pod", "max": {f"a{number}": 1}} for number in range(201)))
+    repository(tmp_path, jobs__a=manifests(many, plain_pod()), overlays__prod__o="")
+    message = (
+        "namespace `ml` has more than 100 objects of this kind, or more than 200 amounts in them; this one and the"
+    )
+    message += " rest are not applied; remove some"
+    several = [each[1:] for each in found(tmp_path, "unread-file", "exceeds-limit-range")]
+    assert several == [("error", "unread-file", message)]

@@ -47,6 +47,12 @@ MAX_VARIABLE_SIZE = 200_000
 MAX_LIMITING_OBJECTS = 100
 """The limit ranges, and the quotas, that are applied to the objects of a namespace."""
 
+MAX_LIMITING_AMOUNTS = 200
+"""The amounts that the limit ranges of a namespace may have together; each is compared with every container."""
+
+MAX_QUOTA_AMOUNTS = 1000
+"""The amounts that the quotas of a namespace may have together."""
+
 MAX_EXCESSES = 500
 """The findings about quotas of an environment; fewer objects make the next ones visible."""
 

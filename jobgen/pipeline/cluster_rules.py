@@ -6,7 +6,8 @@ namespaces that restrict their objects, exported state or `cluster.complete`, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,14 @@ from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, as_mapping
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Identity, Problem
-from jobgen.model.limits import MAX_EXCESSES, MAX_FINDINGS, MAX_LIMITING_OBJECTS, TOO_MANY_FINDINGS
+from jobgen.model.limits import (
+    MAX_EXCESSES,
+    MAX_FINDINGS,
+    MAX_LIMITING_AMOUNTS,
+    MAX_LIMITING_OBJECTS,
+    MAX_QUOTA_AMOUNTS,
+    TOO_MANY_FINDINGS,
+)
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
@@ -175,8 +183,11 @@ class _ClusterCheck:
     def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:
         """Report an object beyond the number that is applied."""
         namespace = str(value_of(as_mapping(obj.get("metadata")).get("namespace")) or "")
-        message = f"namespace `{namespace}` has more than {MAX_LIMITING_OBJECTS} objects of this kind; this one and the"
-        message += " rest are not applied; remove some"
+        most = MAX_QUOTA_AMOUNTS if value_of(obj.get("kind")) == "ResourceQuota" else MAX_LIMITING_AMOUNTS
+        message = (
+            f"namespace `{namespace}` has more than {MAX_LIMITING_OBJECTS} objects of this kind, or more than {most}"
+        )
+        message += " amounts in them; this one and the rest are not applied; remove some"
         problem = Problem("unread-file", message, obj.get("kind"), category="meta")
         return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
@@ -235,7 +246,8 @@ class _ClusterCheck:
         problems: list[Problem] = []
         for rule, manifest in product(self._rules, self._list_manifests(obj)):
             try:
-                problems += [to_problem(rule, violation) for violation in rule.check(manifest, state)]
+                violations = islice(rule.check(manifest, state), MAX_FINDINGS + 1)
+                problems += [to_problem(rule, violation) for violation in violations]
             except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
                 problems.append(report_exception(f"the rule `{rule.name}`", error, obj))
             if len(problems) > MAX_FINDINGS:
@@ -251,25 +263,35 @@ class _ClusterCheck:
 
         try:
             # Each is located in its file, which takes long if there are many.
-            for excess in islice(find_excesses(uses, state.quotas), MAX_EXCESSES):
-                yield from self._report_excess(excess, rule, state)
+            excesses = islice(find_excesses(uses, state.quotas), MAX_EXCESSES)
+            yield from self._report_excesses(excesses, rule, state)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
             yield locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
-    def _report_excess(self, excess: Excess, rule: Rule, state: ClusterState) -> Iterator[Finding]:
-        """Report an excess on the request of the object that takes the most."""
+    def _report_excesses(self, excesses: Iterable[Excess], rule: Rule, state: ClusterState) -> Iterator[Finding]:
+        """Report each excess on the request of the object that takes the most."""
+        by_member: dict[Any, list[Excess]] = {}
+        for excess in excesses:
+            by_member.setdefault(excess.takers[0][0], []).append(excess)
+        for members in _group_by_file(list(by_member)).values():
+            by_place = {(member.position, member.item): by_member[member] for member in members}
+            for job in self._read_jobs(members):
+                find_problems = partial(self._locate_excesses, by_place[job.position, job.item], rule, state)
+                yield from self._tracer.findings(job, self._runner.name, find_problems)
+
+    def _locate_excesses(
+        self, excesses: Sequence[Excess], rule: Rule, state: ClusterState, obj: Mapping[str, Node]
+    ) -> list[Problem]:
         from jobgen.check.cluster.quotas import find_largest_request
 
-        largest: Any = excess.takers[0][0]
-        problem = to_problem(rule, _describe_excess(excess))
-
-        def find_problem(obj: Mapping[str, Node]) -> list[Problem]:
-            manifests = self._list_manifests(obj)
-            return [problem._replace(node=find_largest_request(manifests, excess.resource, state))]
-
-        for job in self._read_jobs([largest]):
-            yield from self._tracer.findings(job, self._runner.name, find_problem)
+        manifests = self._list_manifests(obj)
+        return [
+            to_problem(rule, _describe_excess(each))._replace(
+                node=find_largest_request(manifests, each.resource, state)
+            )
+            for each in excesses
+        ]
 
 
 def _measure_uses(manifests: Sequence[Manifest], state: ClusterState) -> list[Use]:

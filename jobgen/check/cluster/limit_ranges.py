@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
@@ -37,11 +37,14 @@ def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Node) -
         _Subject(f"container `{each.name}`", each.requests, each.limits, each.place) for each in pod.containers
     ]
     subjects = {"Container": containers, "Pod": [_Subject("the pod", pod.requests, pod.limits, place)]}
+    owner = show_name(limit_range)
     for item in _list_items(limit_range):
+        bounds = _parse_bounds(item)
         for subject in subjects.get(as_text(item.get("type")), ()):
-            yield from _check_bounds(subject, item, show_name(limit_range))
-    for subject in containers:
-        yield from _check_default_limits(subject, limit_range)
+            yield from _check_bounds(subject, bounds, owner)
+    for item in _list_items(limit_range):
+        if as_text(item.get("type")) == "Container":
+            yield from _check_default_limits(containers, _parse_bounds(item), owner)
 
 
 def check_claim(requests: Node, place: Node, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
@@ -68,12 +71,16 @@ def _list_bounds(item: Mapping[str, Node], field: str) -> Iterator[tuple[str, Am
             yield str(name), Amount(milli, value)
 
 
-def _check_bounds(subject: _Subject, item: Mapping[str, Node], owner: str) -> Iterator[OutOfRange]:
-    for name, bound in _list_bounds(item, "min"):
+def _parse_bounds(item: Mapping[str, Node]) -> dict[str, Amounts]:
+    return {field: dict(_list_bounds(item, field)) for field in ("min", "max", "maxLimitRequestRatio", "default")}
+
+
+def _check_bounds(subject: _Subject, bounds: Mapping[str, Amounts], owner: str) -> Iterator[OutOfRange]:
+    for name, bound in bounds["min"].items():
         yield from _check_least(subject, name, bound, owner)
-    for name, bound in _list_bounds(item, "max"):
+    for name, bound in bounds["max"].items():
         yield from _check_most(subject, name, bound, owner, "limit")
-    for name, bound in _list_bounds(item, "maxLimitRequestRatio"):
+    for name, bound in bounds["maxLimitRequestRatio"].items():
         yield from _check_ratio(subject, name, bound, owner)
 
 
@@ -115,14 +122,13 @@ def _check_ratio(subject: _Subject, name: str, bound: Amount, owner: str) -> Ite
         )
 
 
-def _check_default_limits(subject: _Subject, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
+def _check_default_limits(
+    containers: Sequence[_Subject], bounds: Mapping[str, Amounts], owner: str
+) -> Iterator[OutOfRange]:
     """Find requests above the limit that the limit range gives a container without one."""
-    owner = show_name(limit_range)
-    for item in _list_items(limit_range):
-        if as_text(item.get("type")) != "Container":
-            continue
-        most = dict(_list_bounds(item, "max"))
-        for name, bound in _list_bounds(item, "default"):
+    most = bounds["max"]
+    for subject in containers:
+        for name, bound in bounds["default"].items():
             request, limit = subject.requests.get(name), subject.limits.get(name)
             if request is None or request.node is None or limit != Amount(bound.milli):
                 continue

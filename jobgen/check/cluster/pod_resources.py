@@ -67,7 +67,7 @@ class PodResources(NamedTuple):
 
 def resolve_pod_resources(pod: Pod, limit_ranges: Iterable[Mapping[str, Node]], release: Release) -> PodResources:
     """Return what a pod requests, with the defaults that the server and the limit ranges of its namespace set."""
-    defaults = [defaults for limit_range in limit_ranges for defaults in list_defaults(limit_range)]
+    defaults = _merge_defaults(limit_ranges)
     containers = [_resolve(data, defaults) for data in iter_mappings(pod.spec.get("containers"))]
     init = [_resolve(data, defaults, is_init=True) for data in iter_mappings(pod.spec.get("initContainers"))]
     requests = _sum([each.requests for each in containers], [(each.requests, each.is_sidecar) for each in init])
@@ -92,15 +92,22 @@ def list_defaults(limit_range: Mapping[str, Node]) -> Iterable[tuple[Amounts, Am
             yield limits, {**_parse(item.get("min")), **limits, **_parse(item.get("defaultRequest"))}
 
 
+def _merge_defaults(limit_ranges: Iterable[Mapping[str, Node]]) -> tuple[Amounts, Amounts]:
+    """Return the default limits and requests of containers, without nodes; the first of each resource counts."""
+    limits: Amounts = {}
+    requests: Amounts = {}
+    for default_limits, default_requests in (each for one in limit_ranges for each in list_defaults(one)):
+        for merged, added in ((limits, default_limits), (requests, default_requests)):
+            merged.update({name: Amount(amount.milli) for name, amount in added.items() if name not in merged})
+    return limits, requests
+
+
 def _resolve(
-    data: Mapping[str, Node], defaults: Sequence[tuple[Amounts, Amounts]], *, is_init: bool = False
+    data: Mapping[str, Node], defaults: tuple[Amounts, Amounts], *, is_init: bool = False
 ) -> ContainerResources:
     resources = as_mapping(data.get("resources"))
-    limits = _parse(resources.get("limits"))
-    requests = {**limits, **_parse(resources.get("requests"))}
-    for default_limits, default_requests in defaults:
-        for amounts, added in ((limits, default_limits), (requests, default_requests)):
-            amounts.update({name: Amount(amount.milli) for name, amount in added.items() if name not in amounts})
+    own = _parse(resources.get("limits"))
+    limits, requests = {**defaults[0], **own}, {**defaults[1], **own, **_parse(resources.get("requests"))}
     is_sidecar = is_init and value_of(data.get("restartPolicy")) == "Always"
     return ContainerResources(data, requests, limits, is_init, is_sidecar)
 
@@ -123,15 +130,12 @@ def _sum(main: Sequence[Amounts], init: Sequence[tuple[Amounts, bool]]) -> Amoun
     for amounts in main:
         _add(total, amounts)
     for amounts, is_sidecar in init:
+        # Only these amounts change what is needed; more sidecars never need less.
+        for name, amount in amounts.items():
+            most[name] = max(most.get(name, 0), sidecars.get(name, 0) + amount.milli)
         if is_sidecar:
             _add(total, amounts)
             _add(sidecars, amounts)
-            needed = dict(sidecars)
-        else:
-            needed = dict(sidecars)
-            _add(needed, amounts)
-        for name, milli in needed.items():
-            most[name] = max(most.get(name, 0), milli)
     return {name: Amount(max(total.get(name, 0), most.get(name, 0)), largest[name].node) for name in {**total, **most}}
 
 

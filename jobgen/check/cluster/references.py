@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
@@ -11,7 +11,6 @@ from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
-from jobgen.model.limits import MAX_SUGGESTIONS
 from jobgen.model.suggest import did_you_mean
 
 _PRIORITY_LABEL = DOMAIN + "priority-class"
@@ -26,8 +25,11 @@ _ALWAYS = {
 }
 """Objects that every cluster, or every namespace, has."""
 
-_MAX_NAMESPACES = 1000
-"""The namespaces in which an object of the same name is looked for."""
+_MAX_NEIGHBORS = 8
+"""The names before and after a misspelled one, in alphabetical order, that it is compared with."""
+
+_MAX_KEYS = 100
+"""The keys that an object may have for a suggestion."""
 
 _TRAINER_RUNTIMES = ("deepspeed-", "jax-", "mlx-", "torch-", "torchtune-", "xgboost-")
 
@@ -59,14 +61,14 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
-        if found not in state.keys:
+        if not state.has_object(found):
             if id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
             seen.add(id(reference.node))
             continue
-        keys, key = state.keys[found], as_text(reference.key)
+        keys, key = state.keys.get(found), as_text(reference.key)
         if key and keys is not None and key not in keys:
-            hint = did_you_mean(key, sorted(keys)) or "; correct the key, or add it"
+            hint = _suggest(key, sorted(keys) if len(keys) <= _MAX_KEYS else ()) or "; correct the key, or add it"
             yield BrokenReference(reference.key, f"{reference.kind} `{name}` has no key `{key}`{hint}")
 
 
@@ -81,15 +83,17 @@ def _exists_always(kind: str, name: str) -> bool:
 
 def _explain_missing(kind: str, namespace: str, name: str, state: ClusterState) -> str:
     place = f" in namespace `{namespace}`" if namespace else ""
-    namespaces = (where for known, where in state.names if known == kind and where)
-    others = [where for where in islice(namespaces, _MAX_NAMESPACES) if (kind, where, name) in state.keys]
-    if others:
-        return f"there is no {kind} `{name}`{place}; the one in namespace `{others[0]}` cannot be used from here"
-    hint = (
-        did_you_mean(name, list(state.names.get((kind, namespace), ())[:MAX_SUGGESTIONS]))
-        or "; correct the name, or add the object"
-    )
+    other = state.places.get((kind, name))
+    if other:
+        return f"there is no {kind} `{name}`{place}; the one in namespace `{other}` cannot be used from here"
+    hint = _suggest(name, state.names.get((kind, namespace), ())) or "; correct the name, or add the object"
     return f"there is no {kind} `{name}`{place}{hint}"
+
+
+def _suggest(word: str, known: Sequence[str]) -> str:
+    """Suggest one of the sorted names next to a word: comparing it with thousands of names takes long."""
+    place = bisect_left(known, word)
+    return did_you_mean(word, list(known[max(place - _MAX_NEIGHBORS, 0) : place + _MAX_NEIGHBORS]))
 
 
 def list_references(manifest: Manifest) -> Iterator[Reference]:

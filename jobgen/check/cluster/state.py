@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from jobgen.k8s.kind_groups import qualify_kind
 from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.limits import MAX_LIMITING_OBJECTS
+from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
 from jobgen.spec.overlay import Cluster
 
 _DECIDING_KINDS = frozenset(
@@ -27,8 +27,9 @@ _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Profile", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create objects that others refer to."""
 
+_CLAIM = "PersistentVolumeClaim"
+_MAX_DIGITS = 10
 _RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
-_MAX_CLAIMS = 1000
 CLUSTER_KINDS = CLUSTER_SCOPED | {"Queue"}
 """Kinds whose objects have no namespace here; a Queue is that of Volcano."""
 
@@ -62,6 +63,10 @@ class ClusterState(NamedTuple):
     """The runtimes of TrainJobs."""
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
     """The names of all known objects, by kind and namespace, if references are followed."""
+    places: Mapping[tuple[str, str], str] = MappingProxyType({})
+    """The first namespace that has an object of a kind and name, if references are followed."""
+    claims: Mapping[tuple[str, str], int] = MappingProxyType({})
+    """The claims of StatefulSets, by namespace and name without number: how many there are."""
     left_out: tuple[Mapping[str, Node], ...] = ()
     """Limit ranges and quotas beyond the number that is applied in a namespace."""
 
@@ -69,6 +74,14 @@ class ClusterState(NamedTuple):
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
         return frozenset((*self.levels, *self.limit_ranges, *self.quotas))
+
+    def has_object(self, name: Name) -> bool:
+        """Whether an object is known, or a claim that a StatefulSet creates."""
+        if name in self.keys:
+            return True
+        prefix, _, number = name[2].rpartition("-")
+        is_number = len(number) < _MAX_DIGITS and number.isdecimal() and str(int(number)) == number
+        return name[0] == _CLAIM and is_number and int(number) < self.claims.get((name[1], prefix), 0)
 
 
 def list_kinds_to_read(*, with_references: bool) -> frozenset[str]:
@@ -102,8 +115,8 @@ def build_state(
         cluster,
         parse_release(cluster.kubernetes),
         {name: levels for obj in found.get("Namespace", ()) for name, levels in [_parse_namespace(obj)] if levels},
-        _group_by_namespace(found.get("LimitRange", ()), left_out),
-        _group_by_namespace(found.get("ResourceQuota", ()), left_out),
+        _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
+        _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
         next((name_object(obj)[2] for obj in found.get("PriorityClass", ()) if _is_default_priority(obj)), ""),
         next((name_object(obj)[2] for obj in found.get("StorageClass", ()) if _is_default_storage(obj)), ""),
@@ -114,6 +127,8 @@ def build_state(
         },
         {name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
         _index_names(keys) if cluster.complete else {},
+        {(kind, name): where for kind, where, name in sorted(keys, reverse=True) if where} if cluster.complete else {},
+        {key: count for obj in known.values() for key, count in _count_claims(obj)},
         tuple(left_out),
     )
 
@@ -143,13 +158,25 @@ def _parse_namespace(obj: Mapping[str, Node]) -> tuple[str, tuple[tuple[Level, N
 
 
 def _group_by_namespace(
-    objects: Iterable[Mapping[str, Node]], left_out: list[Mapping[str, Node]]
+    objects: Iterable[Mapping[str, Node]], most: int, left_out: list[Mapping[str, Node]]
 ) -> dict[str, tuple[Mapping[str, Node], ...]]:
+    """The objects of each namespace, as long as they have no more amounts together than `most`."""
     found: dict[str, list[Mapping[str, Node]]] = {}
+    amounts: dict[str, int] = {}
     for obj in objects:
-        several = found.setdefault(name_object(obj)[1], [])
-        (several if len(several) < MAX_LIMITING_OBJECTS else left_out).append(obj)
+        namespace = name_object(obj)[1]
+        several = found.setdefault(namespace, [])
+        amounts[namespace] = amounts.get(namespace, 0) + _count_amounts(obj)
+        is_applied = len(several) < MAX_LIMITING_OBJECTS and amounts[namespace] <= most
+        (several if is_applied else left_out).append(obj)
     return {namespace: tuple(several) for namespace, several in found.items()}
+
+
+def _count_amounts(obj: Mapping[str, Node]) -> int:
+    """The number of amounts in a limit range or quota."""
+    spec = as_mapping(obj.get("spec"))
+    items = [as_mapping(item) for item in as_list(spec.get("limits"))]
+    return len(as_mapping(spec.get("hard"))) + sum(len(as_mapping(field)) for item in items for field in item.values())
 
 
 def _index_names(keys: Iterable[Name]) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -189,10 +216,17 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
         found.update({("ServiceAccount", name, f"default-{role}"): None for role in ("editor", "viewer")})
     elif kind == "Certificate":
         found["Secret", namespace, as_text(spec.get("secretName"))] = None
-    elif kind == "StatefulSet":
-        replicas = as_integer(spec.get("replicas"))
-        for claim in map(as_mapping, as_list(spec.get("volumeClaimTemplates"))):
-            prefix = f"{as_text(as_mapping(claim.get('metadata')).get('name'))}-{name}"
-            for number in range(min(1 if replicas is None else replicas, _MAX_CLAIMS)):
-                found["PersistentVolumeClaim", namespace, f"{prefix}-{number}"] = None
     return found
+
+
+def _count_claims(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[str, str], int]]:
+    """Yield the claims that StatefulSets create: the namespace and name without number, and how many there are."""
+    kind, namespace, name = name_object(obj)
+    if is_app_wrapper(obj):
+        for _, inner in list_wrapped_objects(obj):
+            yield from _count_claims(inner)
+    elif kind == "StatefulSet":
+        replicas = as_integer(get_path(obj, "spec", "replicas"))
+        for claim in as_list(get_path(obj, "spec", "volumeClaimTemplates")):
+            prefix = as_text(get_path(as_mapping(claim), "metadata", "name"))
+            yield (namespace, f"{prefix}-{name}"), 1 if replicas is None else replicas

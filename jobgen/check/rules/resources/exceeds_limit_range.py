@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, Violation, rule
@@ -10,7 +11,6 @@ from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping
 from jobgen.model.data import Node
 
 if TYPE_CHECKING:
-    from jobgen.check.cluster.limit_ranges import OutOfRange
     from jobgen.check.cluster.state import ClusterState
 
 
@@ -30,15 +30,16 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
     from jobgen.check.cluster.pod_resources import resolve_pod_resources
     from jobgen.check.cluster.state import show_name
 
+    pods = [
+        (resolve_pod_resources(pod, limit_ranges, state.release), pod.spec or pod.template)
+        for pod in manifest.pods
+        if not pod.partial
+    ]
     for limit_range in limit_ranges:
-        found: list[OutOfRange] = []
-        for pod in manifest.pods:
-            if not pod.partial:
-                resources = resolve_pod_resources(pod, limit_ranges, state.release)
-                found += check_pod(resources, limit_range, pod.spec or pod.template)
-        for requests, place in _list_claims(manifest):
-            found += check_claim(requests, place, limit_range)
-        for each in found:
+        in_pods = (each for resources, place in pods for each in check_pod(resources, limit_range, place))
+        claims = _list_claims(manifest)
+        in_claims = (each for requests, place in claims for each in check_claim(requests, place, limit_range))
+        for each in chain(in_pods, in_claims):
             related = ((each.bound, f"LimitRange `{show_name(limit_range)}`"),)
             yield Violation(each.node, each.message, related)
 
