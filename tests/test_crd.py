@@ -11,6 +11,7 @@ from command import jobgen
 
 from jobgen.check.checker import Checker
 from jobgen.cli.commands.schema import export_schemas, import_crds, list_kinds, print_schema, write_editor_files
+from jobgen.cli.run_lint import lint_paths
 from jobgen.pipeline import config
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -65,7 +66,7 @@ def test_file_without_a_crd_is_reported(tmp_path):
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     result = import_crds(tmp_path, [tmp_path / "pod.yaml"])
 
-    assert (result.code, "`Pod` is not a CustomResourceDefinition" in result.err) == (3, True)
+    assert (result.code, "pod.yaml: 1 object skipped: not a CustomResourceDefinition" in result.err) == (3, True)
     assert list(tmp_path.iterdir()) == [tmp_path / "pod.yaml"]
 
 
@@ -129,3 +130,36 @@ def test_arguments_of_schema_commands(arguments, code, text, tmp_path):
     (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay)
     done = jobgen(tmp_path, "schema", *arguments)
     assert (done.returncode, text in done.stderr.decode()) == (code, True)
+
+
+OBJECT = "apiVersion: example.com/v1\nkind: Dance\nmetadata: {name: a, namespace: b}\n"
+CRD = (CASES / "dance.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "hint"),
+    [
+        ({"jobs/core.yaml": f"{CRD}\n---\n{OBJECT}"}, "; run `jobgen schema import jobs/core.yaml`"),
+        ({"jobs/a.yaml": OBJECT, "jobs/core.yaml": CRD}, "; run `jobgen schema import jobs/core.yaml`"),
+        ({"jobs/a.yaml": OBJECT.replace("/v1", "/v9"), "jobs/core.yaml": CRD}, "jobgen schema import dance.yaml`"),
+    ],
+)
+def test_a_definition_in_the_repository_is_named(files, hint, tmp_path):
+    (tmp_path / "jobs").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    findings = json.loads(lint_paths(tmp_path, (), (), format_="json").out)["findings"]
+    (message,) = [each["message"] for each in findings if each["rule"] == "missing-schema"]
+    assert message.endswith(hint)
+
+
+def test_other_objects_are_counted_and_lists_are_read(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/core.yaml").write_text(f"{OBJECT}---\n{OBJECT}---\n{CRD}")
+    result = import_crds(tmp_path, ["jobs/core.yaml"], tmp_path)
+    skipped = "jobs/core.yaml: 2 objects skipped: not a CustomResourceDefinition\n"
+    assert (result.code, result.err) == (0, f"{skipped}schemas/example.com/dance_v1.json written\n")
+
+    item = CRD.replace("\n", "\n    ")
+    (tmp_path / "list.yaml").write_text(f"apiVersion: v1\nkind: List\nitems:\n  -\n    {item}\n")
+    assert import_crds(tmp_path, ["list.yaml"], tmp_path).err == "schemas/example.com/dance_v1.json written\n"

@@ -26,6 +26,7 @@ from jobgen.pipeline.environment import (
     valid_environments,
 )
 from jobgen.pipeline.locate import locate
+from jobgen.pipeline.own_definitions import suggest_own_definitions
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.redact import redact_findings
@@ -146,6 +147,8 @@ def _process(run: Run) -> Iterator[Rendered]:
                 yield made
     run.findings += _redact_shared(run, _find_across_jobs(run, runners, parts, entries, tracer))
     if run.checked:
+        made_objects = (made for part in parts for made in part.made)
+        run.findings[:] = suggest_own_definitions(run.findings, made_objects, entries)
         _name_failed_policies(run)
         run.findings[:] = filter(None, map(run.project.severities.apply, run.findings))
     run.findings[:] = sorted(

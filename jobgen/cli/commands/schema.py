@@ -18,12 +18,13 @@ from jobgen.check.schema.shipped import find_shipped_schema, list_shipped_kinds
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
 from jobgen.model.data import Node, untraced, value_of
-from jobgen.model.finding import Finding, Problem
+from jobgen.model.finding import Finding, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
+from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.report.summary import format_findings
@@ -51,7 +52,7 @@ def _build_command(directory: Path, check: bool) -> Result:
 @click.pass_obj
 def _import_command(directory: Path, crds: tuple[str, ...]) -> Result:
     """Add the schemas of CustomResourceDefinitions to this repository."""
-    return import_crds(find_repository(directory), [directory / crd for crd in crds])
+    return import_crds(find_repository(directory), crds, directory)
 
 
 @command.command("editor")
@@ -159,27 +160,36 @@ def _is_current(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
 
-def import_crds(root: Path, paths: Sequence[Path]) -> Result:
-    """Write the schemas of CustomResourceDefinitions into the repository."""
+def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path()) -> Result:
+    """Write the schemas of CustomResourceDefinitions into the repository; the paths are relative to a directory."""
     findings: list[Finding] = []
     wanted: dict[str, str] = {}
     notes = ""
     for path in paths:
-        for document in config.read_documents(
-            layout.read_file(layout.FileEntry(path.name, str(path))), findings
-        ).documents:
-            if document.data.get("kind") != "CustomResourceDefinition":
-                kind = document.data.get("kind")
-                notes += f"{document.location}: `{kind}` is not a CustomResourceDefinition; skipped\n"
-                continue
+        file = layout.read_file(layout.FileEntry(str(path), str(directory / path)))
+        documents = config.read_documents(file, findings).documents
+        objects = [(data, document.location) for document in documents for data in split_list(document.data)]
+        crds = [(data, location) for data, location in objects if _is_crd(data)]
+        for data, location in crds:
             try:
-                schemas = dict(convert_crd(document.data))
+                schemas = dict(convert_crd(data))
             except (KeyError, TypeError, AttributeError):
                 return error_result(
-                    ExitCode.ERRORS, f"{document.location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
+                    ExitCode.ERRORS, f"{location}: not a CustomResourceDefinition of apiextensions.k8s.io/v1"
                 )
-            notes += "".join(_find_refused(document.data, str(document.location)))
+            notes += "".join(_find_refused(data, str(location)))
             wanted |= {name: _format_schema(schema) for name, schema in schemas.items()}
+        skipped = pluralize(len(objects) - len(crds), "object")
+        notes += f"{path}: {skipped} skipped: not a CustomResourceDefinition\n" if len(objects) > len(crds) else ""
+    return _write_imported(root, wanted, findings, notes)
+
+
+def _is_crd(data: Any) -> bool:
+    return isinstance(data, dict) and data.get("kind") == "CustomResourceDefinition"
+
+
+def _write_imported(root: Path, wanted: dict[str, str], findings: list[Finding], notes: str) -> Result:
+    """Write imported schemas, unless a file or a name has an error."""
     if findings or not wanted:
         code = ExitCode.ERRORS if findings else ExitCode.NOTHING_TO_DO
         return error_result(code, "there is no schema to import", format_findings(findings) + notes)
