@@ -197,10 +197,8 @@ EDITS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def effects(tmp_path_factory):
+def diff_effects(folder, edits):
     """The effects of all edits, by the name of the object."""
-    folder = tmp_path_factory.mktemp("edits")
     for side in (0, 1):
         path = folder / ("old", "new")[side] / "objects.yaml"
         path.parent.mkdir()
@@ -208,11 +206,16 @@ def effects(tmp_path_factory):
             "---\n".join(
                 "apiVersion: {}\nkind: {}\n".format(*edit[0].split())
                 + f"metadata: {{name: edit-{n}}}\n{edit[1 + side]}\n"
-                for n, edit in enumerate(EDITS)
+                for n, edit in enumerate(edits)
             )
         )
     report = diff_states(folder, "", (), folders=("old", "new"), format_="json", exit_code=False)
     return {one["object"]["name"]: one["effect"] for one in json.loads(report.out)["objects"]}
+
+
+@pytest.fixture(scope="module")
+def effects(tmp_path_factory):
+    return diff_effects(tmp_path_factory.mktemp("edits"), EDITS)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +225,24 @@ def effects(tmp_path_factory):
 )
 def test_immutable_fields(number, edit, effects):
     assert (effects[f"edit-{number}"] == "rejected") is edit[3], edit
+
+
+def test_suspended_and_resumed_jobs(tmp_path):
+    running, suspended = "spec: {backoffLimit: 1}", "spec: {backoffLimit: 1, suspend: true}"
+    edits = [
+        (kind, *sides)
+        for kind in ("batch/v1 Job", "jobset.x-k8s.io/v1alpha2 JobSet", "batch/v1 CronJob")
+        for sides in ((running, suspended), (suspended, running))
+    ]
+
+    assert list(diff_effects(tmp_path, edits).items()) == [
+        ("edit-0", "stops-running"),
+        ("edit-2", "stops-running"),
+        ("edit-1", "new-run"),
+        ("edit-3", "new-run"),
+        ("edit-4", "in-place"),
+        ("edit-5", "in-place"),
+    ]
 
 
 def crd(**properties):

@@ -200,7 +200,9 @@ def _is_elastic(manifest: Manifest) -> bool:
 
 
 def _is_suspend_field(change: FieldChange, manifest: Manifest) -> bool:
-    field = manifest.kind.fields.get("suspend") if manifest.kind else None
+    if manifest.kind is None:
+        return _overlaps(("spec", "suspend"), change.path)
+    field = manifest.kind.fields.get("suspend")
     return field is not None and _overlaps(tuple(map(str, field.at)), change.path)
 
 
