@@ -1153,3 +1153,42 @@ def test_a_limit_range_with_too_many_amounts_is_a_finding(tmp_path):
     message += " rest are not applied; remove some"
     several = [each[1:] for each in found(tmp_path, "unread-file", "exceeds-limit-range")]
     assert several == [("error", "unread-file", message)]
+
+
+LIST = {"apiVersion": "v1", "kind": "List", "items": [quota({"pods": 0})]}
+STATES = [
+    (manifests({**LIST, "items": [LIST]}), "the objects in this `List` are not read"),
+    (manifests({**LIST, "items": {"a": quota({"pods": 0})}}), "the objects in this `List` are not read"),
+    (manifests(quota({"pods": "many"})), "`pods` is `many`, which is not a quantity, so the quota does not limit it"),
+    (
+        manifests(quota({"pods": 1}), quota({"pods": 2})),
+        "the exported state has another ResourceQuota `q` in namespace `ml`",
+    ),
+    ("# nothing\n", "the folder `cluster/prod` has no manifests"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), STATES)
+def test_state_that_is_not_applied_is_an_error(text, message, tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=text)
+    errors = [each[3].partition(";")[0] for each in found(tmp_path, "unread-file", "unreadable-file")]
+    assert errors == [message]
+
+
+@pytest.mark.parametrize("kind", ["List", "LimitRangeList"])
+def test_an_export_without_objects_is_no_error(kind, tmp_path):
+    text = manifests({"apiVersion": "v1", "kind": kind, "items": []})
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=text)
+    assert found(tmp_path, "unread-file", "unreadable-file") == []
+
+
+IN_POLICIES = [
+    manifests({**LIST, "items": [OTHER_GROUP[0][1]]}),
+    NAMESPACE.replace("pod-security.kubernetes.io/enforce", r'"pod-security.kubernetes\x2eio/enforce"'),
+]
+
+
+@pytest.mark.parametrize("text", IN_POLICIES)
+def test_namespaces_in_policies_count_in_lists_and_with_escapes(text, tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o="", policies__a=text)
+    assert [each[2] for each in found(tmp_path, "pod-security-violation")] == ["pod-security-violation"]

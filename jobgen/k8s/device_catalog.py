@@ -81,8 +81,8 @@ class DeviceCatalog(NamedTuple):
 
 
 def may_concern_devices(content: bytes) -> bool:
-    """Return whether a file may have objects that belong in a catalog."""
-    return any(text.encode() in content for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL))
+    """Return whether a file may have objects that belong in a catalog; an escape may stand for any character."""
+    return b"\\" in content or any(text.encode() in content for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL))
 
 
 CatalogSource: TypeAlias = Callable[[], DeviceCatalog]

@@ -31,11 +31,12 @@ from jobgen.model.limits import (
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
-from jobgen.pipeline.exported_state import read_exported
+from jobgen.pipeline.exported_state import find_duplicates, has_manifests, read_exported
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
+from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 
@@ -122,9 +123,11 @@ def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
 def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
     """Read the namespaces in policies/ that have labels of Pod Security."""
     for file in layout.read_own_policies(root):
-        if _POD_SECURITY in file.content:
+        # An escape such as `\\x2e` may stand for any character of a label.
+        if _POD_SECURITY in file.content or b"\\" in file.content:
             documents = config.read_documents(file, [], traced=True).documents
-            yield from (each.data for each in documents if value_of(each.data.get("kind")) == "Namespace")
+            objects = (obj for each in documents for obj in split_list(each.data) if isinstance(obj, dict))
+            yield from (obj for obj in objects if value_of(obj.get("kind")) == "Namespace")
 
 
 class _ClusterCheck:
@@ -163,9 +166,15 @@ class _ClusterCheck:
     def _read_exported(self) -> Iterator[Mapping[str, Node]]:
         folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
         if folder:
-            yield from read_exported(root, folder, self.findings)
+            exported = list(read_exported(root, folder, self.findings))
+            yield from exported
+            self.findings += find_duplicates(exported, folder)
             if not layout.folder_exists(root, folder):
-                self.findings.append(self._report_missing_folder(folder))
+                message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
+                self.findings.append(self._report_folder(folder, message))
+            elif not exported and not self.findings and not has_manifests(root, folder):
+                message = f"the folder `{folder}` has no manifests; export the state of the cluster to it"
+                self.findings.append(self._report_folder(folder, message))
 
     def _build_state(self, members: Sequence[Member]) -> ClusterState:
         from jobgen.check.cluster.state import CLUSTER_KINDS, build_state, list_kinds_to_read
@@ -191,13 +200,12 @@ class _ClusterCheck:
         problem = Problem("unread-file", message, obj.get("kind"), category="meta")
         return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
-    def _report_missing_folder(self, folder: str) -> Finding:
-        """Report `cluster.state` that does not exist, where the settings or an overlay name it."""
+    def _report_folder(self, folder: str, message: str) -> Finding:
+        """Report `cluster.state` without objects, where the settings or an overlay name it."""
         project = self._tracer.traced_project()
         specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
         blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
         named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
-        message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
         problem = Problem("unreadable-file", message, named[0] if named else None, category="yaml")
         return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
 
