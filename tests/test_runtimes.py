@@ -188,3 +188,19 @@ def test_type_descriptions_with_lists_limits_and_rules():
     assert "x-kubernetes-validations" not in before
     assert today["$defs"]["Step"]["properties"]["foot"] == {"type": "string", "maxLength": 5}
     assert before["$defs"]["Step"]["properties"]["foot"] == {"type": "string"}
+
+
+def test_description_of_a_crd_without_list_keys():
+    described = {
+        "apiVersion": "example.com/v1",
+        "kind": "Dance",
+        "operator": {"name": "dancer"},
+        "spec": {"container": "io.k8s.api.core.v1.Container"},
+    }
+    twice = {"container": {"name": "a", "env": [{"name": "A"}, {"name": "A"}]}}
+    made = {"apiVersion": "example.com/v1", "kind": "Dance", "metadata": {"name": "a"}, "spec": twice}
+
+    [(_, with_keys)] = build_schemas(described, {})
+    [(_, without_keys)] = build_schemas({**described, "listKeys": False}, {})
+    assert [problem.rule for problem in compile_structural(with_keys)(made)] == ["duplicate-item"]
+    assert compile_structural(without_keys)(made) == []

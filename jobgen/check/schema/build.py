@@ -55,7 +55,8 @@ def describe_custom(described: Mapping[str, Any], shared: Mapping[str, Any]) -> 
         "fromDocumentation": described.get("fromDocumentation"),
     }
     schema = merge_history([(since, root) for since, root, _ in steps])
-    return {**{key: value for key, value in head.items() if value}, "types": types, "schema": schema}
+    keys = {"listKeys": False} if described.get("listKeys") is False else {}
+    return {**{key: value for key, value in head.items() if value}, **keys, "types": types, "schema": schema}
 
 
 def _list_releases(described: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

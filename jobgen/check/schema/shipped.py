@@ -161,10 +161,11 @@ def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
         # Go decodes the metadata of every object.
         "metadata": {"$ref": f"{DECODED}{METADATA}"},
     }
+    has_keys = custom.get("listKeys", True)
     required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
     head = {"title": custom["kind"], DROPS_STATUS: True}
     whole = {**head, **schema, "type": "object", "required": required, "properties": fields}
-    return {**whole, "$defs": Types(_find_pod_release(operator, release), in_crd=True, own=own)}
+    return {**whole, "$defs": Types(_find_pod_release(operator, release), in_crd=True, own=own, has_list_keys=has_keys)}
 
 
 @cache

@@ -66,10 +66,14 @@ def read_types(place: str) -> dict[str, Any]:
 class Types(Mapping[str, Schema]):
     """The types of a release by name, such as `core_v1.PodSpec`, and the types of the file that refers to them."""
 
-    def __init__(self, release: str, *, in_crd: bool, own: Mapping[str, Schema] | None = None) -> None:
+    def __init__(
+        self, release: str, *, in_crd: bool, own: Mapping[str, Schema] | None = None, has_list_keys: bool = True
+    ) -> None:
         self.release = release
         self.in_crd = in_crd
         self.own = own or {}
+        self.has_list_keys = has_list_keys
+        """Whether the CRD keeps the keys of lists, which old generators of CRDs left out."""
         self._found: dict[str, Schema] = {}
 
     def __getitem__(self, name: str) -> Schema:
@@ -94,7 +98,9 @@ class Types(Mapping[str, Schema]):
             return scalars[decoded]
         place, _, short = decoded.rpartition(".")
         node = select_release(read_types(place)["types"][short], self.release, _PRODUCT)
-        return _as_decoded(node, mark) if is_decoded else as_crd(node)
+        if is_decoded:
+            return _as_decoded(node, mark)
+        return as_crd(node) if self.has_list_keys else _without_list_keys(as_crd(node))
 
 
 _BYTE: Schema = {"type": "integer", "minimum": 0, "maximum": 255, "nullable": True}
@@ -116,6 +122,17 @@ def _as_decoded(node: Schema, mark: str) -> Schema:
         kept["properties"] = {name: _as_decoded(child, mark) for name, child in kept["properties"].items()}
         kept.setdefault("additionalProperties", False)
     return {**kept, "nullable": True}
+
+
+def _without_list_keys(node: Schema) -> Schema:
+    """A type whose lists may repeat their items."""
+    kept = {word: value for word, value in node.items() if word not in _LIST_MARKS}
+    for word in ("items", "additionalProperties"):
+        if isinstance(kept.get(word), dict):
+            kept[word] = _without_list_keys(kept[word])
+    if "properties" in kept:
+        kept["properties"] = {name: _without_list_keys(child) for name, child in kept["properties"].items()}
+    return kept
 
 
 def as_crd(node: Schema) -> Schema:

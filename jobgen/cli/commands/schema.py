@@ -332,7 +332,12 @@ def _print_shipped(api_version: str, kind: str, cluster: Cluster | None) -> Resu
 
 def export_schemas(project: ProjectConfig, folder: Path, cluster: Cluster) -> Result:
     """Write the JSON Schemas of all kinds as a cluster has them, in the layout that kubeconform reads."""
-    found = ((kind, find_shipped_schema(kind.api_version, kind.name, cluster)) for kind in list_shipped_kinds())
+    # Of a kind that jobs are rendered as, lint checks the last release that has it.
+    described = {(str(value_of(kind.api_version)), kind.name) for kind in project.kinds}
+    found = (
+        (kind, find_shipped_schema(*kind[:2], cluster, any_release=kind[:2] in described))
+        for kind in list_shipped_kinds()
+    )
     served = [(kind, shipped.schema) for kind, shipped in found if shipped and shipped.missing is None]
     files = {
         folder / _name_file(kind.api_version, kind.name): _format_schema(bundle_schema(schema))
