@@ -159,7 +159,7 @@ def lint_spec(folder: Path, job: str = SPEC, overlay: str = "") -> list[dict[str
 @pytest.mark.parametrize(
     ("field", "place"),
     [
-        ("initContainers: []", "`podTemplate.spec.initContainers`"),
+        ("ephemeralContainers: []", "`podTemplate.spec.ephemeralContainers`"),
         ("hostNetwork: true", "`podTemplate.spec.hostNetwork`"),
         ("livenessProbe: {}", "`podTemplate.spec.containers[].livenessProbe`"),
         ("gpus: 4", "`resources.gpu`"),
@@ -172,7 +172,7 @@ def lint_spec(folder: Path, job: str = SPEC, overlay: str = "") -> list[dict[str
         ("backoffLimit: 4", "`runPolicy.backoffLimit`"),
         ("activeDeadlineSeconds: 4", "`runPolicy.activeDeadlineSeconds`"),
         ("cleanPodPolicy: All", "`runPolicy.cleanPodPolicy`"),
-        ("sidecars: []", "`podTemplate.spec.containers`"),
+        ("containers: []", "`podTemplate.spec.containers`"),
         ("volumeMounts: []", "`volumes.<name>.mountPath`"),
         ("values: {}", "`defaults` and `patches`"),
         ("roles: {worker: {gpus: 4}}", "`resources.gpu`"),
@@ -202,7 +202,7 @@ def test_unknown_field_of_a_job_gets_its_place(tmp_path, field, place):
         ("platform: trainer", "`cluster.platform`"),
         ("tolerations: []", "`defaults.tolerations`"),
         ("backoffLimit: 3", "`defaults.runPolicy.backoffLimit`"),
-        ("initContainers: []", "`defaults.podTemplate.spec.initContainers`"),
+        ("initContainers: []", "`defaults.initContainers`"),
         ("patches: [{target: {kind: PyTorchJob}, merge: {}}]", "`match`"),
         ("patches: [{patch: x}]", "`merge`, `manifest` or `jsonPatch`"),
         ("patches: [{env: {}}]", "`merge.env`"),

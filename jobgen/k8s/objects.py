@@ -118,6 +118,11 @@ class Container:
         self._search_text: str | None = None
 
     @property
+    def is_sidecar(self) -> bool:
+        """Whether it is an init container that runs beside the main container."""
+        return self.init and value_of(self.data.get("restartPolicy")) == "Always"
+
+    @property
     def env(self) -> Iterator[tuple[str, Mapping[str, Node]]]:
         """The entries of `env`, each with the name of its variable."""
         for entry in as_list(self.data.get("env")):
@@ -276,8 +281,11 @@ class Pod:
         """The number of GPUs of one pod, without those of claims that it shares with other pods."""
         if self._gpus is None:
             count = self.manifest.count_gpus
-            total = sum(count(container.own_devices) for container in self.containers)
-            most = max([total, *(count(container.own_devices) for container in self.init_containers)])
+            beside = most = 0
+            for container in self.init_containers:
+                most = max(most, beside + count(container.own_devices))
+                beside += count(container.own_devices) if container.is_sidecar else 0
+            most = max(most, beside + sum(count(container.own_devices) for container in self.containers))
             own = (claim.definition for claim in self.claims.values() if not claim.is_shared)
             self._gpus = most + sum(count(claim.list_devices()) for claim in own if claim is not None)
         return self._gpus
@@ -286,7 +294,7 @@ class Pod:
     def devices(self) -> Devices:
         """The accelerators that the containers of one pod can use, by resource."""
         total: dict[str, int] = {}
-        for container in self.containers:
+        for container in (*self.containers, *(each for each in self.init_containers if each.is_sidecar)):
             add_devices(total, {name: (to_milli(value) or 0) // 1000 for name, value in container.own_devices.items()})
         for claim in self.claims.values():
             add_devices(total, claim.definition.list_devices() if claim.definition else {})

@@ -148,7 +148,11 @@ def _render_template(
 ) -> Node:
     named = value_of(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
-    template: Node = build_pod_template(role.pod, container, problems)
+    template = build_pod_template(role.pod, container, problems)
+    if "initContainers" in role.pod or "sidecars" in role.pod:
+        from jobgen.render.init_containers import add_init_containers
+
+        template = add_init_containers(template, role.pod, job, problems)
     if shared:
         template = merge(template, shared, deletions)
     for extra in role.templates:

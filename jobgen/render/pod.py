@@ -49,18 +49,19 @@ def build_pod_template(fields: dict[str, Any], container_name: Node, problems: l
         elif field in _METADATA_FIELDS:
             metadata[field] = value
         elif field == "env":
-            container[field] = [_render_env(name, item, problems) for name, item in value.items()]
+            container[field] = [render_env(name, item, problems) for name, item in value.items()]
         elif field == "resources":
-            container[field] = _render_resources(value, problems)
+            container[field] = render_resources(value, problems)
         elif field == "serviceAccount":
             spec["serviceAccountName"] = value
-    _check_ports(fields.get("ports", ()), problems)
+    check_ports(fields.get("ports", ()), problems)
     _add_security(fields.get("securityContext", {}), container, spec)
     _add_volumes(fields, container, spec, problems)
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
 
 
-def _render_env(name: str, value: Node, problems: list[Problem]) -> dict[str, Any]:
+def render_env(name: str, value: Node, problems: list[Problem]) -> dict[str, Any]:
+    """Render a variable as an entry of `env`."""
     if isinstance(value, dict):
         _check_sources(f"`{name}` of `env`", value.get("valueFrom", {}), "conflicting-env", name, problems)
         return {"name": to_scalar(name), **value}
@@ -79,7 +80,7 @@ def _check_sources(what: str, sources: Node, rule: str, name: str, problems: lis
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
-def _check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
+def check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
     """Report a name that two ports have: ports merge by number, so layers can cause that."""
     numbers: dict[Any, Any] = {}
     for port in ports:
@@ -91,7 +92,8 @@ def _check_ports(ports: Iterable[ValidFields], problems: list[Problem]) -> None:
         numbers[name] = value_of(port.get("containerPort"))
 
 
-def _render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """Render the resources of a container, with canonical quantities."""
     rendered: dict[str, Any] = {"claims": resources["claims"]} if "claims" in resources else {}
     for side in ("limits", "requests"):
         if side in resources:

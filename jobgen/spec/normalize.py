@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, with_value
+from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
 
 ROLE_FIELDS = frozenset(
     """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env
     envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount securityContext labels
-    annotations""".split()
+    annotations initContainers sidecars""".split()
 )
 """Fields that a job and each of its roles can set."""
 
@@ -144,9 +144,41 @@ def _resource_name(key: str, gpu_resource: str) -> str:
     return TracedKey.at(gpu_resource, key.location, key.layer) if type(key) is TracedKey else gpu_resource
 
 
+def _normalize_containers(containers: Any, gpu_resource: str, problems: list[Problem]) -> dict[str, Any]:
+    """Convert containers to a mapping by name, each with its short forms expanded."""
+    if isinstance(containers, dict):
+        return {name: _normalize_container(each, gpu_resource, problems) for name, each in containers.items()}
+    known: dict[str, Any] = {}
+    for item in containers:
+        name = to_key(item["name"])
+        if name in known:
+            problems.append(Problem("duplicate-container-name", f"`{name}` is listed twice; rename one", item["name"]))
+        rest = {key: value for key, value in item.items() if key != "name"}
+        is_deleted = value_of(rest.get("$patch")) == "delete"
+        known[name] = (
+            with_value(rest["$patch"], None) if is_deleted else _normalize_container(rest, gpu_resource, problems)
+        )
+    return known
+
+
+def _normalize_container(container: Any, gpu_resource: str, problems: list[Problem]) -> Any:
+    return _normalize_role(container, gpu_resource, problems).pod if isinstance(container, dict) else container
+
+
+def _normalize_mounts(mounts: Any, _: str, __: list[Problem]) -> dict[str, Any]:
+    """A path is short for a mapping with `mountPath`."""
+    return {
+        name: each if isinstance(each, dict) or value_of(each) is None else {"mountPath": each}
+        for name, each in mounts.items()
+    }
+
+
 _NORMALIZERS: dict[str, Callable[[Any, str, list[Problem]], Any]] = {
     "env": _normalize_env,
     "ports": _normalize_ports,
     "imagePullSecrets": _normalize_secrets,
     "resources": _normalize_resources,
+    "initContainers": _normalize_containers,
+    "sidecars": _normalize_containers,
+    "mounts": _normalize_mounts,
 }

@@ -29,7 +29,6 @@ _JOB_WORDS = {
     "priorityClassName": "`priority`",
     "parallelism": "`roles.worker.replicas`",
     "replicaSpecs": _ROLES,
-    "sidecars": "`podTemplate.spec.containers`",
     "spec": "`podTemplate.spec`, or `manifest.spec` for the custom resource",
     "template": "`podTemplate`",
     "values": "`defaults` and `patches` of an overlay",

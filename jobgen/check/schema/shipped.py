@@ -165,7 +165,7 @@ def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
     required = sorted({*schema.get("required", ()), "apiVersion", "kind", "metadata"})
     head = {"title": custom["kind"], DROPS_STATUS: True}
     whole = {**head, **schema, "type": "object", "required": required, "properties": fields}
-    return {**whole, "$defs": Types(_find_pod_release(operator, release), in_crd=True, own=own, has_list_keys=has_keys)}
+    return {**whole, "$defs": Types(find_pod_release(operator, release), in_crd=True, own=own, has_list_keys=has_keys)}
 
 
 @cache
@@ -175,7 +175,7 @@ def _read_operators() -> dict[str, dict[str, str]]:
     return found
 
 
-def _find_pod_release(operator: str, release: str) -> str:
+def find_pod_release(operator: str, release: str) -> str:
     """Return the release of Kubernetes whose pods a release of an operator embeds."""
     minors = _read_operators().get(operator, {})
     known = [minor for since, minor in minors.items() if not release or parse_version(since) <= parse_version(release)]

@@ -20,8 +20,9 @@ _NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
 _ORDER = """
     framework replicas description image imagePullPolicy containerName command args workingDir env envFrom ports
-    resources volumes shm restartPolicy nodeSelector tolerations affinity serviceAccount imagePullSecrets
-    securityContext labels annotations queue priority suspend runPolicy FRAMEWORK tensorboard roles podTemplate manifest
+    resources volumes shm initContainers sidecars restartPolicy nodeSelector tolerations affinity serviceAccount
+    imagePullSecrets securityContext labels annotations queue priority suspend runPolicy FRAMEWORK tensorboard roles
+    podTemplate manifest
 """.split()
 _RANK = {field: rank for rank, field in enumerate(_ORDER)}
 """The order of fields in a spec; `FRAMEWORK` stands for the settings of any framework."""
@@ -69,8 +70,10 @@ def _build_document(
     drop_defaults(spec, kind.frameworks[framework].defaults)
     common, own = extract_common(_drop_role_defaults(roles, kind, framework), split_maps=split_maps)
     for fields in (common, *own.values()):
-        if "resources" in fields:
-            fields["resources"] = shorten_resources(fields["resources"], gpu_resource)
+        containers = (each for field in ("initContainers", "sidecars") for each in fields.get(field, {}).values())
+        for holder in (fields, *containers):
+            if "resources" in holder:
+                holder["resources"] = shorten_resources(holder["resources"], gpu_resource)
     spec = {"framework": framework, **common, **spec}
     if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
         spec["roles"] = {name: sort_fields(fields) for name, fields in own.items()}

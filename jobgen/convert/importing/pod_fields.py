@@ -176,7 +176,48 @@ def _split_pod(spec: Fields, fields: Fields) -> Fields:
         if is_valid_field("imagePullSecrets", names) and len(set(names)) == len(names):
             fields["imagePullSecrets"] = names
             del left["imagePullSecrets"]
+    _take_init_containers(left, fields)
     return left
+
+
+def _take_init_containers(pod: Fields, fields: Fields) -> None:
+    """Take all init containers or none, because their order counts: sidecars are rendered after all others."""
+    found = pod.get("initContainers")
+    if not isinstance(found, list) or not all(_has_name(each) for each in found):
+        return
+    is_sidecar = [each.get("restartPolicy") == "Always" for each in found]
+    if len({each["name"] for each in found}) != len(found) or is_sidecar != sorted(is_sidecar):
+        return
+    short: dict[str, Fields] = {"initContainers": {}, "sidecars": {}}
+    for each, runs_beside in zip(found, is_sidecar, strict=True):
+        rest = {key: value for key, value in each.items() if key != "restartPolicy" or not runs_beside}
+        short["sidecars" if runs_beside else "initContainers"][each["name"]] = _shorten_container(rest)
+    taken = {field: containers for field, containers in short.items() if containers}
+    if taken and all(is_valid_field(field, containers) for field, containers in taken.items()):
+        fields.update(taken)
+        del pod["initContainers"]
+
+
+def _has_name(container: Plain) -> bool:
+    return isinstance(container, dict) and isinstance(container.get("name"), str)
+
+
+def _shorten_container(container: Fields) -> Fields:
+    """An init container with the short forms of a job; what has none stays as it is."""
+    short: Fields = {}
+    left = _split_container(container, short)
+    mounts = left.get("volumeMounts")
+    if isinstance(mounts, list) and mounts and all(_has_name(mount) and _has_short_form(mount) for mount in mounts):
+        names = {mount["name"] for mount in mounts}
+        if len(names) == len(mounts) == len({str(mount["mountPath"]) for mount in mounts}):
+            short["mounts"] = {mount["name"]: _shorten_mount(mount) for mount in mounts}
+            del left["volumeMounts"]
+    return {**short, **left}
+
+
+def _shorten_mount(mount: Fields) -> Plain:
+    rest = {key: value for key, value in mount.items() if key != "name"}
+    return rest["mountPath"] if len(rest) == 1 else rest
 
 
 def _join_security_contexts(container: Fields, pod: Fields, fields: Fields) -> None:

@@ -25,6 +25,8 @@ _TEMPLATE_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     "serviceAccount": (("pod", "serviceAccountName"),),
     "volumes": (("pod", "volumes"), ("container", "volumeMounts")),
     "shm": (("pod", "volumes"), ("container", "volumeMounts")),
+    "initContainers": (("pod", "initContainers"),),
+    "sidecars": (("pod", "initContainers"),),
     "securityContext": (("pod", "securityContext"), ("container", "securityContext")),
     "labels": (("metadata", "labels"),),
     "annotations": (("metadata", "annotations"),),
