@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
     from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
-    from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, ValueSource, explain
+    from jobgen.api.explain import ExplainedField, Explanation, RenderedValue, RuleExplanation, ValueSource, explain
     from jobgen.api.lint import LintResult, lint
     from jobgen.api.project import Project, load
     from jobgen.api.render import RenderedObject, RenderResult, render
@@ -42,6 +42,7 @@ __all__ = [
     "Related",
     "RenderResult",
     "RenderedObject",
+    "RenderedValue",
     "RuleExplanation",
     "Severity",
     "Suppressed",
@@ -60,7 +61,7 @@ __all__ = [
 _MODULES = {
     "jobgen.api.diff": "ChangedField ChangedObject DiffResult diff",
     "jobgen.api.errors": "JobgenError NotFoundError OperationError ToolError UsageError",
-    "jobgen.api.explain": "ExplainedField Explanation RuleExplanation ValueSource explain",
+    "jobgen.api.explain": "ExplainedField Explanation RenderedValue RuleExplanation ValueSource explain",
     "jobgen.api.lint": "LintResult lint",
     "jobgen.api.project": "Project load",
     "jobgen.api.render": "RenderedObject RenderResult render",

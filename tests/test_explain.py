@@ -12,13 +12,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from transcripts import find_transcripts, read_transcript
 
+from jobgen.api.explain import list_fields, list_names
 from jobgen.cli.commands.explain import explain_name
 from jobgen.model.data import Location, untraced
+from jobgen.model.path import format_dotted
 from jobgen.pipeline import config
+from jobgen.pipeline.marked_spec import build_marked
 from jobgen.pipeline.provenance import explain_path
 from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.spec_provenance import explain_spec_path
 from jobgen.pipeline.trace import Tracer
-from jobgen.render.build import build_object, job_attributes
+from jobgen.render.build import build_object, is_spec, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
 from jobgen.spec.merge import LIST_KEYS
@@ -269,6 +273,240 @@ def test_origins_of_values(story, example):
     expected = re.sub("KIND|RESTART|REPLICAS", lambda match: PLACES[match[0]], told)
     assert squeezed(result.out) == squeezed(expected)
     assert result.code == 0
+
+
+MASTER = "spec.pytorchReplicaSpecs.Master"
+SPEC_STORIES = {
+    "a role's replicas": (
+        "roles.worker.replicas",
+        f"""\
+roles.worker.replicas = 8
+  overlays/prod/overlay.yaml:10:34  patch of prod: 2 → 8
+  jobs/bert.yaml:19:17  job: 1 → 2
+  REPLICAS  kind PyTorchJob: 1
+  rendered as {WORKER}.replicas
+""",
+    ),
+    "a field of all roles, which a JSON patch changes in one": (
+        "image",
+        f"""\
+roles.master.image = "train:1"
+  jobs/bert.yaml:7:10  job: "train:1"
+  rendered as {MASTER}.template.spec.containers[0].image
+roles.worker.image = "train:2"
+  overlays/prod/overlay.yaml:16:14  patch of prod: "train:1" → "train:2"
+  jobs/bert.yaml:7:10  job: "train:1"
+  rendered as {MAIN}.image
+""",
+    ),
+    "a JSON pointer": (
+        "/roles/worker/image",
+        f"""\
+roles.worker.image = "train:2"
+  overlays/prod/overlay.yaml:16:14  patch of prod: "train:1" → "train:2"
+  jobs/bert.yaml:7:10  job: "train:1"
+  rendered as {MAIN}.image
+""",
+    ),
+    "a variable": (
+        "env.LEVEL",
+        f"""\
+env.LEVEL = "info"
+  jobs/bert.yaml:10:12  job: "debug" → "info"
+  overlays/base/overlay.yaml:7:18  defaults of base: "debug"
+  rendered as {MASTER}.template.spec.containers[0].env[0].value
+  rendered as {MAIN}.env[0].value
+""",
+    ),
+    "an amount, for requests and limits": (
+        "roles.worker.resources.memory",
+        f"""\
+roles.worker.resources.memory = "8Gi"
+  overlays/base/overlay.yaml:11:27  patch of base: "4Gi" → "8Gi"
+  jobs/bert.yaml:12:23  job: "2Gi" → "4Gi"
+  overlays/base/overlay.yaml:8:33  defaults of base: "2Gi"
+  rendered as {MAIN}.resources.limits.memory
+  rendered as {MAIN}.resources.requests.memory
+""",
+    ),
+    "an amount that is rendered as another type": (
+        "roles.worker.resources.limits.cpu",
+        f"""\
+roles.worker.resources.limits.cpu = 1
+  overlays/base/overlay.yaml:8:22  defaults of base: 1
+  rendered as {MAIN}.resources.limits.cpu = "1"
+""",
+    ),
+    "a mount path": (
+        "roles.worker.volumes.data.mountPath",
+        f"""\
+roles.worker.volumes.data.mountPath = "/data"
+  jobs/bert.yaml:15:37  job: "/data"
+  rendered as {MAIN}.volumeMounts[0].mountPath
+""",
+    ),
+    "one word for several fields": (
+        "roles.master.shm",
+        f"""\
+roles.master.shm = "1Gi"
+  jobs/bert.yaml:13:8  job: "1Gi"
+  rendered as {MASTER}.template.spec.containers[0].volumeMounts[1].name = "shm"
+  rendered as {MASTER}.template.spec.containers[0].volumeMounts[1].mountPath = "/dev/shm"
+  rendered as {MASTER}.template.spec.volumes[1].name = "shm"
+  rendered as {MASTER}.template.spec.volumes[1].emptyDir.medium = "Memory"
+  rendered as {MASTER}.template.spec.volumes[1].emptyDir.sizeLimit
+""",
+    ),
+    "a list that replaces another": (
+        "roles.worker.command[2]",
+        f"""\
+roles.worker.command[2] = "1"
+  overlays/prod/overlay.yaml:9:32  patch of prod: ["train", "fast"] → "1"
+  jobs/bert.yaml:8:12  job: ["train", "fast"]
+  rendered as {MAIN}.command[2]
+""",
+    ),
+    "a field that only a patch of the manifest sets": (
+        "runPolicy.backoffLimit",
+        """\
+runPolicy.backoffLimit = 4
+  overlays/prod/overlay.yaml:18:49  patch of prod: 3 → 4
+  overlays/prod/overlay.yaml:12:40  patch of prod: 3
+  rendered as spec.runPolicy.backoffLimit
+""",
+    ),
+    "the framework, which selects the kind": (
+        "framework",
+        """\
+framework = "pytorch"
+  jobs/bert.yaml:6:14  job: "pytorch"
+  rendered as apiVersion = "kubeflow.org/v1"
+  rendered as kind = "PyTorchJob"
+""",
+    ),
+    "a default of the kind": (
+        "restartPolicy",
+        f"""\
+restartPolicy = "Always"
+  overlays/prod/overlay.yaml:5:29  defaults of prod: "Never" → "Always"
+  overlays/base/overlay.yaml:6:20  defaults of base: "OnFailure" → "Never"
+  RESTART  kind PyTorchJob: "OnFailure"
+  rendered as {MASTER}.restartPolicy
+  rendered as {WORKER}.restartPolicy
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", SPEC_STORIES)
+def test_origins_of_values_by_their_path_in_the_spec(story, example):
+    field, told = SPEC_STORIES[story]
+
+    result = explain_name(example, "bert", field, ["prod"], "text")
+
+    assert (result.code, result.err) == (0, "")
+    assert squeezed(result.out) == squeezed(re.sub("RESTART|REPLICAS", lambda match: PLACES[match[0]], told))
+
+
+def test_value_that_is_not_rendered(tmp_path):
+    write(tmp_path, {"jobs/bert.yaml": JOB.replace("  image", "  replicas: 3\n  image")})
+
+    result = explain_name(tmp_path, "bert", "replicas", [], "text")
+
+    assert squeezed(result.out) == "replicas = 3\n  jobs/bert.yaml:7:13 job: 3\n  not in the rendered object\n"
+
+
+def test_secrets_are_redacted_by_their_path_in_the_spec(tmp_path):
+    token = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
+    write(tmp_path, {"jobs/bert.yaml": JOB.replace("TOKEN: none", f"TOKEN: {token}")})
+
+    result = explain_name(tmp_path, "bert", "env", [], "json")
+
+    assert token not in result.out
+    assert {field["field"] for field in json.loads(result.out)["fields"]} == {"env.LEVEL", "env.TOKEN"}
+
+
+def test_json_of_a_path_in_the_spec_lists_where_it_is_rendered(example):
+    [field] = json.loads(explain_name(example, "bert", "roles.worker.env.LEVEL", ["prod"], "json").out)["fields"]
+    [same] = json.loads(explain_name(example, "bert", f"{MAIN}.env[0].value", ["prod"], "json").out)["fields"]
+
+    assert field["rendered"] == [{"field": f"{MAIN}.env[0].value", "value": "info"}]
+    assert field["chain"] == same["chain"]
+    assert "rendered" not in same
+
+
+MISSING = {
+    "imag": "neither the job nor its object has `imag`; did you mean `image`?",
+    "roles.workr.image": "no layer sets `roles.workr.image`; did you mean `worker`?",
+    "env.LEVL": "no layer sets `env.LEVL`; did you mean `LEVEL`?",
+    "queue": "no layer sets `queue`",
+    "spec.image": "the rendered object has no `spec.image`; did you mean `image`?",
+    "spec.roles.worker.replicas": "the rendered object has no `spec.roles.worker.replicas`; did you mean "
+    "`roles.worker.replicas`?",
+    "pytorchReplicaSpecs.Worker": "neither the job nor its object has `pytorchReplicaSpecs.Worker`; did you mean "
+    "`spec.pytorchReplicaSpecs.Worker`?",
+    "metadat.name": "neither the job nor its object has `metadat.name`; did you mean `metadata`?",
+}
+
+
+@pytest.mark.parametrize("field", MISSING)
+def test_missing_field_of_a_spec(field, example):
+    result = explain_name(example, "bert", field, ["prod"], "text")
+
+    assert (result.code, result.out) == (3, "")
+    assert result.err == f"jobgen: {MISSING[field]}\n"
+
+
+def test_completion_lists_fields_of_the_spec_and_of_the_object(example):
+    fields = list_fields(example, "bert", ["prod"])
+
+    assert {"env.LEVEL", "roles.master.image", "roles.worker.replicas", f"{WORKER}.replicas"} <= set(fields)
+    assert "bert" in list_names(example)
+    for field in fields:
+        assert explain_name(example, "bert", field, ["prod"], "text").code == 0, field
+
+
+def written_leaves(node, path=()):
+    """Every scalar of a spec as its author wrote it."""
+    if isinstance(node, (dict, list)):
+        for step, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from written_leaves(child, (*path, step if isinstance(step, int) else str(step)))
+    elif node.value is not None:
+        yield path, node
+
+
+def find_unexplained(root):
+    """The leaves of all specs whose value, line or place in the object cannot be found by their path."""
+    project = config.load(root)
+    tracer = Tracer(project)
+    for env, job, _ in walks(root, project, tracer.expander):
+        marked = build_marked(job, env, tracer) if is_spec(job.document.data) else None
+        for path, leaf in written_leaves(marked.written) if marked else ():
+            values = list(explain_spec_path(marked, path))
+            found = [
+                value
+                for value in values
+                if any(
+                    (each.location, untraced(each.value)) == (leaf.location, leaf.value) for each in value.assignments
+                )
+            ]
+            if not found or not (found[0].rendered or path[0] in ("replicas", "run")):
+                yield env, job.file.path, format_dotted(path)
+
+
+def test_every_leaf_of_a_spec_is_explained_by_its_path():
+    assert list(find_unexplained(ROOT)) == []
+
+
+# Names of variables in a list become keys, and the name of a container only refers to it.
+NAMES = re.compile(r".*(env\[\d\]|containers\[0\])\.name")
+
+
+@pytest.mark.parametrize("case", ["env-forms", "fields-of-a-role", "kind-trainjob", "pod-template-and-manifest-fields"])
+def test_every_leaf_of_a_transcript_is_explained_by_its_path(case, tmp_path):
+    read_transcript(HERE / "render" / f"{case}.txt").write_repository(tmp_path)
+
+    assert [found for found in find_unexplained(tmp_path) if not NAMES.fullmatch(found[-1])] == []
 
 
 def test_origin_of_an_empty_value_is_the_nearest_key(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,17 +18,20 @@ from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_path
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner
-from jobgen.pipeline.provenance import ExplainedValue, NoSuchFieldError, explain_path
+from jobgen.pipeline.provenance import Assignment, NoSuchFieldError, explain_path
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
-from jobgen.render.build import identity_of, job_attributes
+from jobgen.render.build import identity_of, is_spec, job_attributes
 from jobgen.repo import layout
 from jobgen.report.summary import pluralize
+from jobgen.spec.normalize import FIELDS
 
 # A name that ends in the hash of a run.
 _RUN_NAME = lazy_pattern(r"(.+)-[0-9a-f]{8}\Z")
 _MAX_LISTED = 5
+# A path that starts with one of these leads into the object, any other one into the spec of the job.
+_OBJECT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "spec"))
 
 
 class ValueSource(NamedTuple):
@@ -41,15 +44,25 @@ class ValueSource(NamedTuple):
     """None if the value is not written in a file."""
 
 
-class ExplainedField(NamedTuple):
-    """A field of a rendered object, with every layer that sets it."""
+class RenderedValue(NamedTuple):
+    """A field of the rendered object that comes from a field of the job spec."""
 
-    environment: str
     field: str
     """A dotted path into the object."""
     value: Plain
+
+
+class ExplainedField(NamedTuple):
+    """A field of a rendered object or of a job spec, with every layer that sets it."""
+
+    environment: str
+    field: str
+    """A dotted path into the object, or into the spec of the job."""
+    value: Plain
     sources: tuple[ValueSource, ...]
     """The layers that set it; the first one wins."""
+    rendered: tuple[RenderedValue, ...] | None = None
+    """For a field of the job spec: the fields of the object that come from it. None for a field of the object."""
 
 
 class RuleExplanation(NamedTuple):
@@ -93,7 +106,9 @@ def explain(
     Args:
         path: A project, or a folder in one; rules can be explained in any folder.
         name: The name of a job, of a run, of a rule or of a policy.
-        field: A dotted path or a JSON pointer into the rendered object; by default all fields.
+        field: A dotted path or a JSON pointer into the rendered object, or into the spec of the job, such as `image` or
+            `roles.worker.replicas`; by default all fields of the object. A path that starts with `apiVersion`, `kind`,
+            `metadata` or `spec` is one of the object.
         environments: Names of environments; by default those of the project.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of the commit.
 
@@ -111,6 +126,31 @@ def explain(
     if field:
         raise UsageError(f"`{name}` is a rule, and a rule has no field `{field}`")
     return Explanation((), _explain_rule(root, name))
+
+
+def list_names(path: ProjectPath) -> list[str]:
+    """List the names that can be explained: jobs, rules and policies."""
+    project = _find_project(path, "", "")
+    jobs = read_jobs(layout.find_jobs(project.root), project.config.frameworks, []) if project else ()
+    return [*sorted({job.document.name for job in jobs}), *all_docs(project.root if project else None)]
+
+
+def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) -> list[str]:
+    """List the fields of a job that can be explained: those of its spec, then those of its object."""
+    from jobgen.pipeline.marked_spec import build_marked
+    from jobgen.pipeline.spec_provenance import list_spec_paths
+
+    check_names("environments", environments)
+    project = path if isinstance(path, Project) else load(path)
+    tracer = Tracer(project.config)
+    traces = _trace_job(Run(project.config, select_environments(project.config, environments)), tracer, name)
+    specs = [trace for trace in traces if is_spec(trace.job.document.data) and not trace.traced.problems]
+    marked = filter(None, (build_marked(trace.job, trace.env, tracer) for trace in specs))
+    found = [
+        *(steps for spec in marked for steps in list_spec_paths(spec)),
+        *(leaf.path for trace in traces for leaf in explain_path(trace.traced.object or {}, ())),
+    ]
+    return [format_dotted(steps) for steps in dict.fromkeys(found) if steps]
 
 
 def _find_project(path: ProjectPath, field: str, today: str) -> Project | None:
@@ -152,15 +192,15 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     traces = _trace_job(run, tracer, name)
     if not traces:
         _check_known(run, name)
-    if not traces or any(traced.problems for _, traced in traces):
+    if not traces or any(trace.traced.problems for trace in traces):
         return Explanation((), findings=tuple(run.findings))
-    if all(traced.object is None for _, traced in traces):
+    if all(trace.traced.object is None for trace in traces):
         raise NotFoundError("; ".join(_explain_inactive(run, name)) or f"`{name}` is not rendered", run.findings)
-    fields, missing = _explain_fields(traces, path)
-    if missing and not fields:
-        hint = did_you_mean(missing.step, missing.known)
-        raise NotFoundError(f"the rendered object has no `{field}`{hint}", run.findings)
-    return Explanation(tuple(fields), None, tuple(run.findings), tuple(env for env, _ in traces))
+    fields = _explain_fields(traces, path, tracer)
+    if path and not fields:
+        last = [trace for trace in traces if trace.traced.object is not None][-1]
+        raise NotFoundError(_explain_missing(last, path, field, tracer), run.findings)
+    return Explanation(tuple(fields), None, tuple(run.findings), tuple(trace.env for trace in traces))
 
 
 def _explain_inactive(run: Run, name: str) -> Iterator[str]:
@@ -178,7 +218,15 @@ def _find_layer_errors(project: ProjectConfig, environments: Sequence[str], trac
     return [*findings, *(finding for found in composed for finding in found)]
 
 
-def _trace_job(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
+class _Trace(NamedTuple):
+    """A job in one of its environments."""
+
+    env: str
+    job: Job
+    traced: Traced
+
+
+def _trace_job(run: Run, tracer: Tracer, name: str) -> list[_Trace]:
     """Render a job with locations in each of its environments; its problems become findings of the run."""
     every = list(read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, run.findings))
     run.names.update(job.document.name for job in every)
@@ -187,12 +235,12 @@ def _trace_job(run: Run, tracer: Tracer, name: str) -> list[tuple[str, Traced]]:
         # Findings in other files do not matter here.
         files = {job.file.path for job in jobs}
         run.findings[:] = [finding for finding in run.findings if finding.location.file in files]
-    traces: list[tuple[str, Traced]] = []
+    traces: list[_Trace] = []
     for job in jobs:
         for env in run.environments:
             expander = tracer.expander(env)
             if expander.environment.matches(job_attributes(job.document, expander)):
-                traces.append((env, tracer.trace(job, env)))
+                traces.append(_Trace(env, job, tracer.trace(job, env)))
                 run.findings += tracer.findings(job, env)
     return traces
 
@@ -225,36 +273,107 @@ def _check_known(run: Run, name: str) -> None:
     raise NotFoundError(message, run.findings)
 
 
-def _find_secrets(obj: Node, found: Sequence[ExplainedValue]) -> frozenset[str]:
+def _find_secrets(obj: Node, found: Iterable[Sequence[Assignment]]) -> frozenset[str]:
     """The secrets of an object, and the values of lower layers that a secret overrides."""
     secrets = find_secrets(obj)
     overridden = (
         str(untraced(each.value))
-        for explained in found
-        if str(untraced(explained.assignments[0].value)) in secrets
-        for each in explained.assignments
+        for assignments in found
+        if str(untraced(assignments[0].value)) in secrets
+        for each in assignments
     )
     return secrets.union(filter(None, overridden))
 
 
-def _explain_fields(
-    traces: list[tuple[str, Traced]], path: tuple[Step, ...]
-) -> tuple[list[ExplainedField], NoSuchFieldError | None]:
-    """Explain a field in every environment that has it; and return the last failure to find it."""
+def _list_sources(assignments: Iterable[Assignment], secrets: frozenset[str]) -> tuple[ValueSource, ...]:
+    return tuple(
+        ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location)
+        for each in assignments
+    )
+
+
+def _explain_fields(traces: Iterable[_Trace], path: tuple[Step, ...], tracer: Tracer) -> list[ExplainedField]:
+    """Explain a field in every environment that has it."""
     fields: list[ExplainedField] = []
-    failure = None
-    for env, traced in traces:
-        if traced.object is None:
+    for trace in traces:
+        if trace.traced.object is None:
             continue
         try:
-            found = list(explain_path(traced.object, path))
-            secrets = _find_secrets(traced.object, found)
-            for explained in found:
-                sources = tuple(
-                    ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location)
-                    for each in explained.assignments
-                )
-                fields.append(ExplainedField(env, format_dotted(explained.path), sources[0].value, sources))
-        except NoSuchFieldError as error:
-            failure = error
-    return fields, failure
+            if _is_spec_path(trace, path):
+                fields += _explain_spec_field(trace, path, tracer)
+            else:
+                fields += _explain_object_field(trace.env, trace.traced.object, path)
+        except NoSuchFieldError:
+            continue
+    return fields
+
+
+def _is_spec_path(trace: _Trace, path: tuple[Step, ...]) -> bool:
+    """Whether a path leads into the spec of a job rather than into its object."""
+    return bool(path) and path[0] not in _OBJECT_FIELDS and is_spec(trace.job.document.data)
+
+
+def _explain_object_field(env: str, obj: Mapping[str, Node], path: tuple[Step, ...]) -> Iterator[ExplainedField]:
+    found = list(explain_path(obj, path))
+    secrets = _find_secrets(obj, [explained.assignments for explained in found])
+    for explained in found:
+        sources = _list_sources(explained.assignments, secrets)
+        yield ExplainedField(env, format_dotted(explained.path), sources[0].value, sources)
+
+
+def _explain_spec_field(trace: _Trace, path: tuple[Step, ...], tracer: Tracer) -> Iterator[ExplainedField]:
+    # Imported late: paths of the object do not need it.
+    from jobgen.pipeline.marked_spec import build_marked
+    from jobgen.pipeline.spec_provenance import explain_spec_path
+
+    marked = build_marked(trace.job, trace.env, tracer)
+    if marked is None:
+        return
+    try:
+        found = list(explain_spec_path(marked, path))
+    except NoSuchFieldError as missing:
+        # A patch may add a field to the object that no kind has.
+        if path[0] not in marked.object:
+            raise missing from None
+        yield from _explain_object_field(trace.env, marked.object, path)
+        return
+    secrets = _find_secrets(marked.object, [explained.assignments for explained in found])
+    for explained in found:
+        sources = _list_sources(explained.assignments, secrets)
+        rendered = tuple(
+            RenderedValue(format_dotted(place), redact_tree(untraced(node), secrets))
+            for place, node in explained.rendered
+        )
+        yield ExplainedField(trace.env, format_dotted(explained.path), sources[0].value, sources, rendered)
+
+
+def _explain_missing(trace: _Trace, path: tuple[Step, ...], field: str, tracer: Tracer) -> str:
+    """The message for a field that is missing, with the field of the job or of the object that is probably meant."""
+    obj = trace.traced.object or {}
+    failures = [_find_failure(_explain_object_field(trace.env, obj, path))]
+    if _is_spec_path(trace, path):
+        if path[0] == "matrix" and trace.job.document.sweep:
+            return "a job of a sweep has no `matrix`, only the values; explain the fields that use them"
+        is_field = path[0] in {*FIELDS, *(framework.name for framework in tracer.project.frameworks)}
+        message = f"no layer sets `{field}`" if is_field else f"neither the job nor its object has `{field}`"
+        failures.insert(0, _find_failure(_explain_spec_field(trace, path, tracer)))
+        meant = ("spec", *path)
+        is_meant = not _find_failure(_explain_object_field(trace.env, obj, meant))
+    else:
+        message, meant = f"the rendered object has no `{field}`", path[1:]
+        is_meant = path[0] == "spec" and _is_spec_path(trace, meant)
+        is_meant = is_meant and not _find_failure(_explain_spec_field(trace, meant, tracer))
+    if is_meant:
+        return f"{message}; did you mean `{format_dotted(meant)}`?"
+    step = next((failure.step for failure in failures if failure), "")
+    known = [name for failure in failures if failure for name in failure.known if name != step]
+    return message + did_you_mean(step, known)
+
+
+def _find_failure(explained: Iterator[ExplainedField]) -> NoSuchFieldError | None:
+    """The reason why a field cannot be explained."""
+    try:
+        next(explained, None)
+    except NoSuchFieldError as error:
+        return error
+    return None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import click
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, explain
+from jobgen.api.explain import ExplainedField, Explanation, RuleExplanation, explain, list_fields, list_names
 from jobgen.api.project import ProjectPath
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
@@ -19,9 +19,33 @@ from jobgen.report.escape import visible
 from jobgen.report.summary import count_severities, format_findings
 
 
+def _complete_name(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The names of jobs and rules that start with a text, for shells."""
+    return [name for name in _or_nothing(list_names, _directory(context)) if name.startswith(incomplete)]
+
+
+def _complete_field(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The fields of a job spec and of its object that start with a text, for shells."""
+    name, envs = context.params.get("name") or "", context.params.get("envs") or ()
+    fields = _or_nothing(list_fields, _directory(context), name, envs)
+    return [field for field in fields if field.startswith(incomplete)]
+
+
+def _directory(context: click.Context) -> Path:
+    return Path(context.find_root().params.get("directory") or ".")
+
+
+def _or_nothing(listing: Callable[..., list[str]], *arguments: object) -> list[str]:
+    """A list of words; none if the repository has errors, which have no place in a completion."""
+    try:
+        return listing(*arguments)
+    except JobgenError:
+        return []
+
+
 @click.command("explain")
-@click.argument("name", metavar="JOB|RULE")
-@click.argument("field", default="")
+@click.argument("name", metavar="JOB|RULE", shell_complete=_complete_name)
+@click.argument("field", default="", shell_complete=_complete_field)
 @env_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @today_option
@@ -30,7 +54,7 @@ def command(directory: Path, name: str, field: str, envs: tuple[str, ...], forma
     """Show where the values of a job come from, or what a rule checks.
 
     JOB: file, line and layer of every value, the one that wins first. FIELD is a dotted path or a JSON pointer into the
-    rendered object; the default is all fields.
+    rendered object, or a field of the job such as `image`; the default is all fields of the object.
 
     RULE or policy: what it finds and why, with a bad and a good example. A job of the same name takes precedence.
     """
@@ -71,6 +95,11 @@ def _format_field(field: ExplainedField) -> Iterator[str]:
     for location, source, value, old in zip(locations, field.sources, values, (*values[1:], None), strict=True):
         change = value if old is None else f"{old} → {value}"
         yield visible(f"  {location:<{width}}  {source.layer}: {change}") + "\n"
+    for rendered in field.rendered or ():
+        value = "" if rendered.value == field.value else f" = {json.dumps(rendered.value, ensure_ascii=False)}"
+        yield visible(f"  rendered as {rendered.field}{value}") + "\n"
+    if field.rendered == ():
+        yield "  not in the rendered object\n"
 
 
 def _format_rule(rule: RuleExplanation) -> str:
@@ -108,4 +137,12 @@ def _field_to_json(field: ExplainedField) -> dict[str, object]:
         }
         for source in field.sources
     ]
-    return {"env": field.environment, "field": field.field, "value": field.value, "chain": chain}
+    explained: dict[str, object] = {
+        "env": field.environment,
+        "field": field.field,
+        "value": field.value,
+        "chain": chain,
+    }
+    if field.rendered is not None:
+        explained["rendered"] = [rendered._asdict() for rendered in field.rendered]
+    return explained

@@ -1,0 +1,209 @@
+"""Explain a value by its path in the job spec: the layers that set it, and where it is in the rendered object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.model.data import Location, Node, untraced
+from jobgen.model.path import Step
+from jobgen.pipeline.marked_spec import MarkedSpec
+from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
+from jobgen.pipeline.spec_paths import expand_path, shorten_path
+from jobgen.render.expand import RoleSpec
+from jobgen.spec.merge import merge
+from jobgen.spec.normalize import FIELDS, ROLE_FIELDS
+
+# What `framework` selects in the object.
+_SELECTED_BY_FRAMEWORK: tuple[tuple[Step, ...], ...] = (("apiVersion",), ("kind",))
+
+
+class ExplainedSpecValue(NamedTuple):
+    """A value of the job spec, its assignments, the last first, and the leaves of the object that come from it."""
+
+    path: tuple[Step, ...]
+    assignments: tuple[Assignment, ...]
+    rendered: tuple[tuple[tuple[Step, ...], Node], ...]
+
+
+class _Leaf(NamedTuple):
+    """A leaf of the expanded spec: of a role, or of the job if the role is empty."""
+
+    role: str
+    short: tuple[Step, ...]
+    path: tuple[Step, ...]
+    values: tuple[ExplainedSpecValue, ...]
+
+
+def explain_spec_path(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[ExplainedSpecValue]:
+    """Explain every value at or below a path of a job spec; raise NoSuchFieldError if no layer sets any."""
+    field = str(path[0])
+    if field == "roles":
+        leaves = _explain_roles(marked, path)
+    elif field in ROLE_FIELDS:
+        leaves = _explain_for_roles(marked, path)
+    else:
+        leaves = _explain_job_field(marked, path)
+    for group in _group(leaves, lambda leaf: leaf.short):
+        yield from _merge_leaves(group, len(marked.spec.roles) if field in ROLE_FIELDS else 1)
+
+
+def list_spec_paths(marked: MarkedSpec) -> Iterator[tuple[Step, ...]]:
+    """The paths of all values of a job spec."""
+    for field in ("framework", *marked.spec.fields, *sorted(ROLE_FIELDS), "roles", "manifest"):
+        try:
+            yield from (value.path for value in explain_spec_path(marked, (field,)))
+        except NoSuchFieldError:
+            continue
+
+
+def _group(leaves: Iterable[_Leaf], key: Callable[[_Leaf], Hashable]) -> Iterable[list[_Leaf]]:
+    groups: dict[Hashable, list[_Leaf]] = {}
+    for leaf in leaves:
+        groups.setdefault(key(leaf), []).append(leaf)
+    return groups.values()
+
+
+def _merge_leaves(leaves: Sequence[_Leaf], roles: int) -> Iterator[ExplainedSpecValue]:
+    """One value if all leaves have the same one from the same layers; else one for each role, or for each leaf."""
+    if len({leaf.role for leaf in leaves}) == roles and _has_one_value(leaves):
+        yield _join(leaves[0].short, leaves)
+        return
+    for own in _group(leaves, lambda leaf: leaf.role):
+        prefix = ("roles", own[0].role) if own[0].role else ()
+        if _has_one_value(own):
+            yield _join((*prefix, *own[0].short), own)
+        else:
+            yield from (value._replace(path=(*prefix, *leaf.path)) for leaf in own for value in leaf.values)
+
+
+def _has_one_value(leaves: Iterable[_Leaf]) -> bool:
+    histories = [
+        [(untraced(each.value), each.location) for each in value.assignments]
+        for leaf in leaves
+        for value in leaf.values
+    ]
+    return all(history == histories[0] for history in histories)
+
+
+def _join(path: tuple[Step, ...], leaves: Sequence[_Leaf]) -> ExplainedSpecValue:
+    values = [value for leaf in leaves for value in leaf.values]
+    rendered = dict.fromkeys(place for value in values for place, _ in value.rendered)
+    nodes = {place: node for value in values for place, node in value.rendered}
+    return ExplainedSpecValue(path, values[0].assignments, tuple((place, nodes[place]) for place in rendered))
+
+
+def _explain_roles(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
+    roles = marked.spec.roles
+    names = [str(path[1])] if len(path) > 1 else list(roles)
+    written = marked.written.get("roles")
+    for name in names:
+        if name not in roles:
+            raise NoSuchFieldError(name, list(roles))
+        own = written.get(name) if isinstance(written, dict) else None
+        for leaf in _explain_role(marked, name, path[2:], own):
+            yield leaf._replace(role="", short=("roles", name, *leaf.short), path=("roles", name, *leaf.path))
+
+
+def _explain_for_roles(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
+    """Explain a field in each role that has it."""
+    failure, found = None, False
+    for name in marked.spec.roles:
+        try:
+            for leaf in _explain_role(marked, name, path, marked.written):
+                found = True
+                yield leaf
+        except NoSuchFieldError as error:
+            failure = error
+    if failure and not found:
+        raise failure
+
+
+def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written: Any) -> Iterator[_Leaf]:
+    gpu_resource = marked.spec.cluster.gpu_resource
+    fields = _role_fields(marked.spec.roles[name])
+    for steps in expand_path(path, written, gpu_resource):
+        for leaf in explain_path(fields, steps):
+            # A path that names `limits` or `requests` is shown as it is.
+            is_long = len(path) > 1 and path[0] == "resources" and path[1] in ("limits", "requests")
+            short = leaf.path if is_long else shorten_path(leaf.path, gpu_resource)
+            yield _Leaf(name, short, leaf.path, tuple(_find_rendered(marked, leaf)))
+
+
+def _role_fields(role: RoleSpec) -> dict[str, Any]:
+    fields = {**role.replica, **role.pod}
+    return {**fields, "podTemplate": _merge_blocks(role.templates)} if role.templates else fields
+
+
+def _merge_blocks(blocks: Iterable[Any]) -> Any:
+    merged: Any = {}
+    for block in blocks:
+        merged = merge(merged, block, [])
+    return merged
+
+
+def _explain_job_field(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
+    """Explain a field of the job, also where only a patch of the manifest sets it."""
+    spec = marked.spec
+    fields = {**spec.fields, "framework": marked.framework}
+    if spec.manifests:
+        fields["manifest"] = _merge_blocks(spec.manifests)
+    failure, seen = None, set[tuple[Step, ...]]()
+    try:
+        for leaf in explain_path(fields, path):
+            values = tuple(_find_rendered(marked, leaf))
+            seen.update(place for value in values for place, _ in value.rendered)
+            yield _Leaf("", leaf.path, leaf.path, values)
+    except NoSuchFieldError as error:
+        failure = error if len(path) > 1 else NoSuchFieldError(error.step, [*FIELDS, *spec.fields])
+    others = [leaf for leaf in _explain_mapped(marked, path) if leaf.values[0].rendered[0][0] not in seen]
+    yield from others
+    if failure and not others:
+        raise failure
+
+
+def _explain_mapped(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
+    """Explain the fields of the object to which the kind maps a field of the job."""
+    names = [str(step) for step in path]
+    for length in range(len(names), 0, -1):
+        mapping = marked.spec.kind.fields.get(".".join(names[:length]))
+        if mapping is None or mapping.at[0] == "template":
+            continue
+        at = (*mapping.at, *path[length:])
+        try:
+            for leaf in explain_path(marked.object, at):
+                steps = (*path, *leaf.path[len(at) :])
+                history = tuple(_resolve(marked, leaf.assignments))
+                rendered = ((leaf.path, history[0].value),)
+                yield _Leaf("", steps, steps, (ExplainedSpecValue(steps, history, rendered),))
+        except NoSuchFieldError:
+            pass
+        return
+
+
+def _find_rendered(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[ExplainedSpecValue]:
+    """Explain a leaf of the spec: with later patches, once for each value that it has in the object."""
+    own = tuple(_resolve(marked, leaf.assignments))
+    by_patches: dict[tuple[Location | None, ...], tuple[list[Assignment], list[Any]]] = {}
+    for path, patches, node in _find_places(marked, leaf):
+        key = tuple(each.location for each in patches)
+        by_patches.setdefault(key, (patches, []))[1].append((path, node))
+    if not by_patches:
+        yield ExplainedSpecValue(leaf.path, own, ())
+    for patches, rendered in by_patches.values():
+        yield ExplainedSpecValue(leaf.path, (*patches, *own), tuple(rendered))
+
+
+def _find_places(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[tuple[tuple[Step, ...], list[Assignment], Node]]:
+    """The leaves of the object that come from a leaf of the spec, and the assignments that override it there."""
+    mark = leaf.assignments[0].location
+    for path in _SELECTED_BY_FRAMEWORK if leaf.path == ("framework",) else ():
+        yield path, [], next(explain_path(marked.object, path)).assignments[0].value
+    for path, assignments in marked.places.get(mark, ()) if mark else ():
+        at = next(index for index, each in enumerate(assignments) if each.location == mark)
+        yield path, list(_resolve(marked, assignments[:at])), assignments[0].value
+
+
+def _resolve(marked: MarkedSpec, assignments: Iterable[Assignment]) -> Iterator[Assignment]:
+    for each in assignments:
+        yield Assignment(each.value, each.layer, marked.marks.resolve(each.location))
