@@ -11,6 +11,7 @@ from jobgen.spec.merge import LIST_KEYS
 
 _SIDES = ("limits", "requests")
 _PARTS_OF_RESOURCES = (*_SIDES, "claims")
+_KEYS = {**LIST_KEYS, "sidecars": ("name",)}
 
 
 def expand_path(path: tuple[Step, ...], written: Node, gpu_resource: str) -> list[tuple[Step, ...]]:
@@ -23,8 +24,8 @@ def expand_path(path: tuple[Step, ...], written: Node, gpu_resource: str) -> lis
 def shorten_path(path: tuple[Step, ...], gpu_resource: str) -> tuple[Step, ...]:
     """The short form of a path in the expanded fields: `resources.gpu` for both of its sides."""
     match path:
-        case ("resources", side, name) if side in _SIDES:
-            return ("resources", "gpu" if name == gpu_resource else name)
+        case (*container, "resources", side, name) if side in _SIDES and "podTemplate" not in container:
+            return (*container, "resources", "gpu" if name == gpu_resource else name)
         case _:
             return path
 
@@ -36,7 +37,7 @@ def _name_items(path: tuple[Step, ...], written: Node) -> tuple[Step, ...]:
     for step in path:
         if isinstance(step, int) and isinstance(node, list) and step < len(node):
             node = node[step]
-            steps.append(_name_item(node, LIST_KEYS.get(str(steps[-1]), ()) if steps else ()) or step)
+            steps.append(_name_item(node, _KEYS.get(str(steps[-1]), ()) if steps else ()) or step)
         else:
             node = node.get(str(step)) if isinstance(node, dict) else None
             steps.append(step)
@@ -85,8 +86,21 @@ def _resource_name(steps: list[Step], gpu_resource: str) -> list[Step]:
     return [gpu_resource, *steps[1:]] if steps and steps[0] == "gpu" else steps
 
 
+def _expand_containers(path: tuple[Step, ...], gpu_resource: str) -> list[tuple[Step, ...]]:
+    """Containers are a map by name after normalization, each with the short forms of a role."""
+    match path:
+        case (field, container, *rest):
+            name = container.value if isinstance(container, NamedItem) else str(container)
+            below = () if rest == ["name"] else tuple(rest)
+            return [(field, name, *steps) for steps in expand_path(below, None, gpu_resource)]
+        case _:
+            return [path]
+
+
 _EXPANSIONS: dict[str, Callable[[tuple[Step, ...], str], list[tuple[Step, ...]]]] = {
     "env": _expand_env,
     "ports": _expand_ports,
     "resources": _expand_resources,
+    "initContainers": _expand_containers,
+    "sidecars": _expand_containers,
 }

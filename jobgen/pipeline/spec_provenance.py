@@ -125,7 +125,7 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
     for steps in expand_path(path, written, gpu_resource):
         for leaf in explain_path(fields, steps):
             # A path that names `limits` or `requests` is shown as it is.
-            is_long = len(path) > 1 and path[0] == "resources" and path[1] in ("limits", "requests")
+            is_long = "limits" in path or "requests" in path
             short = leaf.path if is_long else shorten_path(leaf.path, gpu_resource)
             yield _Leaf(name, short, leaf.path, tuple(_find_rendered(marked, leaf)))
 
