@@ -148,3 +148,101 @@ def test_gpus_of_sidecars_count_beside_those_of_the_main_container(tmp_path):
     assert [problem for problem in problems if "quota" in problem] == []
     problems = list_problems(tmp_path, job, {"prod": "  cluster: {queues: {small: {gpus: 2}}}\n"})
     assert [problem for problem in problems if "3 GPUs" in problem]
+
+
+MATCHES = {
+    "names": ("{exclude: {names: [bert-debug]}}", ["config", "bert", "gpt"]),
+    "labels": ("{frameworks: [pytorch], exclude: {labels: {tier: free}}}", ["bert"]),
+    "several fields must all match": ("{exclude: {names: ['bert*'], labels: {tier: free}}}", ["config", "bert", "gpt"]),
+    "platforms": ("{platforms: [kube*]}", ["bert", "bert-debug", "gpt"]),
+    "excluded platforms": ("{exclude: {platforms: [kubeflow]}}", ["config"]),
+    "excluded kinds and names": ("{names: ['bert*', gpt], exclude: {kinds: [TFJob]}}", ["bert", "bert-debug"]),
+}
+MANY = "---\n".join(
+    f"""\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: {name}, namespace: ml, labels: {labels}}}
+spec: {{framework: {framework}, image: "registry.example.com/a:1", resources: {{cpu: 1, memory: 1Gi}}}}
+"""
+    for name, labels, framework in [
+        ("bert", "{}", "pytorch"),
+        ("bert-debug", "{tier: free}", "pytorch"),
+        ("gpt", "{tier: paid}", "tensorflow"),
+    ]
+)
+CONFIG = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: ml}\n"
+
+
+@pytest.mark.parametrize("place", ["jobs", "patches"])
+@pytest.mark.parametrize("case", MATCHES)
+def test_match_excludes_jobs(tmp_path, place, case):
+    match, expected = MATCHES[case]
+    patch = f"  patches: [{{match: {match}, manifest: {{metadata: {{annotations: {{patched: 'true'}}}}}}}}]\n"
+    overlay = f"  jobs: {match}\n" if place == "jobs" else patch
+    write_files(tmp_path, {"jobgen.yaml": b"{}\n", "jobs/job.yaml": (MANY + CONFIG).encode()})
+    overlay = f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n{overlay}"
+    write_files(tmp_path, {"overlays/prod/overlay.yaml": overlay.encode()})
+
+    metadata = [made.manifest["metadata"] for made in jobgen.render(tmp_path).objects]
+
+    assert [each["name"] for each in metadata if place == "jobs" or "annotations" in each] == expected
+
+
+MATCH_MISTAKES = {
+    "excludes nothing": (
+        "{frameworks: [pytorch], exclude: {names: [gpt]}}",
+        "4: `exclude` excludes none of the jobs that match: no job has the name `gpt`; change or remove it",
+    ),
+    "misspelled": (
+        "{exclude: {names: [gt]}}",
+        "4: `exclude` excludes none of the jobs that match: no job has the name `gt`; did you mean `gpt`?",
+    ),
+    "one of two": (
+        "{exclude: {names: [bert-debug, gtp]}}",
+        "4: no job has the name `gtp`; did you mean `gpt`?",
+    ),
+    "label": (
+        "{exclude: {labels: {teir: free}}}",
+        "4: `exclude` excludes none of the jobs that match: no job has the label `teir`; did you mean `tier`?",
+    ),
+    "misspelled platform": (
+        "{platforms: [kubeflow, kubefow]}",
+        "4: no job has the platform `kubefow`; did you mean `kubeflow`?",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ["jobs", "patches"])
+@pytest.mark.parametrize("case", MATCH_MISTAKES)
+def test_exclude_that_excludes_nothing_is_a_warning(tmp_path, place, case):
+    match, message = MATCH_MISTAKES[case]
+    patch = f"  patches: [{{match: {match}, merge: {{labels: {{a: b}}}}}}]\n"
+
+    problems = list_problems(
+        tmp_path, MANY, {"prod": f"  jobs: {match}\n" if place == "jobs" else patch, "all": "  {}\n"}
+    )
+
+    assert problems == [f"{message} [selector-matches-nothing]"]
+
+
+WRONG_MATCHES = {
+    "excludes all": ("{names: [gpt], exclude: {names: ['g*']}}", ": `exclude` excludes all jobs that match"),
+    "empty": ("{exclude: {}}", "an exclude is empty"),
+    "nested": ("{exclude: {exclude: {names: [gpt]}}}", "`exclude` is not a field of an exclude"),
+    "list": ("{exclude: [gpt]}", "`exclude` is a list, and must be a mapping"),
+    "unknown framework": ("{exclude: {frameworks: [pytorh]}}", "did you mean `pytorch`?"),
+    "text": ("{platforms: kubeflow}", "`platforms` is `kubeflow`, and must be a list"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_MATCHES)
+def test_wrong_exclude_is_an_error(tmp_path, case):
+    match, message = WRONG_MATCHES[case]
+
+    [problem] = list_problems(
+        tmp_path, MANY, {"prod": f"  patches: [{{match: {match}, merge: {{labels: {{a: b}}}}}}]\n"}
+    )
+
+    assert problem.startswith("4: ")
+    assert message in problem

@@ -122,7 +122,9 @@ _WARNINGS = {
     "spec": {
         "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
         "identical-members": "Members of a sweep that differ only in their names, so that the same job runs twice.",
-        "selector-matches-nothing": "An entry in a list of `jobs` or `match` of an overlay that matches no job.",
+        "selector-matches-nothing": (
+            "An entry in a list of `jobs` or `match` of an overlay that matches no job, or an `exclude` without effect."
+        ),
         "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
     },
     "policy": {

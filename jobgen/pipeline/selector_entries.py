@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.suggest import find_key
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.selectors import suggest_pattern
+from jobgen.pipeline.selectors import explain_no_match, suggest_pattern
 from jobgen.pipeline.trace import Tracer
 from jobgen.repo import layout
-from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors
+from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors, parse_selector
 
 _RULE = "selector-matches-nothing"
 
@@ -40,6 +41,7 @@ def find_idle_entries(
     the rendered objects.
     """
     overlays = {name for runner in runners for name in list_ancestors(runner.name, project.overlays)}
+    yield from _find_idle_excludes(project, runners, overlays, tracer)
     entries = list(_list_entries(project, overlays))
     if not entries:
         return
@@ -53,10 +55,10 @@ def find_idle_entries(
             ("path", each.location.file),
         )
     }
-    kinds = {("kind", kind.name) for kind in project.kinds}
+    kinds = {pair for kind in project.kinds for pair in (("kind", kind.name), ("platform", kind.platform))}
     if all(_matches(entry, rendered | kinds) for entry in entries):
         return
-    jobs = _read_attributes(project, runners)
+    jobs = [job for _, jobs in _read_attributes(project, runners) for job in jobs]
     known = {(attribute, str(getattr(job, attribute))) for job in jobs for attribute in SELECTOR_ATTRIBUTES.values()}
     for entry in _list_entries(tracer.traced_project(), overlays):
         others = (entry._replace(node=pattern) for pattern in entry.siblings)
@@ -70,16 +72,50 @@ def find_idle_entries(
 
 def _list_entries(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[_Entry]:
     """The entries of lists with several, except for those of optional patches, and of frameworks."""
+    for name, whole, _ in _list_selectors(project, overlays):
+        for block in (whole, whole.get("exclude", {})):
+            for key, attribute in SELECTOR_ATTRIBUTES.items():
+                patterns = block.get(key) or ()
+                if len(patterns) > 1 and attribute != "framework":
+                    siblings = tuple(str(value_of(pattern)) for pattern in patterns)
+                    yield from (_Entry(name, attribute, pattern, siblings) for pattern in patterns)
+
+
+def _list_selectors(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[tuple[str, Any, bool]]:
+    """The blocks that select jobs: overlay, block, whether it is of a patch. Those of optional patches are left out."""
     for name in sorted(overlays):
         for spec in project.overlays[name].specs if name in project.overlays else ():
-            required = (patch for patch in spec.get("patches", ()) if not value_of(patch.get("optional", False)))
-            blocks: list[Any] = [spec.get("jobs", {}), *(patch.get("match", {}) for patch in required)]
-            for block in blocks:
-                for key, attribute in SELECTOR_ATTRIBUTES.items():
-                    patterns = block.get(key) or ()
-                    if len(patterns) > 1 and attribute != "framework":
-                        siblings = tuple(str(value_of(pattern)) for pattern in patterns)
-                        yield from (_Entry(name, attribute, pattern, siblings) for pattern in patterns)
+            yield name, spec.get("jobs", {}), False
+            for patch in spec.get("patches", ()):
+                if not value_of(patch.get("optional", False)):
+                    yield name, patch.get("match", {}), True
+
+
+def _find_idle_excludes(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner], overlays: Iterable[str], tracer: Tracer
+) -> Iterator[Finding]:
+    """Report each `exclude` that excludes no job in any environment that has it."""
+    if not any("exclude" in block for _, block, _ in _list_selectors(project, overlays)):
+        return
+    read = _read_attributes(project, runners)
+    for overlay, block, is_patch in _list_selectors(tracer.traced_project(), overlays):
+        if "exclude" not in block:
+            continue
+        selector = parse_selector(block)
+        included = [
+            job
+            for runner, jobs in read
+            if overlay in list_ancestors(runner.name, project.overlays)
+            for job in jobs
+            if selector.includes(job) and (not is_patch or runner.expander.environment.matches(job))
+        ]
+        # A selector that matches nothing is reported itself.
+        if included and all(map(selector.matches, included)):
+            reason = explain_no_match(parse_selector(block["exclude"]), included)
+            advice = "" if reason.endswith("?") or "; write `" in reason else "; change or remove it"
+            message = f"`exclude` excludes none of the jobs that match{reason}{advice}"
+            problem = Problem(_RULE, message, find_key(block, "exclude"), severity=Severity.WARNING)
+            yield locate(problem, f"overlays/{overlay}")
 
 
 def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
@@ -88,9 +124,11 @@ def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
     return any(attribute == entry.attribute and fnmatchcase(value, entry.pattern) for attribute, value in values)
 
 
-def _read_attributes(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[JobAttributes]:
+def _read_attributes(
+    project: ProjectConfig, runners: Sequence[EnvironmentRunner]
+) -> list[tuple[EnvironmentRunner, list[JobAttributes]]]:
     """The attributes of all jobs in all environments, also in those that are not run."""
     ran = {runner.name for runner in runners}
     every = [*runners, *(EnvironmentRunner(project, name) for name in project.overlays if name not in ran)]
-    jobs = read_jobs(layout.find_jobs(project.root), project.frameworks, [])
-    return [runner.attributes(job) for job in jobs for runner in every]
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.frameworks, []))
+    return [(runner, [runner.attributes(job) for job in jobs]) for runner in every]

@@ -114,6 +114,8 @@ def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> st
             return f": no job has the label `{key}`{did_you_mean(key, labels)}"
         if value not in values:
             return f": no job has the label `{key}: {value}`{did_you_mean(value, values)}"
+    if selector.exclude is not None and any(map(selector.includes, jobs)):
+        return ": `exclude` excludes all jobs that match"
     return ""
 
 

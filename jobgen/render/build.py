@@ -119,6 +119,7 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
         namespace=str(metadata.get("namespace") or value_of(expander.environment.namespace) or ""),
         path=job.file,
         is_spec=False,
+        platform=kind.platform if kind else "",
     )
 
 

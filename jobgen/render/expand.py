@@ -91,7 +91,8 @@ class Expander:
         )
         kind = self._select_kind(framework)
         labels = untraced(metadata.get("labels", {}))
-        return JobAttributes(job.name, labels, framework, kind.name if kind else "", namespace, job.file)
+        name, platform = (kind.name, kind.platform) if kind else ("", "")
+        return JobAttributes(job.name, labels, framework, name, namespace, job.file, platform=platform)
 
     def _select_kind(self, framework: str) -> Kind | None:
         if framework not in self._served:

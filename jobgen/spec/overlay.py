@@ -48,6 +48,8 @@ class JobAttributes(NamedTuple):
     namespace: str
     path: str
     is_spec: bool = True
+    platform: str = ""
+    """The platform of its kind; empty if the kind has no description."""
 
 
 class JobSelector(NamedTuple):
@@ -55,9 +57,14 @@ class JobSelector(NamedTuple):
 
     patterns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
+    exclude: JobSelector | None = None
 
     def matches(self, job: JobAttributes) -> bool:
         """Whether the selector matches the job."""
+        return self.includes(job) and not (self.exclude is not None and self.exclude.matches(job))
+
+    def includes(self, job: JobAttributes) -> bool:
+        """Whether the selector matches the job, apart from what it excludes."""
         for attribute, patterns in self.patterns:
             value = getattr(job, attribute)
             if not any(fnmatchcase(value, pattern) for pattern in patterns):
@@ -151,7 +158,7 @@ def compose_environment(
             namespace = with_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
             if "jobs" in spec:
                 # The nearest overlay that selects jobs overrides all others.
-                jobs = [_parse_selector(spec["jobs"])]
+                jobs = [parse_selector(spec["jobs"])]
             if "defaults" in spec:
                 block = with_layer(spec["defaults"], f"defaults of {overlay}")
                 defaults.append(normalize(block, cluster.gpu_resource, problems))
@@ -229,14 +236,17 @@ SELECTOR_ATTRIBUTES = {
     "kinds": "kind",
     "namespaces": "namespace",
     "paths": "path",
+    "platforms": "platform",
 }
 """The lists of patterns of a selector, and the attribute of a job that each is compared with."""
 
 
-def _parse_selector(block: Any) -> JobSelector:
+def parse_selector(block: Any) -> JobSelector:
+    """Return the selector of a `match`, `jobs` or `exclude` block."""
     known: Any = untraced(block)
     patterns = tuple((attribute, tuple(known[key])) for key, attribute in SELECTOR_ATTRIBUTES.items() if key in known)
-    return JobSelector(patterns, tuple(known.get("labels", {}).items()))
+    exclude = parse_selector(known["exclude"]) if "exclude" in known else None
+    return JobSelector(patterns, tuple(known.get("labels", {}).items()), exclude)
 
 
 def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problems: list[Problem]) -> Patch:
@@ -249,7 +259,7 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
         )
         problems.append(Problem(EMPTY_PATCH, message, given[0] if given else block, evidence=_EMPTY_PATCH_EVIDENCE))
     return Patch(
-        match=_parse_selector(block.get("match", {})),
+        match=parse_selector(block.get("match", {})),
         merge=layer,
         manifest=layered.get("manifest"),
         json_patch=layered.get("jsonPatch"),
