@@ -23,8 +23,8 @@ from transcripts import find_transcripts, read_transcript
 from jobgen.check.builtin_rules import CHANGE_RULES
 from jobgen.cli.commands.diff import diff_states
 from jobgen.diff.change_rules import check_change
+from jobgen.diff.effects import Effect
 from jobgen.diff.formats import format_names, markdown
-from jobgen.diff.operator_behavior import Effect
 from jobgen.repo import git
 from jobgen.report.summary import format_findings
 

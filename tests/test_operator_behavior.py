@@ -5,8 +5,9 @@ import json
 import pytest
 
 from jobgen.cli.commands.diff import diff_states
+from jobgen.diff.effects import Effect, JobState
 from jobgen.diff.immutability import find_rejections
-from jobgen.diff.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
+from jobgen.diff.operator_behavior import BEHAVIORS, predict_outcome
 
 
 def state_of(behavior):
@@ -22,6 +23,7 @@ def state_of(behavior):
         elastic=bool(behavior.elastic),
         on_both_sides=behavior.on_both_sides is not False,
         partial=bool(behavior.partial),
+        upgrade=behavior.upgrade or "",
     )
 
 
@@ -55,12 +57,12 @@ def test_every_behavior_can_apply(behavior):
         ("spec/resources/requests/storage", JobState("-", "PersistentVolumeClaim"), Effect.IN_PLACE),
         ("spec/template", JobState("-", "Deployment"), Effect.RESTART),
         ("data/x", JobState("-", "ConfigMap"), Effect.IN_PLACE),
-        ("spec/parallelism", JobState("-", "Job"), Effect.IN_PLACE),
-        ("spec/parallelism", JobState("-", "Job", queued=True), Effect.RESTART),
-        ("spec/parallelism", JobState("-", "Job", queued=True, elastic=True), Effect.IN_PLACE),
-        ("spec/parallelism", JobState("-", "Job", queued=True, partial=True), Effect.REJECTED),
-        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("-", "Job", queued=True), Effect.REJECTED),
-        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("-", "Job"), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("kubernetes", "Job"), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("kubernetes", "Job", queued=True), Effect.RESTART),
+        ("spec/parallelism", JobState("kubernetes", "Job", queued=True, elastic=True), Effect.IN_PLACE),
+        ("spec/parallelism", JobState("kubernetes", "Job", queued=True, partial=True), Effect.REJECTED),
+        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("kubernetes", "Job", queued=True), Effect.REJECTED),
+        ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("kubernetes", "Job"), Effect.IN_PLACE),
         ("role/template/spec", JobState("other-operator", "OtherJob"), Effect.NO_EFFECT),
     ],
 )

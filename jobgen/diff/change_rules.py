@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.diff.causes import find_causes
 from jobgen.diff.changes import ChangeSet, compare_snapshots
+from jobgen.diff.effects import Effect
 from jobgen.diff.impact import FieldImpact, Impact
-from jobgen.diff.operator_behavior import Effect
 from jobgen.diff.snapshot import Snapshot, snapshot_repository
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from jobgen.diff.causes import Cause, find_causes
 from jobgen.diff.changes import ChangeSet
+from jobgen.diff.effects import Outcome
 from jobgen.diff.impact import FieldImpact, Impact
-from jobgen.diff.operator_behavior import Outcome
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Node

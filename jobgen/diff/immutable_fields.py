@@ -24,11 +24,12 @@ class Edit(NamedTuple):
     suspended: bool = False
     """Whether the job has no pods because it is suspended."""
     release: Release = NEWEST_RELEASE
-
-    @property
-    def values(self) -> tuple[Node, Node]:
-        """The old and the new value of the field; None if the field is below an item of a list."""
-        return _value_at(self.old, self.path), _value_at(self.new, self.path)
+    queued: bool = False
+    """Whether Kueue manages it."""
+    gates: frozenset[str] = frozenset()
+    """The feature gates that are declared to be on."""
+    values: tuple[Node, Node] = (None, None)
+    """The old and the new value of the field."""
 
 
 def _always(_edit: Edit) -> bool:
@@ -127,7 +128,7 @@ def _has_fixed_resources(edit: Edit) -> bool:
 
 def _has_fixed_completions(edit: Edit) -> bool:
     """Whether the completions of a Job cannot be changed; those of an indexed Job follow its parallelism."""
-    is_indexed = _value_at(edit.new, "spec/completionMode") == "Indexed"
+    is_indexed = _value_at(edit.new, "spec/completionMode") == "Indexed" and edit.release >= (1, 27)
     parallelism = _value_at(edit.new, "spec/parallelism")
     return not is_indexed or _value_at(edit.new, "spec/completions") != (1 if parallelism is None else parallelism)
 
@@ -196,10 +197,39 @@ def _changes_tasks(edit: Edit) -> bool:
 
 def _without_counts(tasks: Node) -> list[Node]:
     return [
-        {key: value for key, value in task.items() if key not in ("replicas", "minAvailable")}
-        for task in (tasks if isinstance(tasks, list) else [])
+        {"name": f"default{index}", "maxRetry": 3, **task, "replicas": None, "minAvailable": None}
+        for index, task in enumerate(tasks if isinstance(tasks, list) else [])
         if isinstance(task, dict)
     ]
+
+
+def _changes_components(edit: Edit) -> bool:
+    """Whether more of the components of an AppWrapper changes than their annotations."""
+    old, new = (_value_at(obj, "spec/components") for obj in (edit.old, edit.new))
+    return _without_annotations(old) != _without_annotations(new)
+
+
+def _without_annotations(components: Node) -> list[Node]:
+    return [
+        {"template": item.get("template"), "podSets": _list_pod_sets(item.get("podSets"))}
+        for item in (components if isinstance(components, list) else [])
+        if isinstance(item, dict)
+    ]
+
+
+def _list_pod_sets(pod_sets: Node) -> list[Node]:
+    found = [item for item in pod_sets if isinstance(item, dict)] if isinstance(pod_sets, list) else []
+    return [[item.get("path"), item.get("replicas", 1)] for item in found]
+
+
+def _is_waiting(edit: Edit) -> bool:
+    """Whether Kueue may or may not have started the job, so that the change may be too late."""
+    return edit.queued
+
+
+def _is_fixed_number(edit: Edit) -> bool:
+    """Whether the pods of Jobs in a JobSet cannot be changed; they can with a feature gate."""
+    return "ElasticJobSet" not in edit.gates
 
 
 _SCHEDULING = "affinity/nodeAffinity nodeSelector tolerations schedulingGates"
@@ -214,6 +244,9 @@ def _list_scheduling(template: str, fields: str = _SCHEDULING) -> str:
 _JOB_TEMPLATE = "spec/template"
 _JOB_RESOURCES = "spec/template/spec/containers/*/resources spec/template/spec/initContainers/*/resources"
 _JOBSET_TEMPLATE = "spec/replicatedJobs/*/template/spec/template"
+_JOBSET_SCHEDULING = _list_scheduling(_JOBSET_TEMPLATE, "nodeSelector tolerations schedulingGates")
+_JOBSET_NUMBERS = "spec/replicatedJobs/*/template/spec/parallelism spec/replicatedJobs/*/template/spec/completions"
+_ADMITTED = "the template is immutable once Kueue has admitted the job; scheduling directives can be changed before"
 _IMMUTABLE_DATA = "`immutable` is `true`, so neither it nor the data can be changed"
 _VOLCANO = "only `minAvailable`, `priorityClassName` and the `replicas` of tasks can be changed"
 _Fields = ImmutableFields
@@ -288,6 +321,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         reason="the completions of a Job are immutable, unless it is indexed and `parallelism` changes to the same",
         rejects=_has_fixed_completions,
     ),
+    _Fields("batch", "Job", _list_scheduling(_JOB_TEMPLATE), reason=_ADMITTED, rejects=_is_waiting),
     _Fields("batch", "Job", _JOB_TEMPLATE, reason="the template of a Job is immutable", rejects=_was_running),
     _Fields(
         "batch",
@@ -318,10 +352,19 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/scope spec/group spec/names/kind spec/names/plural",
     ),
     # Operators: what their webhooks reject.
+    _Fields("jobset.x-k8s.io", "JobSet", _JOBSET_SCHEDULING, reason=_ADMITTED, rejects=_is_waiting),
+    _Fields(
+        "jobset.x-k8s.io",
+        "JobSet",
+        _JOBSET_NUMBERS,
+        reason="the jobs of a JobSet are immutable, unless the feature gate `ElasticJobSet` is on",
+        rejects=_is_fixed_number,
+    ),
     _Fields(
         "jobset.x-k8s.io",
         "JobSet",
         "spec/replicatedJobs",
+        _JOBSET_NUMBERS,
         reason="the jobs of a JobSet are immutable",
         rejects=_is_running,
     ),
@@ -329,7 +372,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "jobset.x-k8s.io",
         "JobSet",
         "spec/replicatedJobs",
-        _list_scheduling(_JOBSET_TEMPLATE, "nodeSelector tolerations schedulingGates"),
+        f"{_JOBSET_SCHEDULING} {_JOBSET_NUMBERS}",
         "only scheduling directives of a suspended JobSet can be changed",
     ),
     _Fields("jobset.x-k8s.io", "JobSet", "spec/managedBy"),
@@ -338,13 +381,32 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "LeaderWorkerSet",
         "spec/leaderWorkerTemplate/subGroupPolicy/subGroupSize",
     ),
-    _Fields("batch.volcano.sh", "Job", "spec/tasks", reason=_VOLCANO, rejects=_changes_tasks),
+    _Fields(
+        "batch.volcano.sh",
+        "Job",
+        "spec/tasks",
+        "spec/tasks/*/replicas spec/tasks/*/minAvailable",
+        _VOLCANO,
+        _changes_tasks,
+    ),
     _Fields(
         "batch.volcano.sh",
         "Job",
         "spec",
         "spec/minAvailable spec/priorityClassName spec/tasks",
         _VOLCANO,
+    ),
+    _Fields(
+        "workload.codeflare.dev",
+        "AppWrapper",
+        "spec/components",
+        reason="the components of an AppWrapper are immutable",
+        rejects=_changes_components,
+    ),
+    _Fields(
+        "workload.codeflare.dev",
+        "AppWrapper",
+        "spec/managedBy metadata/labels/workload.codeflare.dev~1user metadata/labels/workload.codeflare.dev~1userid",
     ),
 )
 _DEFAULTS: dict[str, Plain] = {
@@ -361,6 +423,14 @@ _DEFAULTS: dict[str, Plain] = {
     "Job/spec/template/spec/dnsPolicy": "ClusterFirst",
     "Job/spec/template/spec/schedulerName": "default-scheduler",
     "Job/spec/template/spec/terminationGracePeriodSeconds": 30,
+    "Job/spec/queue": "default",
+    "Job/spec/schedulerName": "volcano",
+    "Job/spec/maxRetry": 3,
+    "Job/spec/tasks/*/maxRetry": 3,
+    "JobSet/spec/replicatedJobs/*/groupName": "default",
+    "JobSet/spec/replicatedJobs/*/replicas": 1,
+    "JobSet/spec/replicatedJobs/*/template/spec/completionMode": "Indexed",
+    f"JobSet/{_JOBSET_TEMPLATE}/spec/restartPolicy": "OnFailure",
     "RoleBinding/roleRef/apiGroup": _RBAC,
     "ClusterRoleBinding/roleRef/apiGroup": _RBAC,
     "PriorityClass/value": 0,
@@ -370,4 +440,4 @@ _DEFAULTS: dict[str, Plain] = {
     "CSIDriver/spec/attachRequired": True,
     "CSIDriver/spec/volumeLifecycleModes": ["Persistent"],
 }
-"""What the API server writes where an immutable field is not set."""
+"""What the API server or a webhook writes where an immutable field is not set."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from jobgen.diff.effects import Effect, JobState, Outcome
 from jobgen.diff.immutability import Rejection, find_rejections
 from jobgen.diff.immutable_fields import Edit, find_immutable_field
-from jobgen.diff.operator_behavior import Effect, JobState, Outcome, predict_outcome, select_worst
+from jobgen.diff.operator_behavior import predict_outcome, select_worst
 from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
-from jobgen.k8s.kueue import DOMAIN, can_be_queued, get_kueue_queue, get_queue, is_suspended
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, get_queue, is_suspended
+from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import parse_release
-from jobgen.k8s.resources import ResourceTotals, sum_resources
+from jobgen.k8s.resources import ResourceTotals
+from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Plain
 from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.environment import Rendered
@@ -23,8 +25,7 @@ from jobgen.render.runs import SOURCE_ANNOTATION
 Action = Literal["added", "removed", "changed", "unchanged"]
 
 _FLUX = "kustomize.toolkit.fluxcd.io/"
-# Kinds of Kubernetes and JobSet, whose behavior is known although no kind file describes them.
-_BUILTIN_JOBS = ("Job", "JobSet", "CronJob")
+_WORKER_GROUPS = "workerGroupSpecs"
 _ELASTIC, _MIN_PARALLELISM = DOMAIN + "elastic-job", DOMAIN + "job-min-parallelism"
 
 
@@ -64,10 +65,12 @@ def assess_addition(new: Snapshot, rendered: Rendered) -> Impact:
     """The impact of an object that only the new side has."""
     manifest = new.manifest(rendered)
     outcome = Outcome(Effect.IN_PLACE, "the object is created")
-    if _runs_pods(manifest):
+    if _is_scheduled(manifest):
+        outcome = Outcome(Effect.IN_PLACE, "the object is created; its runs start on schedule")
+    elif _runs_pods(manifest):
         reason = "the job is created suspended and waits" if is_suspended(manifest) else "the job starts"
         outcome = Outcome(Effect.NEW_RUN, reason)
-    return Impact("added", None, rendered, ResourceTotals(), sum_resources(manifest), outcome)
+    return Impact("added", None, rendered, ResourceTotals(), new.sum_resources(rendered), outcome)
 
 
 def assess_removal(old: Snapshot, rendered: Rendered) -> Impact:
@@ -81,20 +84,20 @@ def assess_removal(old: Snapshot, rendered: Rendered) -> Impact:
         outcome = Outcome(Effect.STOPS_RUNNING, "the object and its pods are deleted")
     else:
         outcome = Outcome(Effect.IN_PLACE, "the object is deleted")
-    return Impact("removed", rendered, None, sum_resources(manifest), ResourceTotals(), outcome, stops=stops)
+    return Impact("removed", rendered, None, old.sum_resources(rendered), ResourceTotals(), outcome, stops=stops)
 
 
 def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendered) -> Impact:
     """The impact of an object that both sides have."""
     old_manifest, new_manifest = old.manifest(before), new.manifest(after)
-    resources = sum_resources(new_manifest)
+    resources = new.sum_resources(after)
     is_same = before.object == after.object
     changes = [] if is_same else list(compare_objects(_without_source(before.object), _without_source(after.object)))
     if not changes:
         # Its claims may request other devices than before.
-        previous = sum_resources(old_manifest) if new_manifest.claims_devices else resources
+        previous = old.sum_resources(before) if new_manifest.claims_devices else resources
         return Impact("unchanged", before, after, previous, resources, Outcome(Effect.IN_PLACE, "nothing changed"))
-    impact = Impact("changed", before, after, sum_resources(old_manifest), resources, Outcome(Effect.IN_PLACE, ""))
+    impact = Impact("changed", before, after, old.sum_resources(before), resources, Outcome(Effect.IN_PLACE, ""))
     if impact.is_replaced or _has_other_operator(old_manifest, new_manifest):
         return _assess_replacement(impact, old_manifest, new_manifest, changes)
     rejections = find_rejections(new.schema(after), before.object, after.object)
@@ -168,11 +171,11 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
         if queued:
             return Outcome(Effect.IN_PLACE, "Kueue decides when the job runs")
         return Outcome(Effect.NEW_RUN, "the job is resumed and its pods are created")
-    kind = new_manifest.kind
+    operator = _get_operator(new_manifest)
     state = JobState(
-        kind.operator if kind else "unknown" if _is_unknown_job(new_manifest) else "-",
+        operator,
         new_manifest.kind_name,
-        new_manifest.operator_version,
+        str(new_manifest.cluster.operators.get(operator, "")),
         # Kueue's webhook reads the new object for changes of metadata. For other fields, a job that is or was suspended
         # has no pods yet. A queued job may have been admitted, whatever `suspend` says in Git.
         suspended=suspended if change.path[:1] == ("metadata",) else (was_suspended or suspended) and not queued,
@@ -180,17 +183,35 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
         elastic=_is_elastic(new_manifest),
         on_both_sides=change.op == "changed",
         partial=_MIN_PARALLELISM in old_manifest.annotations,
+        upgrade=as_text(get_path(new_manifest.spec, "upgradeStrategy", "type")),
     )
-    release = parse_release(new_manifest.cluster.kubernetes)
-    edit = Edit("", change.op, old_manifest.object, new_manifest.object, state.suspended, release)
+    edit = Edit(
+        "",
+        change.op,
+        old_manifest.object,
+        new_manifest.object,
+        state.suspended,
+        parse_release(new_manifest.cluster.kubernetes),
+        queued,
+        frozenset(new_manifest.cluster.feature_gates or ()),
+    )
     return select_worst(
-        _predict_field(edit._replace(path=path), state, new_manifest) for path in _behavior_paths(change, new_manifest)
+        _predict_field(edit._replace(path=path, values=(old, new)), state, new_manifest)
+        for path, old, new in _list_edits(change, old_manifest, new_manifest)
     )
+
+
+def _get_operator(manifest: Manifest) -> str:
+    """The operator of an object, as the tables of behavior name it; `-` if it is not a job."""
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is not None:
+        return workload.operator
+    return manifest.kind.operator if manifest.kind else "unknown" if _is_unknown_job(manifest) else "-"
 
 
 def _predict_field(edit: Edit, state: JobState, manifest: Manifest) -> Outcome:
     """The outcome by the table of immutable fields, else by the behavior of the operator."""
-    found = find_immutable_field(manifest.group, manifest.kind_name, edit) if manifest.kind is None else None
+    found = find_immutable_field(manifest.group, manifest.kind_name, edit)
     return Outcome(Effect.REJECTED, found.reason) if found else predict_outcome(edit.path, state)
 
 
@@ -200,10 +221,8 @@ def _is_elastic(manifest: Manifest) -> bool:
 
 
 def _is_suspend_field(change: FieldChange, manifest: Manifest) -> bool:
-    if manifest.kind is None:
-        return _overlaps(("spec", "suspend"), change.path)
-    field = manifest.kind.fields.get("suspend")
-    return field is not None and _overlaps(tuple(map(str, field.at)), change.path)
+    path = find_suspend_path(manifest)
+    return bool(path) and _overlaps(path, change.path)
 
 
 def _overlaps(one: FieldPath, other: FieldPath) -> bool:
@@ -212,38 +231,77 @@ def _overlaps(one: FieldPath, other: FieldPath) -> bool:
     return one[:shared] == other[:shared]
 
 
-def _behavior_paths(change: FieldChange, manifest: Manifest) -> Iterator[str]:
-    """The paths of all changed fields as BEHAVIORS has them; adding or removing a role changes its replicas."""
-    path = change.path
-    kind = manifest.kind
-    roles = tuple(map(str, kind.replicas_at)) if kind and kind.shape in ("map", "list") else ()
+class _FieldEdit(NamedTuple):
+    """An edit of one field: its path as the tables have it, and its values."""
+
+    path: str
+    old: Plain
+    new: Plain
+
+
+def _list_edits(change: FieldChange, old_manifest: Manifest, new_manifest: Manifest) -> Iterator[_FieldEdit]:
+    """The edits of all fields that a change adds, removes or changes."""
+    path, roles = change.path, _find_roles(new_manifest)
     if roles and path[: len(roles)] == roles:
         inside = path[len(roles) + 1 :]
         if not inside:
-            yield "role/replicas"
+            # Adding or removing a role changes its replicas.
+            yield _FieldEdit("role/replicas", change.old, change.new)
             return
         path = ("role", *inside)
+    elif path[-2:-1] == (_WORKER_GROUPS,):
+        mark = "-" if change.op == "removed" else "+" if _is_appended(path[:-1], old_manifest, new_manifest) else "*"
+        yield _FieldEdit(f"{_format_steps(path[:-1])}/{mark}", change.old, change.new)
+        return
     value = change.new if change.op == "added" else change.old if change.op == "removed" else None
-    for steps in _leaf_paths(value, path):
-        yield format_pointer("*" if isinstance(step, NamedItem) else step for step in steps)[1:]
+    for steps, leaf in _list_leaves(value, path):
+        old, new = (change.old, change.new) if change.op == "changed" else (None, leaf)
+        yield _FieldEdit(_format_steps(steps), *((new, old) if change.op == "removed" else (old, new)))
 
 
-def _leaf_paths(node: Plain, path: FieldPath) -> Iterator[FieldPath]:
+def _find_roles(manifest: Manifest) -> FieldPath:
+    """The path of the roles, which the tables call `role`; empty for kinds whose own paths the tables have."""
+    kind, workload = manifest.kind, find_workload(manifest.group, manifest.kind_name)
+    has_own_paths = workload is not None and workload.operator != "tensorstack"
+    return tuple(map(str, kind.replicas_at)) if kind and kind.shape in ("map", "list") and not has_own_paths else ()
+
+
+def _is_appended(path: FieldPath, old_manifest: Manifest, new_manifest: Manifest) -> bool:
+    """Whether all items that a list of worker groups gets are after those that it had."""
+    old, new = (
+        [as_mapping(item).get("groupName") for item in as_list(get_path(manifest.object, *map(str, path)))]
+        for manifest in (old_manifest, new_manifest)
+    )
+    return new[: len(old)] == old
+
+
+def _format_steps(steps: FieldPath) -> str:
+    return format_pointer("*" if isinstance(step, NamedItem) else step for step in steps)[1:]
+
+
+def _list_leaves(node: Plain, path: FieldPath) -> Iterator[tuple[FieldPath, Plain]]:
     if isinstance(node, dict) and node:
         for key, child in node.items():
-            yield from _leaf_paths(child, (*path, str(key)))
+            yield from _list_leaves(child, (*path, str(key)))
     else:
-        yield path
+        yield path, node
 
 
 def _runs_pods(manifest: Manifest) -> bool:
-    return is_training_job(manifest) or _is_unknown_job(manifest) or manifest.kind_name in ("Job", "JobSet")
+    workload = find_workload(manifest.group, manifest.kind_name)
+    return is_training_job(manifest) or _is_unknown_job(manifest) or workload is not None
+
+
+def _is_scheduled(manifest: Manifest) -> bool:
+    workload = find_workload(manifest.group, manifest.kind_name)
+    return workload is not None and workload.scheduled
 
 
 def _is_unknown_job(manifest: Manifest) -> bool:
     """Whether the kind is named like a job, but no kind file describes it."""
     name = manifest.kind_name
-    return manifest.kind is None and name.endswith("Job") and name not in _BUILTIN_JOBS
+    is_known = manifest.kind is not None or find_workload(manifest.group, name) is not None
+    return name.endswith("Job") and not name.endswith("CronJob") and not is_known
 
 
 def _may_be_running(manifest: Manifest) -> bool:
@@ -266,4 +324,7 @@ def _why_kept(manifest: Manifest) -> str:
 
 def get_queue_name(manifest: Manifest) -> str:
     """The queue of a job: that of Kueue, or that of a gang scheduler."""
-    return as_text(get_queue(manifest)) or as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))
+    workload = find_workload(manifest.group, manifest.kind_name)
+    own = get_path(manifest.object, *workload.queue) if workload and workload.queue else None
+    gang = get_path(manifest.run_policy, "schedulingPolicy", "queue")
+    return as_text(get_queue(manifest)) or as_text(own) or as_text(gang)

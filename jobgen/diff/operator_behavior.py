@@ -3,90 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
+from jobgen.diff.effects import RANK, Behavior, Effect, JobState, Outcome
+from jobgen.diff.workload_behavior import WORKLOAD_BEHAVIORS
 from jobgen.spec.kinds import VersionRange
 
-
-class Effect(StrEnum):
-    """The effect of an edit, least severe first."""
-
-    IN_PLACE = "in-place"
-    NO_EFFECT = "no-effect"
-    NEW_RUN = "new-run"
-    RESTART = "restart"
-    STOPS_RUNNING = "stops-running"
-    REJECTED = "rejected"
-
-
-RANK = {effect: rank for rank, effect in enumerate(Effect)}
-
-MEANING = {
-    Effect.IN_PLACE: "applied to the running job",
-    Effect.NO_EFFECT: "accepted, but ignored by running pods",
-    Effect.NEW_RUN: "training starts from the beginning, or for the first time",
-    Effect.RESTART: "the running job is stopped and started again",
-    Effect.STOPS_RUNNING: "the running job is stopped",
-    Effect.REJECTED: "rejected by the API server; nothing is applied",
-}
-
-
-class Outcome(NamedTuple):
-    """The effect of an edit, and the reason."""
-
-    effect: Effect
-    reason: str
-
-
-class JobState(NamedTuple):
-    """The facts about a job that decide what an edit does to it."""
-
-    operator: str = ""
-    kind: str = ""
-    version: str = ""
-    suspended: bool = False
-    """Whether it has no pods because it is suspended."""
-    queued: bool = False
-    """Whether Kueue manages it."""
-    elastic: bool = False
-    on_both_sides: bool = True
-    """Whether the field has a value on both sides."""
-    partial: bool = False
-    """Whether Kueue may admit only some of its pods."""
-
-
-class Behavior(NamedTuple):
-    """What an operator does when fields at or below some paths change; empty conditions always hold.
-
-    `role` stands for the path to any role. Paths and names are separated by spaces.
-    """
-
-    operators: str
-    paths: str
-    effect: Effect
-    reason: str
-    kinds: str = ""
-    span: VersionRange = VersionRange()
-    suspended: bool | None = None
-    queued: bool | None = None
-    elastic: bool | None = None
-    on_both_sides: bool | None = None
-    partial: bool | None = None
-
-    def matches(self, path: str, state: JobState) -> bool:
-        """Whether this behavior applies to a field of a job in that state."""
-        return (
-            state.operator in (self.operators or state.operator).split()
-            and (not self.kinds or state.kind in self.kinds.split())
-            and all(wanted in (None, known) for wanted, known in zip(self[6:], state[3:], strict=True))
-            and self.span.contains(state.version)
-            and any(path == known or path.startswith(f"{known}/") for known in self.paths.split())
-        )
-
-
-_KUEUE = "training-operator mpi-operator trainer"
+_KUEUE = "training-operator mpi-operator trainer kubernetes jobset kuberay appwrapper leaderworkerset"
 _KUEUE_LABELS = (
     "metadata/labels/kueue.x-k8s.io~1queue-name metadata/labels/kueue.x-k8s.io~1priority-class "
     "metadata/labels/kueue.x-k8s.io~1max-exec-time-seconds"
@@ -102,7 +25,6 @@ BEHAVIORS: tuple[Behavior, ...] = (
     Behavior("", "status", Effect.NO_EFFECT, "the operator owns the status"),
     # Kueue's webhook compares these labels while the job is not suspended.
     Behavior(_KUEUE, _KUEUE_LABELS, Effect.REJECTED, _NOT_SUSPENDED, suspended=False, queued=True),
-    Behavior("-", _KUEUE_LABELS, Effect.REJECTED, _NOT_SUSPENDED, kinds="Job JobSet", suspended=False, queued=True),
     Behavior("", "metadata", Effect.IN_PLACE, "metadata is updated; pods are not affected"),
     # training-operator and mpi-operator
     Behavior(
@@ -190,34 +112,8 @@ BEHAVIORS: tuple[Behavior, ...] = (
     # Kinds that a repository describes in its own kind files.
     Behavior("", "role", Effect.NO_EFFECT, "operators do not change running pods"),
     Behavior("unknown", "spec", Effect.NO_EFFECT, "its operator is unknown; most operators do not change running pods"),
+    *WORKLOAD_BEHAVIORS,
     # Other kinds. Changes that are rejected are found by `immutable_fields` first.
-    Behavior(
-        "-",
-        "spec/parallelism",
-        Effect.REJECTED,
-        "Kueue rejects the change while the Job is not suspended, because it can be admitted in part",
-        kinds="Job",
-        queued=True,
-        partial=True,
-    ),
-    Behavior(
-        "-",
-        "spec/parallelism",
-        Effect.IN_PLACE,
-        "the Job is elastic, so Kueue admits added pods separately",
-        kinds="Job",
-        queued=True,
-        elastic=True,
-    ),
-    Behavior(
-        "-",
-        "spec/parallelism",
-        Effect.RESTART,
-        "Kueue stops the Job and queues it again, because it differs from what was admitted",
-        kinds="Job",
-        queued=True,
-    ),
-    Behavior("-", "spec/parallelism spec/suspend", Effect.IN_PLACE, "the Job is updated", kinds="Job"),
     Behavior(
         "-",
         "spec/resources spec/volumeAttributesClassName",

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from jobgen.check.checker import Checker
+from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import ResourceTotals, add_totals, sum_resources
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
@@ -54,7 +57,7 @@ class Snapshot:
     def checker(self, env: str) -> Checker:
         """The checker for the kinds and the cluster of an environment."""
         if env not in self._checkers:
-            is_known = env in self.project.overlays
+            is_known = not env or env in self.project.overlays
             cluster = self.project.environment(env, []).cluster if is_known else Cluster()
             objects = [one.object for one in self.objects if one.env == env]
             self._checkers[env] = Checker(
@@ -68,6 +71,16 @@ class Snapshot:
     def manifest(self, rendered: Rendered) -> Manifest:
         """The typed view of an object."""
         return self.checker(rendered.env).manifest(rendered.object)
+
+    def sum_resources(self, rendered: Rendered) -> ResourceTotals:
+        """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
+        manifest = self.manifest(rendered)
+        if not is_app_wrapper(rendered.object):
+            return sum_resources(manifest)
+        total, checker = ResourceTotals(), self.checker(rendered.env)
+        for _, wrapped in () if is_suspended(manifest) else list_wrapped_objects(rendered.object):
+            total = add_totals(total, sum_resources(checker.manifest(wrapped)))
+        return total
 
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""

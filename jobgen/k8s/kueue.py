@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, value_of
 
 DOMAIN = "kueue.x-k8s.io/"
@@ -63,10 +64,17 @@ def is_mpi_v1(manifest: Manifest) -> bool:
 
 def get_suspend(manifest: Manifest) -> Node:
     """Return the value of the job's suspend field; None if its kind has no such field or it is not set."""
-    if manifest.kind is None:
-        return manifest.spec.get("suspend") if is_managed_by_kueue(manifest) else None
-    field = manifest.kind.fields.get("suspend")
-    return get_path(manifest.object, *map(str, field.at)) if field else None
+    path = find_suspend_path(manifest)
+    return get_path(manifest.object, *path) if path else None
+
+
+def find_suspend_path(manifest: Manifest) -> tuple[str, ...]:
+    """Return the path of the field that suspends a job; empty if its kind has none."""
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is not None:
+        return workload.suspend
+    field = manifest.kind.fields.get("suspend") if manifest.kind else None
+    return tuple(map(str, field.at)) if field else ()
 
 
 def is_suspended(manifest: Manifest) -> bool:

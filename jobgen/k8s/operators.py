@@ -9,6 +9,9 @@ from jobgen.spec.kinds import parse_version
 MAX_NAME_LENGTH = 63
 """The maximum length of the name of a Service and of a label value."""
 
+# Groups of operators whose source is not public.
+_DOCUMENTED = ("batch.tensorstack.dev",)
+
 
 def is_operator_since(manifest: Manifest, since: str) -> bool:
     """Return whether the declared version of the operator is `since` or later; without one, the newest is assumed."""
@@ -29,7 +32,8 @@ def describe_rejection(manifest: Manifest) -> str:
 
 def choose_severity(manifest: Manifest) -> Severity | None:
     """Return a warning if the behavior of the operator is undocumented; None means the severity of the rule."""
-    return Severity.WARNING if manifest.kind and manifest.kind.requirements.from_documentation else None
+    is_documented = manifest.kind.requirements.from_documentation if manifest.kind else manifest.group in _DOCUMENTED
+    return Severity.WARNING if is_documented else None
 
 
 def name_last_pod(role: Role) -> str:

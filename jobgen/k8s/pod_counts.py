@@ -28,9 +28,10 @@ def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
         return
     group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
     list_templates = _KINDS.get((group, manifest.kind_name))
+    suspended = is_suspended(manifest)
     for template, count in list_templates(manifest.object) if list_templates else ():
         if isinstance(template, dict):
-            yield Pod(template, manifest), count
+            yield Pod(template, manifest), 0 if suspended else count
 
 
 def _number(node: Node, default: int = 1) -> int:
@@ -131,7 +132,8 @@ def _list_ray_job(spec: Mapping[str, Node]) -> _Counts:
     suspended = value_of(spec.get("suspend")) is True
     for template, count in _list_ray_cluster(as_mapping(spec.get("rayClusterSpec"))):
         yield template, 0 if suspended else count
-    yield spec.get("submitterPodTemplate"), 0 if suspended else 1
+    has_submitter = as_text(spec.get("submissionMode")) in ("", "K8sJobMode")
+    yield spec.get("submitterPodTemplate"), 1 if has_submitter and not suspended else 0
 
 
 def _list_ray_cron_job(obj: Mapping[str, Node]) -> _Counts:

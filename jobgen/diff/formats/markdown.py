@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.diff.changes import ChangeSet
+from jobgen.diff.effects import MEANING
 from jobgen.diff.grouping import FieldRow, ImpactGroup, group_impacts, list_members
 from jobgen.diff.impact import Impact
-from jobgen.diff.operator_behavior import MEANING
 from jobgen.diff.summary import TotalRow, format_headline, format_resources, format_warning, list_totals
 from jobgen.report.escape import markdown_text
 
