@@ -50,6 +50,7 @@ bench: .venv/ready
 
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
+	$(BIN)/python docs/build_jobs.py
 
 # Needs the suites in ../shared.
 conformance: .venv/ready

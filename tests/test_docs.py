@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -93,6 +94,13 @@ def test_rules_page_is_up_to_date():
     )
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_tables_of_framework_fields_are_up_to_date(capsys, monkeypatch):
+    builder = runpy.run_path(str(ROOT / "docs/build_jobs.py"))
+    monkeypatch.setattr(sys, "argv", ["build_jobs.py", "--check"])
+
+    assert (builder["main"](), capsys.readouterr().err) == (0, "")
 
 
 def test_documented_settings_are_valid(tmp_path):

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from command import jobgen
 
-from jobgen.pipeline.config import find_errors, load_frameworks
+from jobgen.pipeline.config import complete_schemas, find_errors, load, load_frameworks
 from jobgen.repo.layout import list_starter_frameworks
+from jobgen.spec.frameworks import find_default
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -117,7 +118,7 @@ def test_editors_are_offered_the_new_framework_and_its_fields(repository):
     assert fields["framework"]["enum"] == [*sorted([*SHIPPED, "deepspeed"]), None]
     assert fields["deepspeed"]["properties"] == {
         "config": {},
-        "zeroStage": {"description": "Stage of ZeRO", "type": ["integer", "null"]},
+        "zeroStage": {"description": "Stage of ZeRO", "type": ["integer", "null"], "default": 2},
     }
     match = schemas["overlay"]["$defs"]["match"]["properties"]["frameworks"]
     assert match["items"]["enum"] == sorted([*SHIPPED, "deepspeed"])
@@ -160,6 +161,39 @@ def test_a_framework_cannot_have_the_name_of_a_field(repository):
     rewrite(path, "  deepspeed: {}", "  deepspeed: {}\n  image: {}")
 
     assert ("invalid-value", "`image` is a field of jobs; give the framework another name") in lint(repository)
+
+
+FRAMEWORK_FIELDS = [
+    (kind, path) for kind in load(ROOT).kinds for path in kind.fields if path.partition(".")[0] in kind.frameworks
+]
+
+
+@pytest.mark.parametrize(("kind", "path"), FRAMEWORK_FIELDS, ids=lambda value: getattr(value, "name", value))
+def test_every_field_of_a_framework_has_a_type_a_description_and_a_valid_example(kind, path):
+    field = kind.fields[path]
+
+    assert field.types
+    assert field.description.endswith(".")
+    assert field.example is not None
+    for value in filter(None, (field.example, find_default(kind, path))):
+        framework, _, name = path.partition(".")
+        spec = {"framework": framework, framework: {name: value}}
+        job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"}, "spec": spec}
+        assert find_errors(job, "trainingjob", load_frameworks(ROOT)) == []
+
+
+def test_editors_are_offered_examples_defaults_and_roles():
+    fields = complete_schemas(load_frameworks(ROOT))["trainingjob_v1.json"]["$defs"]["fields"]["properties"]
+
+    assert fields["framework"]["examples"] == SHIPPED
+    assert fields["mpi"]["properties"]["slotsPerWorker"]["default"] == 1
+    assert fields["pytorch"]["properties"]["runtime"]["default"] == "torch-distributed"
+    assert fields["pytorch"]["properties"]["nprocPerNode"]["examples"] == [4]
+    assert {"chief", "evaluator", "launcher", "master", "node", "ps", "scheduler", "server", "worker"} <= set(
+        fields["roles"]["properties"]
+    )
+    # A role of another kind stays valid.
+    assert fields["roles"]["additionalProperties"]["anyOf"] == [{"type": "null"}, {"$ref": "#/$defs/role"}]
 
 
 def test_every_shipped_framework_has_an_example_job():

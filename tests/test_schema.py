@@ -41,7 +41,7 @@ GOOD = [
 # What the compiler reads, and what it may pass over because it judges nothing.
 KEYWORDS = set(
     """$ref anyOf enum type properties additionalProperties required minProperties items maxItems pattern minLength
-    maxLength minimum maximum x-must title $schema $id $defs description examples""".split()
+    maxLength minimum maximum x-must title $schema $id $defs description examples default""".split()
 )
 
 
@@ -65,7 +65,7 @@ def test_schema_compiler_knows_every_keyword_in_use(name):
         assert set(node) <= KEYWORDS
         # The compiler ignores other keywords beside these.
         if node.keys() & {"$ref", "anyOf", "enum"}:
-            assert len(node.keys() - {"description", "examples", "title"}) == 1
+            assert len(node.keys() - {"description", "examples", "default", "title"}) == 1
 
 
 def nodes(schema):

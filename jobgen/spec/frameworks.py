@@ -6,9 +6,11 @@ new framework is all that a new framework needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from jobgen.model.data import untraced
 from jobgen.spec.kinds import Kind
 
 
@@ -18,6 +20,10 @@ class FrameworkField(NamedTuple):
     name: str
     types: tuple[str, ...] = ()
     description: str = ""
+    example: str = ""
+    """As JSON, so that frameworks can be keys of a cache."""
+    default: str = ""
+    """As JSON."""
 
 
 class FrameworkBlock(NamedTuple):
@@ -25,6 +31,7 @@ class FrameworkBlock(NamedTuple):
 
     name: str
     fields: tuple[FrameworkField, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 Frameworks = tuple[FrameworkBlock, ...]
@@ -33,13 +40,29 @@ Frameworks = tuple[FrameworkBlock, ...]
 
 def collect_frameworks(kinds: Iterable[Kind]) -> Frameworks:
     """Collect the frameworks that kinds declare."""
-    names: set[str] = set()
+    roles: dict[str, dict[str, None]] = {}
     fields: dict[str, FrameworkField] = {}
     for kind in kinds:
-        names.update(kind.frameworks)
+        for name, framework in kind.frameworks.items():
+            roles.setdefault(name, {}).update(dict.fromkeys(framework.roles))
         for path, mapping in kind.fields.items():
-            _add_field(fields, path, mapping.types, mapping.description)
-    return _build_blocks(names, fields)
+            if "." in path:
+                example, default = _to_json(mapping.example), _to_json(find_default(kind, path))
+                _add_field(fields, FrameworkField(path, mapping.types, mapping.description, example, default))
+    return tuple(block._replace(roles=tuple(roles[block.name])) for block in _build_blocks(roles, fields))
+
+
+def find_default(kind: Kind, path: str) -> Any:
+    """The value that a kind or its operator gives to a field of a framework that is not set; None without one."""
+    framework, *steps = path.split(".")
+    value: Any = kind.frameworks[framework].defaults.get(framework) if framework in kind.frameworks else None
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return kind.fields[path].default if value is None else untraced(value)
+
+
+def _to_json(value: Any) -> str:
+    return "" if value is None else json.dumps(value)
 
 
 def declared_frameworks(description: Mapping[str, Any]) -> Frameworks:
@@ -47,14 +70,16 @@ def declared_frameworks(description: Mapping[str, Any]) -> Frameworks:
     names, paths = (description.get(key) for key in ("frameworks", "fields"))
     fields: dict[str, FrameworkField] = {}
     for path in paths if isinstance(paths, dict) else ():
-        _add_field(fields, str(path), (), "")
+        _add_field(fields, FrameworkField(str(path)))
     return _build_blocks(map(str, names if isinstance(names, dict) else ()), fields)
 
 
-def _add_field(fields: dict[str, FrameworkField], path: str, types: tuple[str, ...], description: str) -> None:
-    known = fields.get(path, FrameworkField(path))
-    merged = tuple(dict.fromkeys((*known.types, *types)))
-    fields[path] = FrameworkField(path, merged, known.description or description)
+def _add_field(fields: dict[str, FrameworkField], field: FrameworkField) -> None:
+    """Add what a kind says about a field to what others say; the first that says something counts."""
+    known = fields.get(field.name, field)
+    types = tuple(dict.fromkeys((*known.types, *field.types)))
+    rest = (one or other for one, other in zip(known[2:], field[2:], strict=True))
+    fields[field.name] = FrameworkField(field.name, types, *rest)
 
 
 def _build_blocks(names: Iterable[str], fields: Mapping[str, FrameworkField]) -> Frameworks:
@@ -76,7 +101,12 @@ def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[s
     fields = job["$defs"]["fields"]
     framework = {key: value for key, value in fields["properties"]["framework"].items() if key != "type"}
     blocks = {block.name: _block_schema(block) for block in frameworks}
-    properties = {**fields["properties"], "framework": {**framework, "enum": [*names, None]}, **blocks}
+    properties = {
+        **fields["properties"],
+        "framework": {**framework, "enum": [*names, None], "examples": names},
+        "roles": {**fields["properties"]["roles"], "properties": dict(_list_role_schemas(frameworks))},
+        **blocks,
+    }
     completed["trainingjob_v1.json"] = {
         **job,
         "$defs": {**job["$defs"], "fields": {**fields, "properties": properties}},
@@ -92,6 +122,20 @@ def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[s
     return completed
 
 
+def _list_role_schemas(frameworks: Frameworks) -> Iterator[tuple[str, Any]]:
+    """The roles of all frameworks, for completion; a kind decides which of them, or which others, a job may have."""
+    for name in sorted({role for framework in frameworks for role in framework.roles if role != "*"}):
+        used = ", ".join(framework.name for framework in frameworks if name in framework.roles)
+        yield (
+            name,
+            {
+                "description": f"A role of jobs of {used}.",
+                "anyOf": [{"type": "null"}, {"$ref": "#/$defs/role"}],
+                "examples": [{}, {"replicas": 2}],
+            },
+        )
+
+
 def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
     return {
         "description": f"Settings of {block.name} only.",
@@ -99,10 +143,19 @@ def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
         "title": f"`{block.name}`",
         "properties": {field.name: _field_schema(field) for field in block.fields},
         "additionalProperties": False,
+        **({"examples": [_block_example(block)]} if block.fields else {}),
     }
 
 
+def _block_example(block: FrameworkBlock) -> dict[str, Any]:
+    field = next((field for field in block.fields if field.example), None)
+    return {field.name: json.loads(field.example)} if field else {}
+
+
 def _field_schema(field: FrameworkField) -> dict[str, Any]:
-    described = {"description": field.description} if field.description else {}
-    types = {"type": [*field.types, "null"]} if field.types else {}
-    return {**described, **types}
+    return {
+        **({"description": field.description} if field.description else {}),
+        **({"type": [*field.types, "null"]} if field.types else {}),
+        **({"default": json.loads(field.default)} if field.default else {}),
+        **({"examples": [json.loads(field.example)]} if field.example else {}),
+    }

@@ -54,6 +54,8 @@ class FieldMapping(NamedTuple):
     versions: VersionRange = VersionRange()
     types: tuple[str, ...] = ()
     description: str = ""
+    example: Any = None
+    default: Any = None
 
 
 class RoleDescription(NamedTuple):
@@ -261,7 +263,9 @@ def add_field_types(kinds: Sequence[Kind]) -> list[Kind]:
                 path: field
                 if field.types or path not in declared
                 else field._replace(
-                    types=declared[path].types, description=field.description or declared[path].description
+                    types=declared[path].types,
+                    description=field.description or declared[path].description,
+                    example=declared[path].example if field.example is None else field.example,
                 )
                 for path, field in kind.fields.items()
             }
@@ -307,6 +311,8 @@ def _parse_field(value: Any) -> FieldMapping:
         VersionRange(value.get("since", ""), value.get("until", "")),
         (types,) if isinstance(types, str) else tuple(types),
         value.get("description", ""),
+        value.get("example"),
+        value.get("default"),
     )
 
 
