@@ -1,0 +1,78 @@
+"""The variables of a container as its process sees them: the last of several, with fields and references resolved."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from jobgen.operators.created import CreatedPod, Fields
+from jobgen.operators.pod_edits import as_fields, as_items, as_string, get_fields
+
+_REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
+_METADATA = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
+
+
+class Variable(NamedTuple):
+    """A variable of a process."""
+
+    entry: Fields
+    """The entry of `env`."""
+    value: str
+    """Its value; for a secret or another object, the text of the reference."""
+    injected: bool
+    """Whether the operator adds it."""
+    unresolved: bool
+    """Whether its value has a reference to a variable that does not exist."""
+
+
+class Expanded(NamedTuple):
+    """A text after Kubernetes expanded its references to variables."""
+
+    text: str
+    unresolved: bool
+    injected: bool
+    """Whether the text depends on a variable of the operator."""
+
+
+def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, Variable]:
+    """Return the variables of a container; `written` is the same container in the pod template."""
+    own = [json.dumps(entry, sort_keys=True, default=str) for entry in as_items(written.get("env"))]
+    found: dict[str, Variable] = {}
+    for entry in as_items(container.get("env")):
+        name = as_string(as_fields(entry).get("name"))
+        if name:
+            injected = json.dumps(entry, sort_keys=True, default=str) not in own
+            if isinstance(entry.get("valueFrom"), dict):
+                found[name] = Variable(entry, _resolve_source(pod, entry["valueFrom"]), injected, unresolved=False)
+            else:
+                expanded = expand(as_string(entry.get("value")), found)
+                found[name] = Variable(entry, expanded.text, injected or expanded.injected, expanded.unresolved)
+    return found
+
+
+def expand(text: str, env: dict[str, Variable]) -> Expanded:
+    """Expand `$(NAME)` as Kubernetes does: a reference to an unknown variable stays, and `$$` is one `$`."""
+    unresolved = injected = False
+
+    def replace(match: re.Match[str]) -> str:
+        nonlocal unresolved, injected
+        if match[1] == "$":
+            return "$"
+        variable = env.get(match[2])
+        if variable is None:
+            unresolved = True
+            return match[0]
+        injected = injected or variable.injected
+        return variable.value
+
+    return Expanded(_REFERENCE.sub(replace, text), unresolved, injected)
+
+
+def _resolve_source(pod: CreatedPod, source: Fields) -> str:
+    path = as_string(get_fields(source, "fieldRef").get("fieldPath"))
+    match = _METADATA.fullmatch(path)
+    if match:
+        values = pod.labels if match[1] == "labels" else pod.annotations
+        return as_string(values.get(match[2]))
+    return pod.name if path == "metadata.name" else json.dumps(source, sort_keys=True, default=str)

@@ -1,0 +1,191 @@
+"""The pods of the kinds of training-operator: what they have in common.
+
+A pod is named after the job, its role and its index, and a headless Service with the same name makes it reachable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
+from jobgen.operators.pod_edits import (
+    append,
+    as_count,
+    as_fields,
+    as_items,
+    as_string,
+    edit_containers,
+    find_container,
+    get_fields,
+    get_name,
+    text_mapping,
+)
+
+_LABEL = "training.kubeflow.org/"
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """A kind of training-operator."""
+
+    replicas: str
+    """The field of `spec` with the replicas of each role."""
+    roles: tuple[str, ...]
+    """The roles in the order of their ranks; the first one that exists has the label of the master."""
+    container: str
+    port_name: str
+    port: int
+    restart_policy: str
+    controller: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """A role of a job, with the defaults of the operator."""
+
+    role: str
+    count: int
+    template: Fields
+    spec: Fields
+    """The pod spec of the template, with the port of the kind."""
+    restart_policy: str
+
+    def find_port(self, kind: JobKind) -> int:
+        """Return the port by which other pods reach the training container."""
+        return next(
+            (port for name, port in list_ports(find_container(self.spec, kind.container)) if name == kind.port_name),
+            kind.port,
+        )
+
+
+class TrainingJob(NamedTuple):
+    """A job with the defaults of the operator."""
+
+    name: str
+    spec: Fields
+    roles: Mapping[str, Replicas]
+    version: tuple[int, ...]
+
+    def name_pod(self, role: str, index: int) -> str:
+        """Return the name of a pod, which is also that of its Service."""
+        return f"{self.name}-{role.lower()}-{index}".replace("/", "-")
+
+    @property
+    def total(self) -> int:
+        """The number of pods."""
+        return sum(replicas.count for replicas in self.roles.values())
+
+
+Inject = Callable[[TrainingJob, Replicas, int], Fields]
+"""Returns the pod spec of a pod with all that the operator adds to it."""
+
+
+def read_job(obj: Fields, kind: JobKind, version: tuple[int, ...]) -> TrainingJob:
+    """Read a job and set the defaults of the operator."""
+    spec = as_fields(obj.get("spec"))
+    found = {str(name).lower(): value for name, value in as_fields(spec.get(kind.replicas)).items()}
+    roles = {
+        role: _read_replicas(role, found[role.lower()], kind)
+        for role in kind.roles
+        if isinstance(found.get(role.lower()), dict)
+    }
+    return TrainingJob(get_name(obj), spec, roles, version)
+
+
+def _read_replicas(role: str, replicas: Fields, kind: JobKind) -> Replicas:
+    template = as_fields(replicas.get("template"))
+    return Replicas(
+        role,
+        as_count(replicas.get("replicas"), kind.count),
+        template,
+        _add_port(as_fields(template.get("spec")), kind),
+        as_string(replicas.get("restartPolicy"), kind.restart_policy),
+    )
+
+
+def _add_port(spec: Fields, kind: JobKind) -> Fields:
+    """Add the port of the kind to its container, or to the first one, unless there is a port with its name."""
+    containers = as_items(spec.get("containers"))
+    place = next((at for at, each in enumerate(containers) if as_fields(each).get("name") == kind.container), 0)
+    if not containers or not isinstance(containers[place], dict) or not kind.port_name:
+        return spec
+    if any(name == kind.port_name for name, _ in list_ports(containers[place])):
+        return spec
+    added = append(containers[place], "ports", [{"name": kind.port_name, "containerPort": kind.port}])
+    return {**spec, "containers": [*containers[:place], added, *containers[place + 1 :]]}
+
+
+def list_ports(container: Fields) -> Iterator[tuple[str, int]]:
+    """Yield the names and numbers of the ports of a container."""
+    for port in as_items(container.get("ports")):
+        number = as_fields(port).get("containerPort")
+        if type(number) is int:
+            yield as_string(port.get("name")), number
+
+
+def create_replicas(job: TrainingJob, kind: JobKind, inject: Inject, processes: str = "") -> Created:
+    """Compute the pods of all roles, and their Services."""
+    pods = tuple(_list_pods(job, kind, inject, processes))
+    return Created(pods, tuple(_create_service(pod, kind) for pod in pods))
+
+
+def _list_pods(job: TrainingJob, kind: JobKind, inject: Inject, processes: str) -> Iterator[CreatedPod]:
+    rank = 0
+    for replicas in job.roles.values():
+        metadata = as_fields(replicas.template.get("metadata"))
+        restarts = map_restart_policy(replicas.restart_policy, job.spec)
+        for index, count in list_indexes(replicas.count):
+            name = job.name_pod(replicas.role, index)
+            yield CreatedPod(
+                replicas.role,
+                index,
+                name,
+                {**inject(job, replicas, index), "restartPolicy": restarts.policy},
+                replicas.template,
+                {**text_mapping(metadata.get("labels")), **_label_pod(job, kind, replicas, index)},
+                text_mapping(metadata.get("annotations")),
+                rank + index,
+                hostname=as_string(replicas.spec.get("hostname"), name),
+                address=name,
+                main=kind.container,
+                processes=processes,
+                restarts=restarts,
+                count=count,
+            )
+        rank += replicas.count
+
+
+def _label_pod(job: TrainingJob, kind: JobKind, replicas: Replicas, index: int) -> dict[str, str]:
+    labels = {
+        f"{_LABEL}operator-name": kind.controller,
+        f"{_LABEL}job-name": job.name.replace("/", "-"),
+        f"{_LABEL}replica-type": replicas.role.lower(),
+        f"{_LABEL}replica-index": str(index),
+    }
+    first = next(iter(job.roles))
+    if replicas.role == first and (index == 0 or first != "Worker"):
+        labels[f"{_LABEL}job-role"] = "master"
+    return labels
+
+
+def map_restart_policy(policy: str, spec: Fields) -> Restarts:
+    """Return what the operator does if a pod fails; pods do not know the policy ExitCode."""
+    limit = get_fields(spec, "runPolicy").get("backoffLimit")
+    replaced = {"ExitCode": "retryable", "Never": "never"}.get(policy, "always")
+    return Restarts(
+        "Never" if policy == "ExitCode" else policy,
+        replaced,
+        limit if type(limit) is int and replaced != "never" else None,
+    )
+
+
+def _create_service(pod: CreatedPod, kind: JobKind) -> CreatedObject:
+    return CreatedObject("Service", pod.name, dict(list_ports(find_container(pod.spec, kind.container))))
+
+
+def append_env(spec: Fields, entries: Sequence[Fields]) -> Fields:
+    """Append variables to all containers, even where a container has one with the same name."""
+    return edit_containers(spec, lambda container: append(container, "env", entries))

@@ -1,0 +1,740 @@
+"""The pods that operators create, by kind and version, and the comparison of two sets of pods.
+
+The expected values are facts of the sources that are named at each table.
+"""
+
+import copy
+import json
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sharedfiles import shared_folder
+
+from jobgen.operators.compare import compare_pods, is_equal_for_training
+from jobgen.operators.create import create_all, create_pods
+from jobgen.operators.created import MAX_PODS, Restarts
+from jobgen.operators.strategic_merge import merge_strategically
+from jobgen.spec.overlay import Cluster
+
+GPUS = {"limits": {"nvidia.com/gpu": 2}}
+
+
+def template(name="pytorch", **container):
+    """A pod template with one container."""
+    return {"spec": {"containers": [{"name": name, "image": "train:1", **container}]}}
+
+
+def pytorch_job(workers=2, *, master=True, spec=(), role=(), **container):
+    """A PyTorchJob."""
+    roles = {"Worker": {"replicas": workers, "template": template(**container), **dict(role)}} if workers else {}
+    if master:
+        roles = {"Master": {"replicas": 1, "template": template(**container), **dict(role)}, **roles}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "mnist", "namespace": "team"},
+        "spec": {"pytorchReplicaSpecs": roles, **dict(spec)},
+    }
+
+
+def train_job(runtime="torch-distributed", trainer=None, **spec):
+    """A TrainJob."""
+    reference = {"name": runtime, **spec.pop("reference", {})}
+    own = {} if trainer is None else {"trainer": trainer}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "mnist", "namespace": "team"},
+        "spec": {"runtimeRef": reference, **own, **spec},
+    }
+
+
+def cluster(**operators):
+    """A cluster with declared versions of operators."""
+    return Cluster(operators={name.replace("_", "-"): version for name, version in operators.items()})
+
+
+def env_of(pod, container=0, field="containers"):
+    """The variables of a container, in order; the path of a field stands for its value."""
+    return [
+        f"{entry['name']}={entry.get('value', entry.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath'))}"
+        for entry in pod.spec[field][container].get("env", [])
+    ]
+
+
+MASTER = ["MASTER_PORT=23456", "PET_MASTER_PORT=23456", "MASTER_ADDR=mnist-master-0", "PET_MASTER_ADDR=mnist-master-0"]
+WORKER_PORT = {"ports": [{"name": "pytorchjob-port", "containerPort": 4000}]}
+
+# The source is training-operator 1.7.0, 1.8.1 and 1.9.4: envvar.go, master.go and elastic.go in controller.v1/pytorch
+PYTORCH_ENV = [
+    pytest.param(
+        pytorch_job(),
+        "1.9.4",
+        0,
+        [
+            "PYTHONUNBUFFERED=1",
+            *MASTER,
+            "WORLD_SIZE=3",
+            "RANK=0",
+            "PET_NODE_RANK=0",
+            "PET_NPROC_PER_NODE=auto",
+            "PET_NNODES=3",
+        ],
+        id="master",
+    ),
+    pytest.param(
+        pytorch_job(spec={"nprocPerNode": "4"}.items()),
+        "",
+        2,
+        [
+            "PYTHONUNBUFFERED=1",
+            *MASTER,
+            "WORLD_SIZE=12",
+            "RANK=2",
+            "PET_NODE_RANK=2",
+            "PET_NPROC_PER_NODE=4",
+            "PET_NNODES=3",
+        ],
+        id="second worker, four processes",
+    ),
+    pytest.param(
+        pytorch_job(),
+        "1.7.0",
+        1,
+        [
+            "PYTHONUNBUFFERED=1",
+            *MASTER,
+            "WORLD_SIZE=3",
+            "RANK=1",
+            "PET_NPROC_PER_NODE=auto",
+            "PET_NODE_RANK=1",
+            "PET_NNODES=3",
+        ],
+        id="1.7 sets the processes before the rank",
+    ),
+    pytest.param(
+        pytorch_job(master=False), "1.7.0", 0, ["PYTHONUNBUFFERED=1", "PET_NNODES=2"], id="1.7 without a master"
+    ),
+    pytest.param(
+        pytorch_job(master=False),
+        "1.8.1",
+        1,
+        ["PYTHONUNBUFFERED=1", "PET_NPROC_PER_NODE=auto", "PET_NNODES=2"],
+        id="without a master",
+    ),
+    pytest.param(
+        pytorch_job(0, env=[{"name": "PYTHONUNBUFFERED", "value": "0"}], **WORKER_PORT),
+        "",
+        0,
+        [
+            *("PYTHONUNBUFFERED=0", "PYTHONUNBUFFERED=1", *(each.replace("23456", "4000") for each in MASTER)),
+            *("WORLD_SIZE=1", "RANK=0", "PET_NODE_RANK=0", "PET_NPROC_PER_NODE=auto", "PET_NNODES=1"),
+        ],
+        id="own port, and a variable that is set twice",
+    ),
+    pytest.param(
+        pytorch_job(3, master=False, spec={"elasticPolicy": {"minReplicas": 1, "maxReplicas": 5}}.items()),
+        "",
+        0,
+        [
+            *("PYTHONUNBUFFERED=1", "PET_NPROC_PER_NODE=auto", "PET_RDZV_ENDPOINT=mnist-worker-0:23456"),
+            *("PET_RDZV_BACKEND=c10d", "PET_NNODES=1:5"),
+        ],
+        id="elastic",
+    ),
+    pytest.param(
+        pytorch_job(
+            3,
+            master=False,
+            spec={
+                "elasticPolicy": {
+                    "rdzvBackend": "etcd",
+                    "rdzvHost": "etcd",
+                    "rdzvPort": 2379,
+                    "rdzvId": "run",
+                    "rdzvConf": [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}],
+                    "nProcPerNode": 2,
+                    "maxRestarts": 9,
+                    "standalone": True,
+                }
+            }.items(),
+        ),
+        "",
+        0,
+        [
+            *("PYTHONUNBUFFERED=1", "PET_RDZV_ENDPOINT=etcd:2379", "PET_RDZV_BACKEND=etcd", "PET_NNODES=3:3"),
+            *("PET_MAX_RESTARTS=9", "PET_NPROC_PER_NODE=2", "PET_RDZV_ID=run", "PET_RDZV_CONF=a=1,b=2"),
+            "PET_STANDALONE=",
+        ],
+        id="all of the elastic policy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "version", "index", "expected"), PYTORCH_ENV)
+def test_variables_of_pytorch_jobs(job, version, index, expected):
+    pods = create_pods(job, (), cluster(training_operator=version))
+
+    assert env_of(pods[index]) == expected
+
+
+# The source is training-operator v1.9.4: common/pod.go, common/service.go and pytorch/initcontainer.go in controller.v1
+def test_names_and_labels_of_pytorch_jobs():
+    created = create_all(pytorch_job())
+
+    assert [(pod.name, pod.hostname, pod.address, pod.rank) for pod in created.pods] == [
+        (f"mnist-{role}", f"mnist-{role}", f"mnist-{role}", rank)
+        for rank, role in enumerate(("master-0", "worker-0", "worker-1"))
+    ]
+    assert [(each.kind, each.name, dict(each.ports)) for each in created.objects] == [
+        ("Service", f"mnist-{role}", {"pytorchjob-port": 23456}) for role in ("master-0", "worker-0", "worker-1")
+    ]
+    assert created.pods[0].labels == {
+        "training.kubeflow.org/operator-name": "pytorchjob-controller",
+        "training.kubeflow.org/job-name": "mnist",
+        "training.kubeflow.org/replica-type": "master",
+        "training.kubeflow.org/replica-index": "0",
+        "training.kubeflow.org/job-role": "master",
+    }
+    assert "training.kubeflow.org/job-role" not in created.pods[1].labels
+    assert "initContainers" not in created.pods[0].spec
+    (waiting,) = created.pods[1].spec["initContainers"]
+    assert (waiting["name"], waiting["image"]) == ("init-pytorch", "alpine:3.10")
+    assert "nslookup mnist-master-0;" in waiting["command"][2]
+
+
+def test_the_first_worker_is_the_master_if_there_is_no_other():
+    first, second = create_pods(pytorch_job(master=False))
+
+    assert first.labels["training.kubeflow.org/job-role"] == "master"
+    assert "training.kubeflow.org/job-role" not in second.labels
+    assert "initContainers" not in second.spec
+
+
+# The source is training-operator v1.9.4: pkg/core/pod.go, and pytorch_defaults.go for the default
+@pytest.mark.parametrize(
+    ("written", "policy", "restarts"),
+    [
+        (None, "OnFailure", Restarts("OnFailure", "always", 3)),
+        ("Always", "Always", Restarts("Always", "always", 3)),
+        ("Never", "Never", Restarts("Never", "never", None)),
+        ("ExitCode", "Never", Restarts("Never", "retryable", 3)),
+    ],
+)
+def test_restart_policies_of_pytorch_jobs(written, policy, restarts):
+    role = {"restartPolicy": written} if written else {}
+    pod = create_pods(pytorch_job(role=role.items(), spec={"runPolicy": {"backoffLimit": 3}}.items()))[0]
+
+    assert (pod.spec["restartPolicy"], pod.restarts) == (policy, restarts)
+
+
+INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+TORCH = ["PET_MASTER_ADDR=mnist-node-0-0.mnist", "PET_MASTER_PORT=29500"]
+LAST = ["JOB_COMPLETION_INDEX=metadata.labels['batch.kubernetes.io/job-completion-index']"]
+
+# The source is trainer v2.0.0 to v2.3.0: pkg/runtime/framework/plugins/torch/torch.go
+TORCH_PROCESSES = [
+    ("2.3.0", {}, "1"),
+    ("2.3.0", {"resourcesPerNode": GPUS}, "auto"),
+    ("2.3.0", {"resourcesPerNode": {"limits": {"cpu": "1500m"}}}, "2"),
+    ("2.3.0", {"resourcesPerNode": {"limits": {"cpu": 8}, "requests": {"cpu": 3}}}, "3"),
+    ("2.3.0", {"numProcPerNode": 4}, "4"),
+    ("2.1.0", {"numProcPerNode": "cpu", "resourcesPerNode": {"limits": {"cpu": 8, "nvidia.com/gpu": 2}}}, "8"),
+    ("2.1.0", {"numProcPerNode": "gpu"}, "gpu"),
+    ("2.0.0", {}, "auto"),
+    ("2.0.0", {"resourcesPerNode": {"limits": {"cpu": 8}}}, "8"),
+    ("2.0.0", {"resourcesPerNode": GPUS}, "1"),
+    ("2.0.0", {"resourcesPerNode": {**GPUS, "requests": {"nvidia.com/gpu": 2}}}, "auto"),
+    ("2.0.0", {"numProcPerNode": 4, "resourcesPerNode": {**GPUS, "requests": {"cpu": 1}}}, "4"),
+]
+
+
+@pytest.mark.parametrize(("version", "trainer", "processes"), TORCH_PROCESSES)
+def test_variables_of_torch_train_jobs(version, trainer, processes):
+    job = train_job(trainer={"numNodes": 2, "env": [{"name": "A", "value": "1"}], **trainer})
+    pod = create_pods(job, (), cluster(trainer=version))[1]
+    expected = ["A=1", "PET_NNODES=2", f"PET_NPROC_PER_NODE={processes}", f"PET_NODE_RANK={INDEX}", *TORCH, *LAST]
+
+    assert env_of(pod) == expected
+    assert (pod.processes, pod.annotations["batch.kubernetes.io/job-completion-index"]) == (processes, "1")
+
+
+# The source is trainer v2.3.0: pkg/runtime/framework/plugins/jax/jax.go and xgboost/xgboost.go
+OTHER_POLICIES = [
+    (
+        "jax-distributed",
+        {},
+        ["JAX_NUM_PROCESSES=2", f"JAX_PROCESS_ID={INDEX}", "JAX_COORDINATOR_ADDRESS=mnist-node-0-0.mnist:29500"],
+    ),
+    (
+        "xgboost-distributed",
+        {"resourcesPerNode": GPUS},
+        [
+            "DMLC_TRACKER_URI=mnist-node-0-0.mnist",
+            "DMLC_TRACKER_PORT=29500",
+            f"DMLC_TASK_ID={INDEX}",
+            "DMLC_NUM_WORKER=4",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("runtime", "trainer", "expected"), OTHER_POLICIES)
+def test_variables_of_other_policies(runtime, trainer, expected):
+    job = train_job(runtime, {"numNodes": 2, "env": [{"name": "A", "value": "1"}], **trainer})
+
+    assert env_of(create_pods(job)[0]) == [*expected, "A=1", *LAST]
+
+
+def test_names_of_train_jobs():
+    created = create_all(train_job(trainer={"numNodes": 2}))
+
+    assert [(pod.name, pod.hostname, pod.address, pod.rank) for pod in created.pods] == [
+        (f"mnist-node-0-{index}-<random>", f"mnist-node-0-{index}", f"mnist-node-0-{index}.mnist", index)
+        for index in range(2)
+    ]
+    assert [(each.kind, each.name) for each in created.objects] == [("Service", "mnist")]
+    pod = created.pods[1]
+    assert (pod.spec["subdomain"], pod.spec["restartPolicy"]) == ("mnist", "OnFailure")
+    assert pod.spec["containers"][0]["ports"] == [{"containerPort": 29500}]
+    assert pod.restarts == Restarts("OnFailure", "always", 6)
+
+
+def test_a_train_job_without_trainer_gets_no_variables():
+    assert env_of(create_pods(train_job())[0]) == LAST
+
+
+# The source is trainer v2.0.0 to v2.3.0: manifests/base/runtimes
+@pytest.mark.parametrize(
+    ("runtime", "version", "image"),
+    [
+        ("torch-distributed", "", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime"),
+        ("torch-distributed", "2.2.0", "pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime"),
+        ("torch-distributed", "2.0.1", "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"),
+        ("jax-distributed", "2.1.0", None),
+        ("jax-distributed", "2.2.0", "nvcr.io/nvidia/jax:25.10-py3"),
+        ("deepspeed-distributed", "2.1", "ghcr.io/kubeflow/trainer/deepspeed-runtime:v2.1.0"),
+        ("mlx-distributed", "2.2.1", "ghcr.io/kubeflow/trainer/mlx-runtime:v2.2.1"),
+        ("mpi-distributed", "2.0.0", "mpioperator/mpi-pi:openmpi"),
+        ("mpi-distributed", "2.1.0", None),
+        ("xgboost-distributed", "2.3.0", "ghcr.io/kubeflow/trainer/xgboost-runtime:v2.3.0"),
+        ("unknown", "", None),
+    ],
+)
+def test_shipped_runtimes(runtime, version, image):
+    pods = create_pods(train_job(runtime, {}), (), cluster(trainer=version))
+
+    assert {pod.spec["containers"][0]["image"] for pod in pods} == ({image} if image else set())
+
+
+# The source is trainer v2.3.0: pkg/runtime/framework/plugins/mpi/mpi.go
+def test_mpi_train_jobs():
+    created = create_all(train_job("deepspeed-distributed", {"numNodes": 3, "resourcesPerNode": GPUS}))
+    launcher = next(pod for pod in created.pods if pod.role == "launcher")
+    hosts = ["mnist-node-0-0.mnist", "mnist-node-0-1.mnist", "mnist-launcher-0-0.mnist"]
+
+    assert [(pod.address, pod.rank) for pod in created.pods] == list(zip(hosts, range(3), strict=True))
+    assert env_of(launcher)[:4] == [
+        "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile",
+        "OMPI_MCA_orte_keep_fqdn_hostnames=true",
+        "OMPI_MCA_orte_set_default_slots=2",
+        "OMPI_MCA_plm_rsh_args=-o ConnectionAttempts=10",
+    ]
+    assert [(each.kind, each.name) for each in created.objects] == [
+        ("Service", "mnist"),
+        ("Secret", "mnist-mpi-ssh-auth"),
+        ("ConfigMap", "mnist-mpi-hostfile"),
+    ]
+    assert created.objects[2].data["hostfile"] == "".join(f"{host} slots=2\n" for host in hosts)
+    assert [mount["mountPath"] for mount in launcher.spec["containers"][0]["volumeMounts"]] == [
+        "/home/mpiuser/.ssh",
+        "/etc/mpi",
+    ]
+    assert all(pod.spec["containers"][0]["resources"] == GPUS for pod in created.pods)
+
+
+def runtime(policy, *, pod=(), job=(), kind="TrainingRuntime", **container):
+    """A runtime with one replicated Job."""
+    spec = {"template": {"spec": {"containers": [{"name": "node", "image": "runtime:1", **container}], **dict(pod)}}}
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    jobs = [{"name": "node", "template": {"metadata": {"labels": labels}, "spec": {**spec, **dict(job)}}}]
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "own", "namespace": "team"},
+        "spec": {"mlPolicy": policy, "template": {"spec": {"replicatedJobs": jobs}}},
+    }
+
+
+OWN = {"reference": {"kind": "TrainingRuntime"}}
+
+
+def test_a_runtime_of_the_repository():
+    found = runtime({"numNodes": 3, "torch": {}}, job={"backoffLimit": 0}.items(), env=[{"name": "A", "value": "1"}])
+    job = train_job("own", {"image": "train:2", "env": [{"name": "A", "value": "2"}]}, **OWN)
+    pods = create_pods(job, [found])
+
+    assert len(pods) == 3
+    assert (pods[0].spec["containers"][0]["image"], env_of(pods[0])[0]) == ("train:2", "A=2")
+    assert pods[0].restarts == Restarts("OnFailure", "never", None)
+    assert pods[0].template["spec"]["containers"][0]["env"] == [{"name": "A", "value": "2"}]
+    assert create_pods(train_job("own", {}), [found]) == ()
+    assert create_pods(train_job("own", {}), [{**found, "kind": "ClusterTrainingRuntime"}])
+
+
+# Trainer v2.3.0 merges resources (pkg/util/trainingruntime), v2.2.0 replaces them (plugins/jobset/builder.go)
+@pytest.mark.parametrize(("version", "limits"), [("2.3.0", {"cpu": 4, "memory": "1Gi"}), ("2.2.0", {"cpu": 4})])
+def test_resources_of_train_jobs(version, limits):
+    found = runtime({"torch": {}}, resources={"limits": {"cpu": 1, "memory": "1Gi"}})
+    job = train_job("own", {"resourcesPerNode": {"limits": {"cpu": 4}}}, **OWN)
+    pod = create_pods(job, [found], cluster(trainer=version))[0]
+
+    assert pod.spec["containers"][0]["resources"]["limits"] == limits
+
+
+POD_PATCH = {"nodeSelector": {"pool": "a"}, "containers": [{"name": "node", "volumeMounts": [{"mountPath": "/d"}]}]}
+JOB_PATCH = {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": POD_PATCH}}}}]}
+PATCHES = {
+    "runtimePatches": [{"manager": "a.b/c", "trainingRuntimeSpec": {"template": {"spec": JOB_PATCH}}}],
+    "podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": POD_PATCH}],
+    "podSpecOverrides": [{"targetJobs": [{"name": "node"}], **POD_PATCH}],
+}
+
+
+# The source is trainer v2.0.0, v2.1.0 and v2.2.0: pkg/runtime/core/trainingruntime.go
+@pytest.mark.parametrize(
+    ("version", "field"),
+    [
+        ("2.0.0", "podSpecOverrides"),
+        ("2.1.0", "podTemplateOverrides"),
+        ("2.2.0", "runtimePatches"),
+        ("2.3.0", "runtimePatches"),
+        ("", "runtimePatches"),
+    ],
+)
+def test_patches_of_train_jobs(version, field):
+    for name, patch in PATCHES.items():
+        pod = create_pods(train_job(trainer={}, **{name: patch}), (), cluster(trainer=version))[0]
+
+        assert (pod.spec.get("nodeSelector") == {"pool": "a"}) is (name == field)
+        assert ("volumeMounts" in pod.spec["containers"][0]) is (name == field)
+        assert ("nodeSelector" in pod.template["spec"]) is (name == field)
+
+
+# The source is kubernetes: staging/src/k8s.io/apimachinery/pkg/util/strategicpatch/patch.go
+@pytest.mark.parametrize(
+    ("target", "patch", "merged"),
+    [
+        ({"a": 1, "b": {"c": 1}}, {"b": {"d": 2}}, {"a": 1, "b": {"c": 1, "d": 2}}),
+        ({"env": [{"name": "A"}]}, {"env": [{"name": "B"}]}, {"env": [{"name": "B"}, {"name": "A"}]}),
+        (
+            {"env": [{"name": "A"}, {"name": "B"}, {"name": "C"}]},
+            {"env": [{"name": "N"}, {"name": "B", "value": "1"}]},
+            {"env": [{"name": "N"}, {"name": "A"}, {"name": "B", "value": "1"}, {"name": "C"}]},
+        ),
+        ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, {"tolerations": [{"key": "b"}]}),
+        (
+            {"ports": [{"containerPort": 1}]},
+            {"ports": [{"containerPort": 1, "name": "a"}]},
+            {"ports": [{"containerPort": 1, "name": "a"}]},
+        ),
+        ({"a": 1}, {"a": None}, {"a": 1}),
+        ({"a": 1}, {"b": {"c": None, "d": [None, {"e": None}]}}, {"a": 1, "b": {"d": [None, {}]}}),
+    ],
+)
+def test_strategic_merge(target, patch, merged):
+    assert merge_strategically(target, patch) == merged
+
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
+
+
+# The source is kubernetes: pkg/controller/job/job_controller.go and indexed_job_utils.go
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({}, ["train-<random>"]),
+        ({"completionMode": "Indexed", "completions": 2, "parallelism": 2}, ["train-0-<random>", "train-1-<random>"]),
+        ({"completionMode": "Indexed", "completions": 2, "parallelism": 5}, ["train-0-<random>", "train-1-<random>"]),
+        ({"parallelism": 2}, ["train-<random>", "train-<random>"]),
+        ({"parallelism": 0}, []),
+    ],
+)
+def test_names_of_jobs(spec, names):
+    pods = create_pods({**JOB, "spec": {"template": template("main"), **spec}})
+
+    assert [pod.name for pod in pods] == names
+
+
+def test_indexed_jobs():
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2}
+    pod = create_pods({**JOB, "spec": {"template": {"spec": {**template()["spec"], "subdomain": "set"}}, **spec}})[1]
+
+    assert (pod.hostname, pod.address, pod.rank, env_of(pod)) == ("train-1", "train-1.set", 1, LAST)
+    assert pod.labels["batch.kubernetes.io/job-name"] == "train"
+    long = create_pods({**JOB, "metadata": {"name": "a" * 60}, "spec": {"template": template(), **spec}})[0]
+    assert long.name == "a" * 55 + "-0-<random>"
+
+
+def job_set(jobs, **spec):
+    """A JobSet."""
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "set", "namespace": "team"},
+        "spec": {"replicatedJobs": jobs, **spec},
+    }
+
+
+def replicated(name, replicas=1, pods=1, **fields):
+    """A replicated Job."""
+    spec = {"parallelism": pods, "completions": pods, "template": template("main")}
+    return {"name": name, "replicas": replicas, "template": {"spec": spec}, **fields}
+
+
+# The source is jobset v0.5.2 to v0.12.0: pkg/controllers/jobset_controller.go and api/jobset/v1alpha2/jobset_types.go
+def test_job_sets():
+    coordinator = {"replicatedJob": "leader", "jobIndex": 0, "podIndex": 0}
+    created = create_all(job_set([replicated("leader"), replicated("workers", 2, 2)], coordinator=coordinator))
+
+    assert [(pod.name, pod.address, pod.rank) for pod in created.pods] == [
+        (f"set-{host}-<random>", f"set-{host}.set", rank)
+        for rank, host in enumerate(("leader-0-0", "workers-0-0", "workers-0-1", "workers-1-0", "workers-1-1"))
+    ]
+    labels = {key.partition("/")[2]: value for key, value in created.pods[4].labels.items() if "jobset" in key}
+    assert {key: value for key, value in labels.items() if key not in ("jobset-uid", "job-key")} == {
+        "jobset-name": "set",
+        "replicatedjob-name": "workers",
+        "restart-attempt": "0",
+        "replicatedjob-replicas": "2",
+        "global-replicas": "3",
+        "job-index": "1",
+        "job-global-index": "2",
+        "group-name": "default",
+        "group-replicas": "3",
+        "job-group-index": "2",
+        "coordinator": "set-leader-0-0.set",
+    }
+    old = create_pods(job_set([replicated("a")]), (), cluster(jobset="0.5.2"))[0]
+    assert not {"jobset.sigs.k8s.io/global-replicas", "jobset.sigs.k8s.io/group-name"} & set(old.labels)
+
+
+def test_networks_and_restarts_of_job_sets():
+    jobs = [replicated("load"), replicated("train", dependsOn=[{"name": "load", "status": "Complete"}])]
+    pods = create_pods(job_set(jobs, network={"subdomain": "net"}, failurePolicy={"maxRestarts": 2}))
+
+    assert [(pod.address, pod.rank) for pod in pods] == [("set-load-0-0.net", None), ("set-train-0-0.net", 0)]
+    hidden = create_all(job_set(jobs, network={"enableDNSHostnames": False}))
+    assert (hidden.objects, hidden.pods[0].address) == ((), "")
+
+
+def test_large_roles_are_not_listed_pod_by_pod():
+    pods = create_pods(pytorch_job(2_000_000_000))
+
+    assert len(pods) == 1 + MAX_PODS
+    assert sum(pod.count for pod in pods) == 2_000_000_001
+
+
+def change(job, **fields):
+    """A copy of a job with other fields in all containers."""
+    changed = copy.deepcopy(job)
+    for role in changed["spec"]["pytorchReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0].update(fields)
+    return changed
+
+
+BASE = pytorch_job(command=["python", "train.py"], env=[{"name": "A", "value": "1"}], resources=GPUS)
+DATA = [{"name": "data", "mountPath": "/data"}]
+COMPARED = [
+    pytest.param(BASE, [], id="same"),
+    pytest.param(change(BASE, image="train:2"), ["image image"], id="image"),
+    pytest.param(change(BASE, command=["python"], args=["train.py"]), [], id="command and args are one line"),
+    pytest.param(change(BASE, args=["--fast"]), ["command command"], id="args"),
+    pytest.param(change(BASE, env=[]), ["env env A"], id="variable lost"),
+    pytest.param(change(BASE, env=[{"name": "A", "value": "2"}]), ["env env A"], id="variable changed"),
+    pytest.param(
+        change(BASE, env=[{"name": "B", "value": "1"}, {"name": "A", "value": "$(B)"}]), ["env env B"], id="reference"
+    ),
+    pytest.param(change(BASE, resources={**GPUS, "requests": {"nvidia.com/gpu": "2"}}), [], id="requests are limits"),
+    pytest.param(change(BASE, resources={"limits": {"nvidia.com/gpu": 4}}), ["resources resources"], id="resources"),
+    pytest.param(change(BASE, volumeMounts=DATA), ["mounts mount /data"], id="mount"),
+    pytest.param(change(BASE, securityContext={"runAsUser": 1}), ["container securityContext"], id="security context"),
+    pytest.param(change(BASE, workingDir=""), [], id="empty"),
+    pytest.param(
+        pytorch_job(
+            3,
+            **BASE["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] | {"name": "pytorch"},
+        ),
+        ["nodes nodes"],
+        id="nodes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("after", "expected"), COMPARED)
+def test_comparison(after, expected):
+    found = compare_pods(create_pods(BASE), create_pods(after))
+
+    assert [f"{each.kind} {each.field}" for each in found if each.training] == expected
+    assert is_equal_for_training(found) is (not expected)
+
+
+def edit_worker(**spec):
+    """A PyTorchJob whose workers have other fields in their pod spec."""
+    changed = copy.deepcopy(BASE)
+    changed["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"].update(spec)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"nodeSelector": {"a": "b"}}, ("scheduling", "ranks 1-2", "nodeSelector", None, {"a": "b"})),
+        ({"serviceAccountName": "s"}, ("pod", "ranks 1-2", "serviceAccountName", None, "s")),
+        (
+            {"volumes": [{"name": "v", "emptyDir": {}}]},
+            ("volumes", "ranks 1-2", "volume emptyDir", None, {"emptyDir": {}}),
+        ),
+        (
+            {"initContainers": [{"name": "i", "image": "j"}]},
+            ("initContainers", "ranks 1-2", "initContainers i", None, "j"),
+        ),
+        ({"automountServiceAccountToken": False}, ("pod", "ranks 1-2", "automountServiceAccountToken", None, False)),
+    ],
+)
+def test_comparison_names_the_ranks(spec, expected):
+    assert [tuple(each)[:5] for each in compare_pods(create_pods(BASE), create_pods(edit_worker(**spec)))] == [expected]
+
+
+def test_pods_of_a_migrated_job():
+    trainer = {"numNodes": 3, "image": "train:1", "command": ["python", "train.py"], "resourcesPerNode": GPUS}
+    after = train_job(trainer={**trainer, "env": [{"name": "A", "value": "1"}]})
+    found = compare_pods(create_pods(BASE), create_pods(after))
+
+    assert is_equal_for_training(found)
+    assert {(each.kind, each.field) for each in found} == {
+        ("retries", "backoffLimit"),
+        ("name", "container"),
+        ("name", "name"),
+        ("host", "hostname"),
+        ("host", "address"),
+        ("ports", "ports"),
+        ("injected", "initContainers init-pytorch"),
+        *(("injected", f"env {name}") for name in "PYTHONUNBUFFERED MASTER_PORT MASTER_ADDR WORLD_SIZE RANK".split()),
+        *(("injected", f"env {name}") for name in "PET_MASTER_PORT PET_MASTER_ADDR JOB_COMPLETION_INDEX".split()),
+    }
+    rank = next(each for each in found if each.field == "env RANK")
+    assert tuple(rank) == ("injected", "all nodes", "env RANK", "0", None, False)
+
+
+@pytest.mark.parametrize(
+    ("argument", "equal"),
+    [("$(PET_MASTER_ADDR)", True), ("$(MASTER_ADDR)", False), ("$(A)", True), ("$$(MASTER_ADDR)", True)],
+)
+def test_arguments_that_refer_to_variables_of_the_operator(argument, equal):
+    env = [{"name": "A", "value": "1"}]
+    before = pytorch_job(command=["python", argument], env=env)
+    after = train_job(trainer={"numNodes": 3, "image": "train:1", "command": ["python", argument], "env": env})
+
+    assert is_equal_for_training(compare_pods(create_pods(before), create_pods(after))) is equal
+
+
+@pytest.mark.parametrize(
+    ("command", "resources", "equal"),
+    [
+        (["torchrun", "train.py"], {}, False),
+        (["torchrun", "train.py"], GPUS, True),
+        (["torchrun", "--nproc_per_node=4", "train.py"], {}, True),
+        (["bash", "train.sh"], {}, False),
+        (["python", "train.py"], {}, True),
+    ],
+)
+def test_processes_matter_to_launchers(command, resources, equal):
+    before = pytorch_job(command=command, resources=resources)
+    after = train_job(trainer={"numNodes": 3, "image": "train:1", "command": command, "resourcesPerNode": resources})
+
+    assert is_equal_for_training(compare_pods(create_pods(before), create_pods(after))) is equal
+
+
+@pytest.mark.parametrize(
+    ("policy", "job", "pod", "equal"),
+    [
+        ("OnFailure", {}, {}, True),
+        ("Never", {}, {}, False),
+        ("Never", {"backoffLimit": 0}, {"restartPolicy": "Never"}, True),
+        ("ExitCode", {}, {"restartPolicy": "Never"}, False),
+        (
+            "ExitCode",
+            {"podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}]}},
+            {"restartPolicy": "Never"},
+            True,
+        ),
+    ],
+)
+def test_restarts_of_a_migrated_job(policy, job, pod, equal):
+    before = pytorch_job(command=["python"], role={"restartPolicy": policy}.items())
+    found = runtime({"numNodes": 3, "torch": {}}, pod=pod.items(), job=job.items(), image="train:1", command=["python"])
+    after = create_pods(train_job("own", {}, **OWN), [found])
+
+    assert is_equal_for_training(compare_pods(create_pods(before), after)) is equal
+
+
+CORPUS_KINDS = ("PyTorchJob", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
+
+
+def test_public_manifests():
+    count = 0
+    for kind in CORPUS_KINDS:
+        for path in sorted((shared_folder("corpus") / kind).iterdir()):
+            try:
+                documents = [each for each in yaml.safe_load_all(path.read_text("utf-8")) if isinstance(each, dict)]
+            except yaml.YAMLError:
+                continue
+            objects = json.loads(json.dumps(documents, default=str))
+            for obj in objects:
+                pods = create_pods(obj, objects)
+                count += len(pods)
+                assert compare_pods(pods, pods) == []
+    assert count > 100
+
+
+SAMPLES = [
+    pytorch_job(spec={"elasticPolicy": {"minReplicas": 1, "rdzvConf": [{"key": "a", "value": "b"}]}}.items()),
+    train_job(trainer={"numNodes": 2, "env": [{"name": "A", "value": "1"}]}, **PATCHES),
+    train_job("deepspeed-distributed", {"numNodes": 2, "resourcesPerNode": GPUS}),
+    {**JOB, "spec": {"template": template("main"), "completionMode": "Indexed", "podFailurePolicy": {"rules": [{}]}}},
+    job_set([replicated("a", 2, 2), replicated("b", dependsOn=[{"name": "a"}])], coordinator={"replicatedJob": "a"}),
+]
+WRONG = st.sampled_from(
+    [None, 0, -1, 1.5, True, "", "text", [], [None], [[]], {}, {"name": None}, [{"name": 1}], {"a": []}]
+)
+
+
+def list_paths(node, path=()):
+    """The paths of all nodes."""
+    yield path
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from list_paths(value, (*path, key))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_wrong_types_do_not_raise(data):
+    sample = data.draw(st.sampled_from(SAMPLES))
+    obj = copy.deepcopy(sample)
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(
+            st.sampled_from([each for each in list_paths(obj) if each and each[0] not in ("apiVersion", "kind")])
+        )
+        node = obj
+        for step in path[:-1]:
+            node = node[step]
+        node[path[-1]] = copy.deepcopy(data.draw(WRONG))
+    version = data.draw(st.sampled_from(["", "2.0.0", "2.1.0", "1.7.0"]))
+    pods = create_pods(obj, [obj, {}], cluster(trainer=version, training_operator=version))
+
+    assert compare_pods(pods, pods) == []
+    compare_pods(create_pods(sample), pods)
+    compare_pods(pods, create_pods(BASE))
