@@ -35,6 +35,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.replicas import find_template
 
 if TYPE_CHECKING:
     from jobgen.check.policy import PolicyEvaluator
@@ -291,7 +292,7 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if pod.part == "patch":
         return []
     kind = pod.manifest.kind
-    if kind is None and is_workload(pod.manifest.object):
+    if is_workload(pod.manifest.object):
         return validate_workload_pod(pod, release)
     group = as_text(pod.manifest.object.get("apiVersion")).rpartition("/")[0]
     paths = kind.added_volumes if kind else list_claim_paths(group, pod.manifest.kind_name)
@@ -299,14 +300,16 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if pod.role is None:
         needs_images = pod.part == "whole"
         return validate_pod_template(pod.template, added_volumes=volumes, needs_images=needs_images, release=release)
-    if pod.role.replica_spec.get("template") is not pod.template:
+    if kind is None or find_template(pod.role.replica_spec, kind.replicas) is not pod.template:
         # The role has no template.
         return []
+    if kind.replicas.keeps_restart_policy:
+        return validate_pod_template(pod.template, added_volumes=volumes, count=pod.role.count, release=release)
     return _validate_pod_of_role(pod, pod.role, volumes, release)
 
 
 def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Release) -> list[Problem]:
-    policy = role.replica_spec.get("restartPolicy")
+    policy = role.restart_policy_node
     if not value_of(policy):
         # Operators have a default, and none of them uses the policy of the template.
         policy = role.restart_policy or "OnFailure"

@@ -83,14 +83,15 @@ def _pod_paths(kind: Kind) -> list[tuple[str, ...]]:
 
 
 def _role_pod_paths(kind: Kind) -> list[tuple[str, ...]]:
+    at, template = _to_keys(kind.replicas_at), (*_to_keys(kind.replicas.template), "spec")
+    apart = [(*_to_keys(role.at), *template) for role in kind.roles.values() if role.at]
     match kind.shape:
         case "map":
-            return [
-                (*_to_keys(kind.replicas_at), str(value_of(role.spelling)), "template", "spec")
-                for role in kind.roles.values()
-            ]
+            return [*apart, *((*at, str(value_of(role.spelling)), *template) for role in kind.roles.values())]
         case "list":
-            return [(*_to_keys(kind.replicas_at), "*", "template", "spec")]
+            return [*apart, (*at, "*", *template)]
+        case "item":
+            return [*apart, (*at, *template)]
         case _:
             return []
 

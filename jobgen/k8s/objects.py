@@ -17,6 +17,7 @@ from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template
 
 CLUSTER_SCOPED = frozenset(
     """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
@@ -341,7 +342,8 @@ class Role:
         """The role's name in jobgen, which is the same for every kind."""
         self.count = _count_pods(replica_spec, self.definition, manifest.kind)
         """The number of pods: the declared number, or the operator's default."""
-        self.pod = Pod(as_mapping(replica_spec.get("template")), manifest, self)
+        layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
+        self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self)
         """The template of its pods."""
 
     @property
@@ -349,7 +351,13 @@ class Role:
         """The declared restart policy, or the operator's default."""
         own = self.definition.restart_default if self.definition else ""
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
-        return as_text(self.replica_spec.get("restartPolicy")) or own or default
+        return as_text(self.restart_policy_node) or own or default
+
+    @property
+    def restart_policy_node(self) -> Node:
+        """The declared restart policy, or None."""
+        kind = self.manifest.kind
+        return find_restart_policy(self.replica_spec, kind.replicas) if kind else None
 
     @property
     def gpus(self) -> int:
@@ -357,11 +365,14 @@ class Role:
         return self.count * self.pod.gpus
 
 
-def _count_pods(replica_spec: Mapping[str, Node], definition: kinds.RoleDescription | None, kind: Kind | None) -> int:
-    declared = as_integer(replica_spec.get(str(kind.replicas_at[-1]) if kind and kind.shape == "one" else "replicas"))
-    if declared is not None:
-        return max(declared, 0)
-    return definition.omitted if definition else 1
+def _count_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:
+    omitted = definition.omitted if definition else 1
+    if kind is None or (definition and definition.at):
+        return omitted
+    if kind.shape == "one":
+        declared = as_integer(replica_spec.get(str(kind.replicas_at[-1])))
+        return omitted if declared is None else max(declared, 0)
+    return count_pods(replica_spec, kind.replicas, omitted)
 
 
 class Manifest:
@@ -496,13 +507,15 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
-def _find_definition(replica_type: str, kind: Kind | None) -> kinds.RoleDescription | None:
+def _find_definition(replica_type: str, kind: Kind | None) -> RoleDescription | None:
     roles = kind.roles.values() if kind else ()
-    found = next((role for role in roles if value_of(role.spelling) == replica_type), None)
+    found = next(
+        (role for role in roles if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE), None
+    )
     if found is None and kind and kind.requirements.unknown_roles == "started":
         # An operator that starts unknown roles also ignores the case of known ones.
         found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
-    return found
+    return found or (kind.find_role(replica_type) if kind and kind.any_role else None)
 
 
 def _find_roles(manifest: Manifest) -> Iterator[Role]:
@@ -511,16 +524,7 @@ def _find_roles(manifest: Manifest) -> Iterator[Role]:
     if kind.shape == "one":
         yield from _build_single_role(manifest, kind)
         return
-    if not kind.replicas_at:
-        return
-    node = get_path(manifest.object, *map(str, kind.replicas_at))
-    if isinstance(node, dict):
-        for key, replica_spec in node.items():
-            if isinstance(replica_spec, dict):
-                yield Role(key, replica_spec, manifest)
-    for replica_spec in as_list(node):
-        if isinstance(replica_spec, dict):
-            yield Role(replica_spec.get("type", ""), replica_spec, manifest)
+    yield from (Role(item.key, item.data, manifest) for item in kind.list_items(manifest.object))
 
 
 def _build_single_role(manifest: Manifest, kind: Kind) -> Iterator[Role]:
@@ -571,12 +575,9 @@ def path_to_role(role: Role) -> ObjectPath:
     """Return the path to a role's replica spec."""
     kind = role.manifest.kind
     assert kind is not None
-    steps = tuple(map(str, kind.replicas_at))
     if kind.shape == "one":
-        return steps[:-1]
-    if kind.shape == "list":
-        return (*steps, next(index for index, other in enumerate(role.manifest.roles) if other is role))
-    return (*steps, role.replica_type)
+        return tuple(map(str, kind.replicas_at[:-1]))
+    return next(item.path for item in kind.list_items(role.manifest.object) if item.data is role.replica_spec)
 
 
 def path_to_container_field(container: Container, index: int, field: str) -> ObjectPath:
@@ -586,4 +587,4 @@ def path_to_container_field(container: Container, index: int, field: str) -> Obj
     assert role is not None, "only the containers of roles have facts"
     if container.pod.partial and kind.template is not None:
         return tuple(map(str, kind.template.container[field]))
-    return (*path_to_role(role), "template", "spec", "containers", index, field)
+    return (*path_to_role(role), *map(str, kind.replicas.template), "spec", "containers", index, field)

@@ -1,8 +1,8 @@
-"""Render a JobSpec as the custom resource of its kind. There is one function for each shape of replicas."""
+"""Render a JobSpec as the custom resource of its kind. Its kind description says where everything goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jobgen.model.data import Node, TracedScalar, value_of, with_value
@@ -11,7 +11,9 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.render.expand import JobSpec, RoleSpec
+from jobgen.render.join_roles import join_roles
 from jobgen.render.pod import build_pod_template
+from jobgen.render.prepare import prepare
 from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
@@ -20,6 +22,7 @@ from jobgen.spec.merge import Deletion, merge
 TOTAL_ANNOTATION = "jobgen.dev/replicas"
 # Fields that have no counterpart in the object: the roles add up to `replicas`, and `run` names the finished object.
 _NOT_RENDERED = frozenset(("replicas", "run"))
+_PLATFORM_BLOCKS = frozenset(("jobset", "kubernetes", "ray", "tensorstack", "trainer", "volcano"))
 _WHOLE_NUMBER = lazy_pattern("[0-9]{1,18}")
 
 
@@ -37,7 +40,12 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
         _render_field(job, path, value, resource, shared, problems)
     templates = _render_templates(job, shared, problems, deletions)
     _declare_total(job, resource, problems)
-    _SHAPES[kind.shape](job, templates, resource, problems)
+    if kind.shape == "one":
+        render_nodes(job, templates, resource, problems)
+    else:
+        job, templates = join_roles(job, templates, problems)
+        templates = prepare(job, templates, resource, problems)
+        _render_items(job, templates, resource, problems, deletions)
     for manifest in job.manifests:
         resource = merge(resource, manifest, deletions)
     return resource
@@ -64,7 +72,7 @@ def _render_field(
     problems: list[Problem],
 ) -> None:
     (path, key), kind = where, job.kind
-    if path in _NOT_RENDERED:
+    if path in _NOT_RENDERED or _is_for_other_platform(path, job):
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:
@@ -86,6 +94,12 @@ def _render_field(
         set_path(shared, field.at[1:], converted)
     else:
         set_path(resource, field.at, converted)
+
+
+def _is_for_other_platform(path: str, job: JobSpec) -> bool:
+    """Whether a field is in the block of a platform that is not the job's, so that it does not concern this object."""
+    block = path.partition(".")[0]
+    return block in _PLATFORM_BLOCKS and block not in (job.kind.platform, job.framework)
 
 
 def _field_below(path: str, known: Mapping[str, FieldMapping]) -> FieldMapping | None:
@@ -186,32 +200,66 @@ def _layer_of(node: Node) -> str:
     return "" if layer == "job" or layer.startswith("kind ") else layer
 
 
-def _render_replica(job: JobSpec, name: str, template: Node) -> dict[str, Any]:
-    return {**job.roles[name].replica, "template": template}
-
-
-def _render_role_map(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
+def _render_items(
+    job: JobSpec,
+    templates: dict[str, Any],
+    resource: dict[str, Any],
+    problems: list[Problem],
+    deletions: list[Deletion],
 ) -> None:
-    """Kubeflow v1: `{Master: {…}, Worker: {…}}`."""
-    replicas = {
-        str(value_of(job.kind.roles[name].spelling)): _render_replica(job, name, templates[name]) for name in templates
-    }
-    set_path(resource, job.kind.replicas_at, replicas)
+    """Set the item of each role where the kind has it."""
+    kind = job.kind
+    made: dict[str, Any] = {}
+    for name, template in templates.items():
+        role = kind.find_role(name)
+        assert role is not None, "expand reports roles that the kind does not have"
+        item = _render_item(job, name, template, problems, deletions, has_count=not role.at)
+        if role.at:
+            set_path(resource, role.at, item)
+        else:
+            made[name] = (role.spelling, item)
+    layout = kind.replicas
+    if layout.shape == "map":
+        set_path(resource, layout.at, {str(value_of(spelling)): item for spelling, item in made.values()})
+    elif layout.shape == "list":
+        set_path(resource, layout.at, [{layout.key: spelling, **item} for spelling, item in made.values()])
+    elif made:
+        [(_, item)] = made.values()
+        set_path(resource, layout.at, item)
 
 
-def _render_role_list(
-    job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], problems: list[Problem]
-) -> None:
-    """TensorStack: `[{type: chief, …}, {type: worker, …}]`."""
-    replicas = [
-        {"type": job.kind.roles[name].spelling, **_render_replica(job, name, templates[name])} for name in templates
-    ]
-    set_path(resource, job.kind.replicas_at, replicas)
+_REPLICA_PATHS = {"minReplicas": "least", "maxReplicas": "most", "restartPolicy": "restart_policy"}
 
 
-_SHAPES: dict[str, Callable[[JobSpec, dict[str, Any], dict[str, Any], list[Problem]], None]] = {
-    "map": _render_role_map,
-    "list": _render_role_list,
-    "one": render_nodes,
-}
+def _render_item(
+    job: JobSpec,
+    name: str,
+    template: Node,
+    problems: list[Problem],
+    deletions: list[Deletion],
+    *,
+    has_count: bool,
+) -> dict[str, Any]:
+    """The item of a role: its numbers and its restart policy, its pod template, and what its `manifest` adds."""
+    layout, role = job.kind.replicas, job.roles[name]
+    item: dict[str, Any] = dict(layout.item) if has_count else {}
+    if layout.keeps_restart_policy:
+        set_path(item, layout.template, template)
+    for field, value in role.replica.items():
+        if field == "platforms":
+            continue
+        if field == "replicas":
+            for path in layout.counts if has_count else ():
+                set_path(item, path, value)
+            continue
+        path = getattr(layout, _REPLICA_PATHS[field]) if has_count or field == "restartPolicy" else ()
+        if path:
+            set_path(item, path, value)
+        else:
+            message = f"{job.kind.name} does not support `{field}` of role `{name}`; remove it"
+            problems.append(Problem("unsupported-by-kind", message, value))
+    if not layout.keeps_restart_policy:
+        set_path(item, layout.template, template)
+    for manifest in role.manifests:
+        item = merge(item, manifest, deletions)
+    return item

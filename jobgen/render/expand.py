@@ -13,7 +13,7 @@ from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, 
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import did_you_mean, suggest_rename
-from jobgen.spec.kinds import Framework, Kind
+from jobgen.spec.kinds import ANY_ROLE, Framework, Kind
 from jobgen.spec.merge import Deletion, is_deletion, merge
 from jobgen.spec.normalize import Layer, RoleFields, is_job_field, normalize
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
@@ -39,6 +39,8 @@ class RoleSpec(NamedTuple):
     replica: dict[str, Any]
     pod: dict[str, Any]
     templates: tuple[ValidFields, ...]
+    manifests: tuple[ValidFields, ...] = ()
+    """Merged into the item of the role in the custom resource."""
 
 
 class JobSpec(NamedTuple):
@@ -60,8 +62,8 @@ class Expander:
         self.environment = environment
         self.kinds = kinds
         self.day = day
-        self._defaults: dict[str, _Defaults] = {}
-        self._served: dict[str, Kind | None] = {}
+        self._defaults: dict[tuple[str, str], _Defaults] = {}
+        self._served: dict[tuple[str, str], Kind | None] = {}
 
     def expand(
         self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
@@ -70,15 +72,19 @@ class Expander:
         own = normalize(with_layer(job.data["spec"], "job"), self.environment.cluster.gpu_resource, problems)
         problems.extend(_find_locked(job.data, self.environment))
         layers = [own, *(patch.merge for patch in patches if patch.merge is not None)]
-        framework = _find_framework((*self.environment.defaults, *layers))
+        framework = _find_last((*self.environment.defaults, *layers), "framework")
         if value_of(framework) is None:
             problems.append(
                 Problem("missing-field", "the job has no `framework`; set it", job.data["spec"] or job.data)
             )
             return None
-        kind = self._select_kind(value_of(framework))
+        platform = _find_last((*self.environment.defaults, *layers), "platform")
+        kind = self._select_kind(value_of(framework), value_of(platform) or "")
         if kind is None:
-            problems.append(Problem("unsupported-by-kind", self._explain_missing_kind(value_of(framework)), framework))
+            message = self._explain_missing_kind(value_of(framework), value_of(platform) or "")
+            problems.append(
+                Problem("unsupported-by-kind", message, framework if value_of(platform) is None else platform)
+            )
             return None
         return self._merge_layers(job, layers, value_of(framework), kind, problems, deletions)
 
@@ -86,38 +92,64 @@ class Expander:
         """The attributes that overlay selectors match on, before any patch."""
         metadata = job.data["metadata"]
         namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
-        framework = (
-            value_of(job.data["spec"].get("framework")) or value_of(_find_framework(self.environment.defaults)) or ""
+        framework, platform = (
+            value_of(job.data["spec"].get(name)) or value_of(_find_last(self.environment.defaults, name)) or ""
+            for name in ("framework", "platform")
         )
-        kind = self._select_kind(framework)
+        kind = self._select_kind(framework, platform)
         labels = untraced(metadata.get("labels", {}))
-        name, platform = (kind.name, kind.platform) if kind else ("", "")
-        return JobAttributes(job.name, labels, framework, name, namespace, job.file, platform=platform)
+        return JobAttributes(
+            job.name,
+            labels,
+            framework,
+            kind.name if kind else "",
+            namespace,
+            job.file,
+            platform=kind.platform if kind else platform,
+        )
 
-    def _select_kind(self, framework: str) -> Kind | None:
-        if framework not in self._served:
-            self._served[framework] = self._find_kind(framework)
-        return self._served[framework]
+    def _select_kind(self, framework: str, platform: str) -> Kind | None:
+        key = (framework, platform)
+        if key not in self._served:
+            self._served[key] = self._find_kind(framework, platform)
+        return self._served[key]
 
-    def _find_kind(self, framework: str) -> Kind | None:
+    def _list_platforms(self, platform: str) -> tuple[str, ...]:
+        """The platforms that a job can use: its own, if the cluster has it, or those of the cluster."""
         cluster = self.environment.cluster
-        for kind in self.kinds:
-            declared = cluster.operators.get(kind.operator, "")
-            serves = kind.platform == cluster.platform and framework in kind.frameworks
-            if serves and kind.versions.contains(declared) and kind.frameworks[framework].versions.contains(declared):
-                return kind
+        if not platform:
+            return cluster.list_platforms()
+        return (platform,) if not cluster.platforms or platform in cluster.platforms else ()
+
+    def _find_kind(self, framework: str, platform: str) -> Kind | None:
+        cluster = self.environment.cluster
+        for name in self._list_platforms(platform):
+            for kind in self.kinds:
+                declared = cluster.operators.get(kind.operator, "")
+                serves = kind.platform == name and framework in kind.frameworks
+                if (
+                    serves
+                    and kind.versions.contains(declared)
+                    and kind.frameworks[framework].versions.contains(declared)
+                ):
+                    return kind
         return None
 
-    def _explain_missing_kind(self, framework: str) -> str:
+    def _explain_missing_kind(self, framework: str, platform: str) -> str:
         cluster = self.environment.cluster
+        if platform and not self._list_platforms(platform):
+            listed = ", ".join(f"`{name}`" for name in cluster.platforms)
+            return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
+        names = self._list_platforms(platform)
         for kind in self.kinds:
-            if kind.platform == cluster.platform and framework in kind.frameworks:
+            if kind.platform in names and framework in kind.frameworks:
                 declared = cluster.operators[kind.operator]
                 span = kind.versions if not kind.versions.contains(declared) else kind.frameworks[framework].versions
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
         where = f"; use {' or '.join(f'`{name}`' for name in served)}" if served else ""
-        return f"framework `{framework}` has no kind on platform `{cluster.platform}`{where}"
+        shown = " or ".join(f"`{name}`" for name in names)
+        return f"framework `{framework}` has no kind on platform {shown}{where}"
 
     def _merge_layers(
         self,
@@ -144,7 +176,7 @@ class Expander:
             framework=framework,
             kind=kind,
             cluster=self.environment.cluster,
-            fields={key: value for key, value in fields.items() if key != "framework"},
+            fields={key: value for key, value in fields.items() if key not in ("framework", "platform")},
             roles=roles,
             manifests=manifests,
         )
@@ -156,10 +188,11 @@ class Expander:
         return {**metadata, "namespace": self.environment.namespace}
 
     def _merge_defaults(self, framework: str, kind: Kind) -> _Defaults:
-        if framework not in self._defaults:
+        key = (framework, kind.platform)
+        if key not in self._defaults:
             own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
-            self._defaults[framework] = _Defaults(kind, [own, *self.environment.defaults])
-        return self._defaults[framework]
+            self._defaults[key] = _Defaults(kind, [own, *self.environment.defaults])
+        return self._defaults[key]
 
 
 class _Defaults:
@@ -178,7 +211,7 @@ class _Defaults:
     def role(self, name: str) -> RoleSpec:
         """The defaults of one role."""
         if name not in self._roles:
-            start = RoleSpec({"replicas": self.kind.roles[name].replicas}, {}, ())
+            start = RoleSpec(_default_replica(self.kind, name), {}, ())
             self._roles[name] = _merge_fields(start, _fields_for(name, self.layers), self.deletions)
         return self._roles[name]
 
@@ -191,12 +224,40 @@ def _merge_role(
     name: str, defaults: _Defaults, layers: list[Layer], shared: RoleSpec, deletions: list[Deletion]
 ) -> RoleSpec:
     own = [fields for layer in layers if (fields := layer.roles.get(name))]
-    if defaults.has_role_defaults(name) or any(fields.pod or fields.template is not None for fields in own):
+    described = defaults.kind.find_role(name)
+    if described and described.ignores:
+        return _merge_apart(name, described.ignores, defaults, layers, deletions)
+    if defaults.has_role_defaults(name) or any(_is_apart(fields) for fields in own):
         return _merge_fields(defaults.role(name), _fields_for(name, layers), deletions)
-    replica = {"replicas": defaults.kind.roles[name].replicas, **defaults.shared.replica}
+    replica = {**_default_replica(defaults.kind, name), **defaults.shared.replica}
     for fields in _fields_for(name, layers):
         replica = merge(replica, fields.replica, deletions) if fields.replica else replica
     return shared._replace(replica=replica)
+
+
+def _is_apart(fields: RoleFields) -> bool:
+    """Whether a role has fields for its own pods or its own item, so that it shares neither with other roles."""
+    return bool(fields.pod) or fields.template is not None or fields.manifest is not None
+
+
+def _default_replica(kind: Kind, name: str) -> dict[str, Any]:
+    described = kind.find_role(name)
+    return {"replicas": described.replicas} if described else {}
+
+
+def _merge_apart(
+    name: str, ignored: frozenset[str], defaults: _Defaults, layers: list[Layer], deletions: list[Deletion]
+) -> RoleSpec:
+    """Merge a role to which some fields of all roles do not apply: the head of a Ray cluster does not train."""
+    merged = RoleSpec(_default_replica(defaults.kind, name), {}, ())
+    for layer in (*defaults.layers, *layers):
+        common = layer.common
+        pod = {key: value for key, value in common.pod.items() if key not in ignored}
+        replica = {key: value for key, value in common.replica.items() if key not in ignored}
+        merged = _merge_fields(merged, [common._replace(pod=pod, replica=replica)], deletions)
+        own = layer.roles.get(name)
+        merged = _merge_fields(merged, [own], deletions) if own else merged
+    return merged
 
 
 def _fields_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
@@ -211,14 +272,16 @@ def _fields_for(name: str, layers: Sequence[Layer]) -> Iterator[RoleFields]:
 
 
 def _merge_fields(role: RoleSpec, layers: Iterable[RoleFields], deletions: list[Deletion]) -> RoleSpec:
-    replica, pod, templates = role
+    replica, pod, templates, manifests = role
     for fields in layers:
         replica = merge(replica, fields.replica, deletions) if fields.replica else replica
         pod = merge(pod, fields.pod, deletions) if fields.pod else pod
         templates = (
             templates if fields.template is None else _stack_block(templates, fields.template, "podTemplate", deletions)
         )
-    return RoleSpec(replica, pod, templates)
+        if fields.manifest is not None:
+            manifests = _stack_block(manifests, fields.manifest, "manifest", deletions)
+    return RoleSpec(replica, pod, templates, manifests)
 
 
 def _stack_block(
@@ -231,9 +294,9 @@ def _stack_block(
     return ()
 
 
-def _find_framework(layers: Sequence[Layer]) -> Node:
-    """The framework of the last layer that sets it."""
-    return next((layer.job["framework"] for layer in reversed(layers) if "framework" in layer.job), None)
+def _find_last(layers: Sequence[Layer], name: str) -> Node:
+    """A field of the job, from the last layer that sets it."""
+    return next((layer.job[name] for layer in reversed(layers) if name in layer.job), None)
 
 
 def _list_roles(
@@ -248,8 +311,10 @@ def _list_roles(
             else:
                 asked_by = name if type(name) is TracedKey else layer.roles
                 deletions.append(Deletion(asked_by, name, named.pop(name, None) is not None))
+    named = {name: node for name, node in named.items() if _is_on_platform(name, layers, kind.platform)}
+    takes_any = ANY_ROLE in framework.roles
     for name, node in named.items():
-        if name not in framework.roles:
+        if name not in framework.roles and not takes_any:
             hint = (
                 did_you_mean(name, list(framework.roles))
                 or f"; it has {', '.join(f'`{role}`' for role in framework.roles)}"
@@ -257,9 +322,18 @@ def _list_roles(
             fix_steps, safe = suggest_rename(node, list(framework.roles), named)
             message = f"{kind.name} has no role `{name}`{hint}"
             problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
+    required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
     if not named:
         named[framework.single] = None
-    return [name for name in framework.roles if name in named or kind.roles[name].required]
+    listed = [name for name in framework.roles if name in named or name in required]
+    return listed + [str(name) for name in named if takes_any and name not in framework.roles]
+
+
+def _is_on_platform(name: str, layers: list[Layer], platform: str) -> bool:
+    """Whether a role exists on a platform: on all, unless `platforms` of the role lists some."""
+    own = [role for layer in layers if (role := layer.roles.get(name))]
+    listed = next((role.replica["platforms"] for role in reversed(own) if "platforms" in role.replica), None)
+    return not isinstance(listed, list) or platform in map(value_of, listed)
 
 
 def _find_locked(job: ValidFields, environment: Environment) -> Iterator[Problem]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from jobgen.check.original_messages import original_message
-from jobgen.model.data import Node, ValidFields, location_of, untraced, value_of, with_value
+from jobgen.model.data import Node, ValidFields, location_of, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.path import NamedItem, Step, format_dotted
+from jobgen.model.path import NamedItem
 from jobgen.render.expand import JobSpec
+from jobgen.render.join_roles import merge_templates
 from jobgen.render.set_path import set_path
 from jobgen.spec.kinds import TemplateShape
 
@@ -31,7 +32,7 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
         message = f"{kind.name} needs a role besides `{next(iter(templates))}`, which only launches"
         problems.append(Problem("unsupported-by-kind", message, job.metadata["name"]))
         return
-    template = _merge_templates(job, templates, nodes, problems)
+    template = merge_templates(job, templates, nodes, problems)
     counts = [job.roles[name].replica["replicas"] for name in nodes if "replicas" in job.roles[name].replica]
     if counts:
         set_path(resource, kind.replicas_at, with_value(counts[-1], sum(map(value_of, counts))))
@@ -39,57 +40,6 @@ def render_nodes(job: JobSpec, templates: dict[str, Any], resource: dict[str, An
         message = f"{kind.name} has no default runtime for `{job.framework}`; set `{job.framework}.runtime`"
         problems.append(Problem("missing-field", message, job.metadata["name"]))
     _render_parts(job, template, resource, problems)
-
-
-def _merge_templates(job: JobSpec, templates: dict[str, Any], nodes: list[str], problems: list[Problem]) -> ValidFields:
-    """The template of all roles, with the launcher's command if there is one: nodes only wait for it."""
-    template = templates[nodes[0]]
-    for name, other in templates.items():
-        launches = job.kind.roles[name].launches
-        wanted = _add_command(template, other) if launches else template
-        path = _find_difference(untraced(wanted), untraced(other))
-        if path:
-            both = f"`{nodes[0]}` and `{name}` differ in `{format_dotted(path)}`"
-            message = f"{job.kind.name} has one template for all nodes, but {both}; make them equal"
-            problems.append(Problem("unsupported-by-kind", message, _node_at(other, path) or _node_at(template, path)))
-    launchers = [name for name in templates if job.kind.roles[name].launches]
-    return _add_command(template, templates[launchers[0]]) if launchers else template
-
-
-def _add_command(template: ValidFields, launcher: ValidFields) -> dict[str, Any]:
-    """The template with the launcher's command, unless it has one itself."""
-    command = {key: value for key, value in launcher["spec"]["containers"][0].items() if key in _COMMAND}
-    first, *rest = template["spec"]["containers"]
-    return {**template, "spec": {**template["spec"], "containers": [{**command, **first}, *rest]}}
-
-
-_COMMAND = ("command", "args")
-
-
-def _find_difference(one: Any, other: Any, path: tuple[Step, ...] = ()) -> tuple[Step, ...]:
-    """The path of the first difference between two templates; empty if they are equal."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted(one.keys() | other.keys()):
-            found = _find_difference(one.get(key), other.get(key), (*path, key))
-            if found:
-                return found
-        return ()
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = enumerate(zip(one, other, strict=True))
-        return next(filter(None, (_find_difference(a, b, (*path, i)) for i, (a, b) in pairs)), ())
-    return () if one == other else path
-
-
-def _node_at(tree: Node, path: tuple[Step, ...]) -> Node:
-    """The node at a path; None if there is none."""
-    for step in path:
-        if isinstance(tree, dict):
-            tree = tree.get(str(step))
-        elif isinstance(tree, list) and isinstance(step, int) and step < len(tree):
-            tree = tree[step]
-        else:
-            return None
-    return tree
 
 
 def _render_parts(job: JobSpec, template: ValidFields, resource: dict[str, Any], problems: list[Problem]) -> None:

@@ -7,7 +7,7 @@ new framework is all that a new framework needs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.model.data import untraced
@@ -27,18 +27,22 @@ class FrameworkField(NamedTuple):
 
 
 class FrameworkBlock(NamedTuple):
-    """A framework, and the fields that its block in a job can have: `slotsPerWorker` for `mpi.slotsPerWorker`."""
+    """A framework, and the fields that its block in a job can have: `slotsPerWorker` for `mpi.slotsPerWorker`.
+
+    Platforms have blocks, too: `volcano.minAvailable` concerns jobs on Volcano only.
+    """
 
     name: str
     fields: tuple[FrameworkField, ...] = ()
     roles: tuple[str, ...] = ()
+    is_platform: bool = False
 
 
 Frameworks = tuple[FrameworkBlock, ...]
 """The frameworks of a catalog, by name."""
 
 
-def collect_frameworks(kinds: Iterable[Kind]) -> Frameworks:
+def collect_frameworks(kinds: Sequence[Kind]) -> Frameworks:
     """Collect the frameworks that kinds declare."""
     roles: dict[str, dict[str, None]] = {}
     fields: dict[str, FrameworkField] = {}
@@ -49,7 +53,9 @@ def collect_frameworks(kinds: Iterable[Kind]) -> Frameworks:
             if "." in path:
                 example, default = _to_json(mapping.example), _to_json(find_default(kind, path))
                 _add_field(fields, FrameworkField(path, mapping.types, mapping.description, example, default))
-    return tuple(block._replace(roles=tuple(roles[block.name])) for block in _build_blocks(roles, fields))
+    used = {kind.platform for kind in kinds if any(path.startswith(f"{kind.platform}.") for path in kind.fields)}
+    blocks = _build_blocks(roles, fields, used - roles.keys())
+    return tuple(block._replace(roles=tuple(roles.get(block.name, ()))) for block in blocks)
 
 
 def find_default(kind: Kind, path: str) -> Any:
@@ -82,20 +88,24 @@ def _add_field(fields: dict[str, FrameworkField], field: FrameworkField) -> None
     fields[field.name] = FrameworkField(field.name, types, *rest)
 
 
-def _build_blocks(names: Iterable[str], fields: Mapping[str, FrameworkField]) -> Frameworks:
-    """A block for each framework; of `mpi.a.b`, the block has `a`."""
-    blocks: dict[str, dict[str, FrameworkField]] = {name: {} for name in sorted(names)}
+def _build_blocks(
+    names: Iterable[str], fields: Mapping[str, FrameworkField], platforms: Collection[str] = ()
+) -> Frameworks:
+    """A block for each framework and platform; of `mpi.a.b`, the block has `a`."""
+    blocks: dict[str, dict[str, FrameworkField]] = {name: {} for name in sorted((*names, *platforms))}
     for path, field in sorted(fields.items()):
         framework, _, name = path.partition(".")
         top, _, rest = name.partition(".")
         if framework in blocks and top and top not in blocks[framework]:
             blocks[framework][top] = FrameworkField(top, ("object",)) if rest else field._replace(name=top)
-    return tuple(FrameworkBlock(name, tuple(block.values())) for name, block in blocks.items())
+    return tuple(
+        FrameworkBlock(name, tuple(block.values()), is_platform=name in platforms) for name, block in blocks.items()
+    )
 
 
 def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[str, Any]:
     """The JSON Schemas of jobgen's own formats, by file, completed with the frameworks of a catalog."""
-    names = [framework.name for framework in frameworks]
+    names = [framework.name for framework in frameworks if not framework.is_platform]
     completed = dict(schemas)
     job = completed["trainingjob_v1.json"]
     fields = job["$defs"]["fields"]
@@ -138,7 +148,7 @@ def _list_role_schemas(frameworks: Frameworks) -> Iterator[tuple[str, Any]]:
 
 def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
     return {
-        "description": f"Settings of {block.name} only.",
+        "description": f"Settings of {'platform ' if block.is_platform else ''}{block.name} only.",
         "type": ["object", "null"],
         "title": f"`{block.name}`",
         "properties": {field.name: _field_schema(field) for field in block.fields},

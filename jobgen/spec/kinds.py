@@ -12,8 +12,12 @@ from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.normalize import FIELDS
 from jobgen.spec.operator_requirements import OperatorRequirements, parse_requirements
+from jobgen.spec.replicas import ReplicaItem, ReplicaLayout, RoleDescription, list_items, parse_layout
 
 Version = tuple[int, ...]
+
+ANY_ROLE = "*"
+"""The name that describes roles with any name."""
 
 
 def parse_version(text: str) -> Version:
@@ -58,20 +62,6 @@ class FieldMapping(NamedTuple):
     default: Any = None
 
 
-class RoleDescription(NamedTuple):
-    """A role of a kind: its name in the custom resource, its default number of replicas and their range."""
-
-    name: str
-    spelling: Any
-    replicas: Any
-    least: int | None = None
-    most: int | None = None
-    required: bool = False
-    launches: bool = False
-    omitted: int = 1
-    restart_default: str = ""
-
-
 class TemplateShape(NamedTuple):
     """Where the parts of a pod template go in a kind without one, in a range of operator versions."""
 
@@ -100,6 +90,19 @@ class Framework(NamedTuple):
     versions: VersionRange
 
 
+class Network(NamedTuple):
+    """How the pods of a kind find each other; `{job}`, `{role}` and `{index}` stand for the parts of a name."""
+
+    host: str
+    """The DNS name of a pod."""
+    index_field: str = ""
+    """The path of the field of a pod that has its index, for `fieldRef`."""
+    index_text: str = ""
+    """The text that the operator replaces by the index of a pod."""
+    has_service: bool = False
+    """Whether jobgen renders a headless Service for the pods, because the operator creates none."""
+
+
 class Kind(NamedTuple):
     """A kind description: how a job is expressed in a CRD."""
 
@@ -110,8 +113,7 @@ class Kind(NamedTuple):
     versions: VersionRange
     deprecated: str
     frameworks: Mapping[str, Framework]
-    replicas_at: tuple[Step, ...]
-    shape: str
+    replicas: ReplicaLayout
     roles: Mapping[str, RoleDescription]
     container: Any
     fields: Mapping[str, FieldMapping]
@@ -129,6 +131,35 @@ class Kind(NamedTuple):
     port: Mapping[str, Any] = MappingProxyType({})
     plural: str = ""
     requirements: OperatorRequirements = OperatorRequirements()
+
+    single: str = ""
+    """The default role of a job."""
+    code: str = ""
+    """The function of `jobgen/render/prepare.py` for what depends on several fields."""
+    network: Network | None = None
+
+    @property
+    def replicas_at(self) -> tuple[Step, ...]:
+        """The path of the replicas."""
+        return self.replicas.at
+
+    @property
+    def shape(self) -> str:
+        """The shape of the replicas."""
+        return self.replicas.shape
+
+    def list_items(self, obj: Mapping[str, Any]) -> Iterator[ReplicaItem]:
+        """Yield the items of the roles of an object."""
+        return list_items(obj, self.replicas, self.roles, self.single)
+
+    @property
+    def any_role(self) -> RoleDescription | None:
+        """The description of roles with any name, if the kind takes them."""
+        return self.roles.get(ANY_ROLE)
+
+    def find_role(self, name: str) -> RoleDescription | None:
+        """Return the description of a role by its name in jobgen."""
+        return self.roles.get(name) or (self.any_role._replace(name=name, spelling=name) if self.any_role else None)
 
     @property
     def name(self) -> str:
@@ -175,7 +206,7 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
         yield Problem("missing-field", "the shape `one` needs a `template`: where the parts of a pod go", shape)
     if value_of(shape) != "one":
         for name, role in described["roles"].items():
-            if "spelling" not in role:
+            if "spelling" not in role and name != ANY_ROLE:
                 yield Problem("missing-field", f"role `{name}` needs `spelling`: its name in the custom resource", name)
     fields = [value["at"] if isinstance(value, dict) else value for value in described.get("fields", {}).values()]
     templates = (*_paths(described, "pods"), *_paths(described, "addedVolumes"))
@@ -219,7 +250,6 @@ def parse_kind(described: Any) -> Kind:
     traced: Any = with_layer(described, f"kind {raw['kind']}")
     operator = raw["operator"]
     template = raw.get("template")
-    replicas = raw.get("replicas", {"at": "", "shape": ""})
     return Kind(
         api_version=traced["apiVersion"],
         kind=traced["kind"],
@@ -228,8 +258,7 @@ def parse_kind(described: Any) -> Kind:
         versions=VersionRange(operator.get("since", ""), operator.get("removed", "")),
         deprecated=operator.get("deprecated", ""),
         frameworks={name: _parse_framework(raw, traced, name) for name in raw.get("frameworks", ())},
-        replicas_at=parse_dotted(replicas["at"]),
-        shape=replicas["shape"],
+        replicas=parse_layout(raw["replicas"], traced["replicas"]) if "replicas" in raw else ReplicaLayout(),
         roles={name: _parse_role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
         container=traced.get("container", ""),
         fields={name: _parse_field(value) for name, value in raw.get("fields", {}).items()},
@@ -247,6 +276,9 @@ def parse_kind(described: Any) -> Kind:
         port=raw.get("port", {}),
         plural=raw.get("plural", ""),
         requirements=parse_requirements(raw.get("requirements", raw.get("demands", {}))),
+        single=raw.get("single", ""),
+        code=raw.get("code", ""),
+        network=_parse_network(raw["network"]) if "network" in raw else None,
     )
 
 
@@ -297,7 +329,14 @@ def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
         launches=raw.get("launches", False),
         omitted=raw.get("omitted", 1),
         restart_default=raw.get("operatorRestartPolicy", ""),
+        at=parse_dotted(raw.get("at", "")),
+        ignores=frozenset(raw.get("ignores", ())),
+        joins=raw.get("joins", ""),
     )
+
+
+def _parse_network(raw: dict[str, Any]) -> Network:
+    return Network(raw["host"], raw.get("index", ""), raw.get("indexText", ""), has_service=raw.get("service", False))
 
 
 def _parse_field(value: Any) -> FieldMapping:

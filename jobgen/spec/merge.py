@@ -27,6 +27,8 @@ LIST_KEYS: dict[str, tuple[str, ...]] = {
     "replicaSpecs": ("type",),
     "replicatedJobs": ("name",),
     "runtimePatches": ("manager",),
+    "tasks": ("name",),
+    "workerGroupSpecs": ("groupName",),
 }
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _DIRECTIVE = "$patch"

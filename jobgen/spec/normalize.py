@@ -16,15 +16,18 @@ ROLE_FIELDS = frozenset(
 """Fields that a job and each of its roles can set."""
 
 FIELDS = ROLE_FIELDS | frozenset(
-    """framework replicas runPolicy queue priority suspend description tensorboard run roles matrix manifest""".split()
+    """framework platform replicas runPolicy queue priority suspend description tensorboard run roles matrix
+    manifest""".split()
 )
 """All fields of a job but the blocks of its frameworks; a test compares them with the schema."""
 
-REPLICA_FIELDS = frozenset(("replicas", "restartPolicy"))
+REPLICA_FIELDS = frozenset(("replicas", "minReplicas", "maxReplicas", "restartPolicy", "platforms"))
 """Fields of a role that concern its replicas; all others concern its pods."""
 
 # Fields of a spec that no layer merges as job or role fields; `matrix` has been expanded before.
 _APART = frozenset(("roles", "manifest", "matrix"))
+# Blocks that are merged into what the other fields are rendered to.
+_MERGED_LATER = frozenset(("podTemplate", "manifest"))
 
 
 def is_job_field(name: str) -> bool:
@@ -38,6 +41,7 @@ class RoleFields(NamedTuple):
     replica: dict[str, Any]
     pod: dict[str, Any]
     template: Any
+    manifest: Any = None
 
 
 class Layer(NamedTuple):
@@ -78,9 +82,9 @@ def _normalize_role(fields: dict[str, Any], gpu_resource: str, problems: list[Pr
                 if type(key) is TracedKey and isinstance(normalized, list)
                 else normalized
             )
-        elif key != "podTemplate":
+        elif key not in _MERGED_LATER:
             pod[key] = value
-    return RoleFields(replica, pod, _merge_block(fields, "podTemplate"))
+    return RoleFields(replica, pod, _merge_block(fields, "podTemplate"), _merge_block(fields, "manifest"))
 
 
 def _merge_block(fields: dict[str, Any], name: str) -> Any:

@@ -23,6 +23,7 @@ class Cluster(NamedTuple):
     """The cluster of an environment."""
 
     platform: str = DEFAULT_PLATFORM
+    """The preferred platform."""
     operators: Mapping[str, str] = MappingProxyType({})
     kubernetes: str = ""
     """The release of Kubernetes; empty means the newest that jobgen knows."""
@@ -36,6 +37,12 @@ class Cluster(NamedTuple):
     """The folder of the exported state of the cluster, from the root of the repository; empty if there is none."""
     complete: tuple[str, ...] = ()
     """The kinds of which the repository and the exported state hold every object."""
+    platforms: tuple[str, ...] = ()
+    """All platforms of the cluster, the preferred first; empty if only `platform` is known."""
+
+    def list_platforms(self) -> tuple[str, ...]:
+        """Return the platforms of the cluster, the preferred first."""
+        return self.platforms or (self.platform,)
 
 
 class JobAttributes(NamedTuple):
@@ -211,8 +218,12 @@ _LONG_KINDS = {"PVC": "PersistentVolumeClaim"}
 def parse_cluster(block: Any) -> Cluster:
     """Return the properties of a cluster that an overlay or the settings declare."""
     known: Any = untraced(dict(block))
+    platforms = tuple(known.get("platforms", ()))
+    if "platform" in known and platforms:
+        platforms = tuple(dict.fromkeys((known["platform"], *platforms)))
     return Cluster(
-        platform=known.get("platform", DEFAULT_PLATFORM),
+        platform=known.get("platform", platforms[0] if platforms else DEFAULT_PLATFORM),
+        platforms=platforms,
         operators=known.get("operators", {}),
         kubernetes=known.get("kubernetes", ""),
         feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,

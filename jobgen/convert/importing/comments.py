@@ -182,8 +182,9 @@ def _locate_roles(document: Any, kind: Kind) -> dict[KeyPath | None, Location]:
     """The location of each role of the spec, by the path of the role in the manifest."""
     roles = document["spec"].get("roles", {})
     parent = tuple(str(step) for step in kind.replicas_at)
-    names = {name: str(value_of(role.spelling)) for name, role in kind.roles.items()}
-    return {(*parent, names[name]): name.location for name in roles if isinstance(name, TracedKey) and name in names}
+    found = {name: kind.find_role(name) for name in roles if isinstance(name, TracedKey)}
+    paths = {name: role.at or (*parent, str(value_of(role.spelling))) for name, role in found.items() if role}
+    return {tuple(map(str, path)): name.location for name, path in paths.items()}
 
 
 def _list_leaves(tree: Node, path: KeyPath, name: str) -> Iterator[tuple[KeyPath, Node]]:

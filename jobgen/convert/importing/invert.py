@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
@@ -13,7 +13,8 @@ from jobgen.convert.importing.verify import Difference, SpecRenderer, find_diffe
 from jobgen.model.data import API_VERSION, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
-from jobgen.spec.kinds import Kind
+from jobgen.spec.kinds import ANY_ROLE, Kind
+from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template
 
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -127,16 +128,31 @@ def _list_replicas(manifest: Fields, kind: Kind, framework: str) -> Iterator[tup
     if kind.shape == "one":
         yield kind.frameworks[framework].single, _to_replica(manifest, kind)
         return
-    node = _get(manifest, kind.replicas_at)
-    for name in kind.frameworks[framework].roles:
-        spelling = value_of(kind.roles[name].spelling)
-        if kind.shape == "map":
-            found = [node[spelling]] if isinstance(node, dict) and spelling in node else []
-        else:
-            items = node if isinstance(node, list) else []
-            found = [item for item in items if isinstance(item, dict) and item.get("type") == spelling]
-        if len(found) == 1 and isinstance(found[0], dict):
-            yield name, found[0]
+    items = list(kind.list_items(manifest))
+    for name in _list_role_names(items, kind, framework):
+        role = kind.find_role(name)
+        found = [item for item in items if role and item.key == value_of(role.spelling)]
+        if len(found) == 1:
+            yield name, _to_plain_replica(found[0].data, kind, has_count=not (role and role.at))
+
+
+def _list_role_names(items: Sequence[ReplicaItem], kind: Kind, framework: str) -> list[str]:
+    """The roles of a framework in the kind's order, then others that the kind takes under any name."""
+    known = [name for name in kind.frameworks[framework].roles if name != ANY_ROLE]
+    spellings = {value_of(role.spelling) for role in kind.roles.values()}
+    others = [str(item.key) for item in items if item.key not in spellings] if kind.any_role else []
+    return list(dict.fromkeys((*known, *others)))
+
+
+def _to_plain_replica(item: Mapping[str, Any], kind: Kind, *, has_count: bool) -> Fields:
+    """The item of a role as a replica with `replicas`, `restartPolicy` and `template`, wherever the kind has them."""
+    layout = kind.replicas
+    parts = {
+        "replicas": find_count(item, layout) if has_count else None,
+        "restartPolicy": find_restart_policy(item, layout),
+        "template": find_template(item, layout),
+    }
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def _to_replica(manifest: Fields, kind: Kind) -> Fields:

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.objects import Manifest, as_text, path_to_role
 from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.replicas import find_count
 
 _MAX_RELATED = 5
 _MAX_NAMED = 2
@@ -28,10 +29,10 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 def _list_counts(manifest: Manifest) -> Iterator[tuple[tuple[str | int, ...], int]]:
     """The paths of the numbers of replicas of roles with GPUs. An overlay may have set them."""
-    if manifest.kind and manifest.kind.shape == "map":
-        for role in manifest.roles:
-            if role.gpus and "replicas" in role.replica_spec:
-                yield (*map(str, manifest.kind.replicas_at), role.replica_type, "replicas"), role.count
+    layout = manifest.kind.replicas if manifest.kind and manifest.kind.shape != "one" else None
+    for role in manifest.roles if layout else ():
+        if layout and role.gpus and find_count(role.replica_spec, layout) is not None:
+            yield (*path_to_role(role), *map(str, layout.counts[0])), role.count
 
 
 @rule("fleet", WARNING, collect=collect)

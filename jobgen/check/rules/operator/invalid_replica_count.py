@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Role, as_integer
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.finding import Severity
-from jobgen.spec import kinds
+from jobgen.spec.replicas import RoleDescription, find_count
 
 
 @rule("role", ERROR)
@@ -21,7 +21,7 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     kind = role.manifest.kind
     assert kind is not None
     one = kind.shape == "one"
-    node = role.replica_spec.get(str(kind.replicas_at[-1]) if one else "replicas")
+    node = role.replica_spec.get(str(kind.replicas_at[-1])) if one else find_count(role.replica_spec, kind.replicas)
     written = as_integer(node)
     # A kind without templates has only the number of nodes.
     described = kind.roles.get("node") if one else role.definition
@@ -42,7 +42,7 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     yield Violation(node, f"{message}{consequence}", severity=severity)
 
 
-def _describe_bounds(role: Role, described: kinds.RoleDescription | None, written: int) -> str:
+def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:
     """Return how many pods the role must have; an empty string if it has as many."""
     assert role.manifest.kind is not None
     least, most = (described.least, described.most) if described else (None, None)

@@ -24,13 +24,9 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     if not kind.requirements.overwrites_restart_policy:
         return
     deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
-    if (
-        deciding
-        and as_text(deciding.replica_spec.get("restartPolicy")) == "Always"
-        and "Always" in kind.restart_policies
-    ):
+    if deciding and as_text(deciding.restart_policy_node) == "Always" and "Always" in kind.restart_policies:
         message = f"`{deciding.replica_type}` is restarted even after success, so the job never completes"
-        yield Violation(deciding.replica_spec["restartPolicy"], f"{message}; use `OnFailure`")
+        yield Violation(deciding.restart_policy_node, f"{message}; use `OnFailure`")
 
 
 def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:

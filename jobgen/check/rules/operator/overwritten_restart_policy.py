@@ -22,7 +22,7 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     if kind is None or not kind.requirements.overwrites_restart_policy or not written or not effective:
         return
     if written != ("Never" if effective == "ExitCode" else effective):
-        is_set = as_text(role.replica_spec.get("restartPolicy"))
+        is_set = as_text(role.restart_policy_node)
         source = "the policy of the role" if is_set else "the default of the role"
         node = pod.spec["restartPolicy"]
         yield Violation(

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Role, as_mapping
+from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
+from jobgen.spec.replicas import find_template
 
 
 @rule("role", ERROR)
@@ -16,9 +17,9 @@ def role_without_template(role: Role) -> Iterator[Violation]:
     Add `template.spec.containers`, or remove the role.
     """
     kind = role.manifest.kind
-    if role.pod.partial or kind is None or not kind.requirements.known or as_mapping(role.replica_spec.get("template")):
+    if role.pod.partial or kind is None or not kind.requirements.known:
         return
-    if isinstance(role.replica_spec.get("template"), dict):
+    if isinstance(find_template(role.replica_spec, kind.replicas), dict):
         # An empty template is a pod without containers, which the API server rejects.
         return
     yield Violation(

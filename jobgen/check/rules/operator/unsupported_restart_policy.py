@@ -20,12 +20,12 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
     Use a restart policy that the kind supports.
     """
     kind = role.manifest.kind
-    policy = as_text(role.replica_spec.get("restartPolicy"))
+    policy = as_text(role.restart_policy_node)
     # `unsupported-value` reports policies that no pod can have.
     if kind and policy in _KNOWN and kind.restart_policies and policy not in kind.restart_policies:
         known = " or ".join(f"`{word}`" for word in kind.restart_policies)
         message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
-        node = role.replica_spec["restartPolicy"]
+        node = role.restart_policy_node
         # All three restart a pod that failed.
         fix_steps = (FixStep("set", node, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
         yield Violation(node, message, severity=choose_severity(role.manifest), fix_steps=fix_steps, safe=False)
