@@ -192,7 +192,7 @@ def test_unknown_field_of_a_job_gets_its_place(tmp_path, field, place):
     ("field", "place"),
     [
         ("bases: [../base]", "`extends`"),
-        ("images: [{name: bert}]", "`merge: {image: …}` in `patches`"),
+        ("image: bert", "`defaults.image`"),
         ("resources: [job.yaml]", "all files under jobs/ are read"),
         ("resources: {gpu: 1}", "`defaults.resources`"),
         ("patchesStrategicMerge: []", "`merge` or `manifest` in `patches`"),

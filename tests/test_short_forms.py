@@ -6,6 +6,8 @@ import pytest
 from transcripts import write_files
 
 import jobgen
+from jobgen.render.rewrite_images import rewrite_images
+from jobgen.spec.overlay import ImageChange
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -246,3 +248,120 @@ def test_wrong_exclude_is_an_error(tmp_path, case):
 
     assert problem.startswith("4: ")
     assert message in problem
+
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+BY_NAME = {"name": "a.example.com:5000/ml/bert"}
+FROM_DOCKER = {"registry": "docker.io", "newRegistry": "mirror.example.com/docker"}
+REWRITTEN = [
+    ("a.example.com:5000/ml/bert:1.4", BY_NAME | {"newTag": "1.5"}, "a.example.com:5000/ml/bert:1.5"),
+    ("a.example.com:5000/ml/bert", BY_NAME | {"newTag": "1.5"}, "a.example.com:5000/ml/bert:1.5"),
+    (f"a.example.com:5000/ml/bert:1@{DIGEST}", BY_NAME | {"newTag": "1.5"}, "a.example.com:5000/ml/bert:1.5"),
+    ("a.example.com:5000/ml/bert:1.4", BY_NAME | {"digest": DIGEST}, f"a.example.com:5000/ml/bert@{DIGEST}"),
+    ("a.example.com:5000/ml/bert:1.4", BY_NAME | {"newName": "b/bert"}, "b/bert:1.4"),
+    (f"a.example.com:5000/ml/bert@{DIGEST}", BY_NAME | {"newName": "bert"}, f"bert@{DIGEST}"),
+    ("a.example.com:5000/ml/bert:1.4", BY_NAME | {"newName": "bert", "newTag": "2"}, "bert:2"),
+    ("a.example.com:5000/ml/bert2:1.4", BY_NAME | {"newTag": "1.5"}, "a.example.com:5000/ml/bert2:1.4"),
+    ("ml/bert:1.4", BY_NAME | {"newTag": "1.5"}, "ml/bert:1.4"),
+    ("bert:1.4", {"name": "docker.io/library/bert", "newTag": "1.5"}, "bert:1.4"),
+    ("bert:1.4", FROM_DOCKER, "mirror.example.com/docker/library/bert:1.4"),
+    (f"ml/bert@{DIGEST}", FROM_DOCKER, f"mirror.example.com/docker/ml/bert@{DIGEST}"),
+    ("index.docker.io/ml/bert", FROM_DOCKER, "mirror.example.com/docker/ml/bert"),
+    ("localhost/bert:1", FROM_DOCKER, "localhost/bert:1"),
+    ("docker.io.example.com/bert:1", FROM_DOCKER, "docker.io.example.com/bert:1"),
+    ("bert:1", {"registry": "index.docker.io", "newRegistry": "m.io"}, "m.io/library/bert:1"),
+    ("ghcr.io/org/a:1", {"registry": "ghcr.io/org", "newRegistry": "m.io/x"}, "m.io/x/a:1"),
+    ("ghcr.io/organ/a:1", {"registry": "ghcr.io/org", "newRegistry": "m.io/x"}, "ghcr.io/organ/a:1"),
+    ("*:latest", FROM_DOCKER, "*:latest"),
+    ("", FROM_DOCKER, ""),
+    (1, FROM_DOCKER, 1),
+    (None, BY_NAME | {"newTag": "1.5"}, None),
+    ({"a": 1}, FROM_DOCKER, {"a": 1}),
+]
+
+
+@pytest.mark.parametrize(("image", "entry", "expected"), REWRITTEN)
+def test_image_is_rewritten(image, entry, expected):
+    made = {"kind": "Pod", "spec": {"containers": [{"name": "a", "image": image}], "note": {"image": image}}}
+
+    found = rewrite_images(made, [ImageChange(entry, "prod", 0)], (), [])
+
+    assert found == {**made, "spec": {**made["spec"], "containers": [{"name": "a", "image": expected}]}}
+
+
+IMAGE_MISTAKES = {
+    "tag and digest": (
+        f'{{name: registry.example.com/bert, newTag: "1", digest: "{DIGEST}"}}',
+        "`newTag` and `digest` exclude each other; remove one of them [invalid-value]",
+    ),
+    "nothing": ("{name: registry.example.com/bert}", "the entry changes nothing; add `newName`, `newTag` or `digest` "),
+    "no name": ('{newTag: "1"}', "the entry names no image; give it `name` and `newTag`, or `registry` and "),
+    "empty": ("{}", "the entry names no image; give it `name` and `newTag`, or `registry` and "),
+    "no new registry": ("{registry: docker.io}", "the entry has no `newRegistry`; add it [missing-field]"),
+    "both forms": (
+        "{registry: docker.io, newRegistry: m.io, name: bert}",
+        "`registry` and `name` cannot be in one entry; write two entries [invalid-value]",
+    ),
+    "tag in the name": (
+        '{name: "bert:1", newTag: "2"}',
+        "`name` is `bert:1`, and must have no tag and no digest; remove them [invalid-value]",
+    ),
+    "tag in the new name": (
+        '{name: bert, newName: "bert:1"}',
+        "`newName` is `bert:1`, and must have no tag and no digest; write them in `newTag` or `digest` [invalid-value]",
+    ),
+    "number": ("{name: bert, newTag: 1.5}", "`newTag` is `1.5`, and must be a string; quote it [wrong-type]"),
+    "scheme": (
+        "{registry: docker.io, newRegistry: https://m.io}",
+        "`newRegistry` is `https://m.io`, and must be a registry such as `docker.io`, without `https://` and without",
+    ),
+    "short digest": (
+        "{name: bert, digest: sha256:12}",
+        "`digest` is `sha256:12`, and must be a digest: `sha256:` and ",
+    ),
+    "idle name": (
+        '{name: registry.example.com/brt, newTag: "1"}',
+        "no container has the image `registry.example.com/brt`; did you mean `registry.example.com/bert`? [patch-",
+    ),
+    "idle registry": (
+        "{registry: docker.io, newRegistry: m.io}",
+        "no image is from `docker.io`; change or remove the entry [patch-matches-nothing]",
+    ),
+    "misspelled": ('{name: bert, newtag: "1"}', "`newtag` is not a field of an entry of `images`; did you mean "),
+    "text": ("bert:1", "`images[0]` is `bert:1`, and must be a mapping [wrong-type]"),
+}
+
+
+@pytest.mark.parametrize("case", IMAGE_MISTAKES)
+def test_mistake_in_images_is_one_finding_on_its_line(tmp_path, case):
+    entry, message = IMAGE_MISTAKES[case]
+
+    [problem] = list_problems(tmp_path, JOB, {"prod": f"  images:\n    - {entry}\n"})
+
+    assert problem.startswith(f"5: {message}")
+
+
+def test_entry_of_images_may_match_in_another_environment_or_a_paused_job(tmp_path):
+    base = '  images: [{name: registry.example.com/bert, newTag: "1.5"}]\n'
+    overlays = {"base": base, "a": "  extends: [base]\n  jobs: {names: [x]}\n", "b": "  extends: [base]\n"}
+    other = JOB.replace("name: bert,", "name: x,").replace("/bert:", "/x:")
+    assert list_problems(tmp_path, f"{JOB}---\n{other}", overlays) == []
+    assert [
+        each.rule for each in jobgen.lint(tmp_path, environments=["a"]).findings if each.severity.value == "error"
+    ] == []
+
+    paused = f"{JOB}  run: {{state: paused}}\n---\n{other}"
+    overlays = {"prod": '  images: [{name: registry.example.com/other, newTag: "1"}]\n'}
+    assert list_problems(tmp_path / "paused", paused, overlays) == []
+
+
+def test_images_are_explained_by_their_layer(tmp_path):
+    overlay = '  images:\n    - {name: registry.example.com/bert, newTag: "1.5"}\n'
+    list_problems(tmp_path, JOB, {"prod": overlay})
+
+    [field] = jobgen.explain(tmp_path, "bert", "image").fields
+
+    assert [(each.value, each.layer, each.location.line) for each in field.sources] == [
+        ("registry.example.com/bert:1.5", "images of prod", 5),
+        ("registry.example.com/bert:1.4.2", "job", 6),
+    ]

@@ -65,7 +65,9 @@ _ERRORS = {
         "unsupported-by-kind": "A field that the kind, or the declared version of its operator, does not support.",
         "overlay-cycle": "Overlays that extend each other in a cycle.",
         "overlay-name-mismatch": "An overlay whose name differs from the name of its folder.",
-        "patch-matches-nothing": "A patch that matches no job in any environment.",
+        "patch-matches-nothing": (
+            "A patch that matches no job in any environment, or an entry of `images` that matches no image."
+        ),
         "too-many-members": "A matrix that produces more jobs than its `limit` allows.",
         "unknown-current-date": "An expiry date, where neither a commit nor `--today` gives the current date.",
         "unknown-overlay": "A reference to an overlay that does not exist.",

@@ -90,7 +90,7 @@ class EnvironmentRunner:
         self._has_read_catalog = False
         # Environments share overlays, so they share the numbers of their mappings.
         self._numbers: dict[int, int] = {} if numbers is None else numbers
-        for found in _mapping_ids([environment.defaults, environment.patches, project.kinds]):
+        for found in _mapping_ids([environment.defaults, environment.patches, project.kinds, environment.images]):
             self._numbers.setdefault(found, len(self._numbers))
 
     @property
@@ -212,6 +212,10 @@ class EnvironmentRunner:
             Problem("missing-pod-field", f"container `{value_of(name)}` requires `image`; set it", name, category="pod")
             for name in (each.get("name") for each in lacking)
         ]
+
+    def marker(self, mapping: Any, key: str) -> Marker:
+        """The marker of a mapping of its overlays, by which a record says that it took effect."""
+        return self._numbers[id(mapping)], key
 
     def explain_inactive(self, job: Job) -> str:
         """Why a job of this environment is not rendered although it is valid; empty if it is rendered."""

@@ -180,6 +180,10 @@ def _find_across_jobs(
         if run.checked:
             every = [made for part in parts for made in part.made]
             yield from find_idle_entries(run.project, runners, every, tracer)
+            if any(runner.expander.environment.images for runner in runners):
+                from jobgen.pipeline.image_entries import find_idle_images
+
+                yield from find_idle_images(run.project, runners, [part.used for part in parts], tracer)
     yield from find_unknown_roles(run.project, runners, tracer)
     if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)

@@ -130,7 +130,7 @@ class Tracer:
             self._untraced[env] = Expander(project.environment(env, []), list(project.kinds), project.day)
         expander = self._untraced[env]
         environment = expander.environment
-        is_unchanged = not is_spec(job.document.data) and environment.namespace is None
+        is_unchanged = not is_spec(job.document.data) and environment.namespace is None and not environment.images
         if is_unchanged and not environment.patches_for(job_attributes(job.document, expander)):
             return expander
         return self.expander(env)

@@ -58,6 +58,11 @@ def build_object(
             from jobgen.render import json_patch
 
             made = json_patch.apply_json_patch(made, patch.json_patch, problems)
+    images = expander.environment.images_for(is_spec=spec is not None)
+    if images:
+        from jobgen.render.rewrite_images import rewrite_images
+
+        made = rewrite_images(made, images, expander.kinds, deletions)
     if spec is not None and needs_name(spec):
         made = name_run(made, spec, _source_path(job), problems)
     if not problems:

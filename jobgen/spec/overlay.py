@@ -106,6 +106,14 @@ class FieldLock(NamedTuple):
     overlay: str
 
 
+class ImageChange(NamedTuple):
+    """An entry of `images`: new names, tags, digests or registries of images."""
+
+    fields: Any
+    overlay: str
+    place: int
+
+
 class Environment(NamedTuple):
     """The overlays of one environment composed, ancestors first."""
 
@@ -116,6 +124,7 @@ class Environment(NamedTuple):
     defaults: tuple[Layer, ...] = ()
     patches: tuple[Patch, ...] = ()
     locks: tuple[FieldLock, ...] = ()
+    images: tuple[ImageChange, ...] = ()
     as_written: bool = False
     """Whether manifests are for its cluster already, so that only job specs are selected and changed."""
 
@@ -128,6 +137,10 @@ class Environment(NamedTuple):
     def matches(self, job: JobAttributes) -> bool:
         """Whether the job belongs to this environment."""
         return self.as_written or all(match.matches(job) for match in self.jobs)
+
+    def images_for(self, *, is_spec: bool) -> tuple[ImageChange, ...]:
+        """The changes of images that apply to a job spec, or to a raw manifest."""
+        return () if self.as_written and not is_spec else self.images
 
     def patches_for(self, job: JobAttributes) -> list[Patch]:
         """The patches that match this job, in order."""
@@ -159,6 +172,7 @@ def compose_environment(
     defaults: list[Layer] = []
     patches: list[Patch] = []
     locks: list[FieldLock] = []
+    images: list[ImageChange] = []
     for overlay in chain:
         place = 0
         for spec in overlays[overlay].specs:
@@ -173,7 +187,10 @@ def compose_environment(
                 patches.append(_parse_patch(patch, overlay, place, cluster, problems))
                 place += 1
             locks += _parse_locks(spec.get("locked", ()), overlay)
-    return Environment(name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks))
+            images += _parse_images(spec.get("images", ()), overlay)
+    return Environment(
+        name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks), tuple(images)
+    )
 
 
 def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
@@ -285,6 +302,11 @@ def _parse_locks(paths: Iterable[Node], overlay: str) -> Iterator[FieldLock]:
     return (FieldLock(parse_dotted(value_of(path)), path, overlay) for path in paths)
 
 
+def _parse_images(entries: Iterable[Any], overlay: str) -> Iterator[ImageChange]:
+    layer = f"images of {overlay}"
+    return (ImageChange(with_layer(entry, layer), overlay, place) for place, entry in enumerate(entries))
+
+
 def find_overlay_errors(document: Any) -> Iterator[Problem]:
     """Report the errors of an overlay that its schema cannot express."""
     spec = document["spec"]
@@ -292,6 +314,43 @@ def find_overlay_errors(document: Any) -> Iterator[Problem]:
         if isinstance(block, dict) and "matrix" in block:
             message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
             yield Problem("misplaced-matrix", message, next(key for key in block if key == "matrix"))
+    for entry in spec.get("images", ()):
+        yield from _find_image_errors(entry)
     yield from find_stray_variables(
         spec, "variables are substituted only in the job that has the `matrix`; write the value here, or set it there"
     )
+
+
+_NAME_KEYS = ("name", "newName", "newTag", "digest")
+_REGISTRY_KEYS = ("registry", "newRegistry")
+
+
+def _find_image_errors(entry: Any) -> Iterator[Problem]:
+    """Report an entry of `images` that says too little, or two things at once."""
+    by_name, by_registry = ([key for key in entry if key in keys] for keys in (_NAME_KEYS, _REGISTRY_KEYS))
+    if by_name and by_registry:
+        message = f"`{by_registry[0]}` and `{by_name[0]}` cannot be in one entry; write two entries"
+        yield Problem("invalid-value", message, by_registry[0])
+    elif by_registry:
+        for key in _REGISTRY_KEYS:
+            if key not in entry:
+                yield Problem("missing-field", f"the entry has no `{key}`; add it", by_registry[0])
+    elif "name" not in entry:
+        message = "the entry names no image; give it `name` and `newTag`, or `registry` and `newRegistry`"
+        yield Problem("missing-field", message, by_name[0] if by_name else entry)
+    elif len(by_name) == 1:
+        message = "the entry changes nothing; add `newName`, `newTag` or `digest`"
+        yield Problem("missing-field", message, by_name[0])
+    elif "newTag" in entry and "digest" in entry:
+        message = "`newTag` and `digest` exclude each other; remove one of them"
+        yield Problem("invalid-value", message, entry["digest"])
+    yield from _find_stray_tags(entry)
+
+
+def _find_stray_tags(entry: Any) -> Iterator[Problem]:
+    for key in ("name", "newName"):
+        text = str(value_of(entry.get(key, "")))
+        if "@" in text or ":" in text.rpartition("/")[2]:
+            advice = "remove them" if key == "name" else "write them in `newTag` or `digest`"
+            message = f"`{key}` is `{text}`, and must have no tag and no digest; {advice}"
+            yield Problem("invalid-value", message, entry[key])

@@ -43,7 +43,7 @@ _OVERLAY_WORDS = {
     "components": "`extends` for overlays",
     "configMapGenerator": "the ConfigMap as a manifest under jobs/",
     "environment": "the name of the folder: overlays/<environment>/",
-    "images": "`merge: {image: …}` in `patches`",
+    "image": "`defaults.image`, or `merge.image` in `patches`",
     "namePrefix": "`namespace`, which separates environments",
     "nameSuffix": "`namespace`, which separates environments",
     "patchesJson6902": "`jsonPatch` in `patches`",
