@@ -68,6 +68,54 @@ def test_schema_compiler_knows_every_keyword_in_use(name):
             assert len(node.keys() - {"description", "examples", "default", "title"}) == 1
 
 
+def properties(schema, file, pointer=""):
+    """Every property within a schema, and its pointer; it also has what its reference leads to."""
+    for key in ("properties", "$defs"):
+        for name, node in schema.get(key, {}).items():
+            here = f"{pointer}/{key}/{name}"
+            if key == "properties":
+                yield here, follow(file, here)
+            yield from properties(node, file, here)
+    for number, node in enumerate(schema.get("anyOf", [])):
+        yield from properties(node, file, f"{pointer}/anyOf/{number}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from properties(schema[key], file, f"{pointer}/{key}")
+
+
+def follow(file, pointer):
+    node = SCHEMAS[file]
+    for step in pointer.split("/")[1:]:
+        node = node[int(step) if isinstance(node, list) else step]
+    where, _, below = node.get("$ref", "").partition("#")
+    return {**follow(where or file, below), **node} if "$ref" in node else node
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_property_has_a_description_and_examples_for_editors(name):
+    file = f"{name}_v1.json"
+    found = list(properties(SCHEMAS[file], file))
+
+    assert [path for path, node in found if not node.get("description", "").endswith(".")] == []
+    assert [path for path, node in found if not node.get("examples")] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_examples_and_defaults_are_valid(name):
+    file = f"{name}_v1.json"
+    for pointer, node in properties(SCHEMAS[file], file):
+        validator = Draft202012Validator({"$ref": f"{file}#{pointer}"}, registry=REGISTRY)
+        for value in [*node.get("examples", ()), *([node["default"]] if "default" in node else ())]:
+            assert [error.message for error in validator.iter_errors(value)] == [], pointer
+
+
+def test_roles_and_resources_complete():
+    fields = SCHEMAS["trainingjob_v1.json"]["$defs"]["fields"]["properties"]
+
+    assert {"cpu", "memory", "gpu", "ephemeral-storage"} <= set(fields["resources"]["properties"])
+    assert {"master", "worker", "launcher", "ps", "chief"} <= set(fields["roles"]["properties"])
+
+
 def nodes(schema):
     """Every schema within a schema."""
     yield schema

@@ -123,7 +123,7 @@ def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[s
     }
     overlay = completed["overlay_v1.json"]
     match = overlay["$defs"]["match"]
-    matched = {**match["properties"]["frameworks"], "items": {"enum": names}}
+    matched = {**match["properties"]["frameworks"], "items": {"enum": names}, "examples": [names[:1]]}
     properties = {**match["properties"], "frameworks": matched}
     completed["overlay_v1.json"] = {
         **overlay,

@@ -118,10 +118,10 @@ def _find_in_job(title: str, key: str, schemas: Mapping[str, Any], framework: st
 
 
 def _find_in_overlay(title: str, key: str, schemas: Mapping[str, Any]) -> str:
-    if key in _job_fields(schemas)["properties"]:
+    cluster = schemas["overlay_v1.json"]["properties"]["spec"]["properties"]["cluster"]
+    if key in _job_fields(schemas)["properties"] and not (title == OVERLAY and key in cluster["properties"]):
         return f"`defaults.{key}`, or `merge.{key}` in `patches`" if title == OVERLAY else f"`merge.{key}`"
-    overlay = schemas["overlay_v1.json"]["properties"]["spec"]
-    places = _list_places({"properties": {"cluster": overlay["properties"]["cluster"]}}, key)
+    places = _list_places({"properties": {"cluster": cluster}}, key)
     if title == OVERLAY and len(places) == 1:
         return _join(places)
     return (
