@@ -448,6 +448,260 @@ def test_strategic_merge(target, patch, merged):
     assert merge_strategically(target, patch) == merged
 
 
+def v1_job(kind, field, container, roles, **spec):
+    """A job of training-operator."""
+    replicas = {
+        role: {"template": template(container), **({} if count is None else {"replicas": count})}
+        for role, count in roles.items()
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
+        "metadata": {"name": "mnist", "namespace": "team"},
+        "spec": {field: replicas, **spec},
+    }
+
+
+def tf_job(roles, **spec):
+    """A TFJob."""
+    return v1_job("TFJob", "tfReplicaSpecs", "tensorflow", roles, **spec)
+
+
+def tf_hosts(role, count=1):
+    """The addresses of a role in TF_CONFIG."""
+    return [f"mnist-{role}-{index}.team.svc:2222" for index in range(count)]
+
+
+# The source is training-operator 1.9.4: pkg/controller.v1/tensorflow/tensorflow.go
+@pytest.mark.parametrize(
+    ("job", "index", "expected"),
+    [
+        (tf_job({"Worker": 1}), 0, None),
+        (
+            tf_job({"Worker": 2, "PS": 1}),
+            1,
+            {
+                "cluster": {"ps": tf_hosts("ps"), "worker": tf_hosts("worker", 2)},
+                "task": {"type": "worker", "index": 1},
+                "environment": "cloud",
+            },
+        ),
+        (
+            tf_job({"Chief": 1, "Worker": 1, "Evaluator": None}),
+            2,
+            {
+                "cluster": {
+                    "chief": tf_hosts("chief"),
+                    "evaluator": tf_hosts("evaluator"),
+                    "worker": tf_hosts("worker"),
+                },
+                "task": {"type": "evaluator", "index": 0},
+                "environment": "cloud",
+            },
+        ),
+        (
+            tf_job({"Worker": 2, "PS": 1}, enableDynamicWorker=True),
+            1,
+            {
+                "cluster": {"worker": {"1": tf_hosts("worker", 2)[1]}, "ps": tf_hosts("ps")},
+                "task": {"type": "worker", "index": 1},
+            },
+        ),
+        (
+            tf_job({"Worker": 2, "PS": 1}, enableDynamicWorker=True),
+            2,
+            {"cluster": {"worker": {}, "ps": tf_hosts("ps")}, "task": {"type": "ps", "index": 0}},
+        ),
+    ],
+)
+def test_tf_config(job, index, expected):
+    pod = create_pods(job)[index]
+
+    assert env_of(pod) == ([f"TF_CONFIG={json.dumps(expected, separators=(',', ':'))}"] if expected else [])
+    assert pod.spec["restartPolicy"] == "Never"
+
+
+V1_JOBS = [
+    # The source is training-operator 1.9.4: pkg/controller.v1/xgboost/xgboost.go
+    (
+        v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 2}),
+        2,
+        "mnist-worker-1",
+        [
+            *("MASTER_PORT=9999", "MASTER_ADDR=mnist-master-0", "WORLD_SIZE=3", "RANK=2", "PYTHONUNBUFFERED=1"),
+            *("WORKER_PORT=9999", "WORKER_ADDRS=mnist-worker-0,mnist-worker-1"),
+        ],
+    ),
+    (
+        v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": 1}),
+        0,
+        "mnist-master-0",
+        ["MASTER_PORT=9999", "MASTER_ADDR=mnist-master-0", "WORLD_SIZE=1", "RANK=0", "PYTHONUNBUFFERED=1"],
+    ),
+    # The source is training-operator 1.9.4: pkg/controller.v1/paddlepaddle/envvar.go
+    (
+        v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Worker": 2}),
+        0,
+        "mnist-worker-0",
+        [
+            *("PYTHONUNBUFFERED=1", "PADDLE_JOB_ID=mnist", "PADDLE_NNODES=2", "POD_IP_DUMMY=status.podIP"),
+            "PADDLE_MASTER=$(POD_IP_DUMMY):36543",
+        ],
+    ),
+    (
+        v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Master": 1, "Worker": 1}),
+        1,
+        "mnist-worker-0",
+        [
+            *("PYTHONUNBUFFERED=1", "PADDLE_JOB_ID=mnist", "PADDLE_NNODES=2", "PADDLE_MASTER=mnist-master-0:36543"),
+            "PADDLE_TRAINER_NUM=1",
+        ],
+    ),
+    # The source is training-operator 1.9.4: pkg/controller.v1/jax/envvar.go
+    (
+        v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": 2}),
+        1,
+        "mnist-worker-1",
+        [
+            *("PYTHONUNBUFFERED=1", "COORDINATOR_PORT=6666", "COORDINATOR_ADDRESS=mnist-worker-0"),
+            *("NUM_PROCESSES=2", "PROCESS_ID=1"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "index", "name", "expected"), V1_JOBS)
+def test_variables_of_other_v1_jobs(job, index, name, expected):
+    pod = create_pods(job)[index]
+
+    assert (pod.name, pod.rank, env_of(pod)) == (name, index, expected)
+
+
+# The source is IsMasterRole in the controllers of training-operator 1.9.4
+@pytest.mark.parametrize(
+    ("job", "masters"),
+    [
+        (tf_job({"Worker": 2, "Chief": 1}), ["mnist-chief-0"]),
+        (tf_job({"Worker": 2, "PS": 1}), ["mnist-worker-0"]),
+        (v1_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 2}), ["mnist-master-0"]),
+        (v1_job("PaddleJob", "paddleReplicaSpecs", "paddle", {"Worker": 2}), []),
+        (v1_job("JAXJob", "jaxReplicaSpecs", "jax", {"Worker": 2}), ["mnist-worker-0"]),
+    ],
+)
+def test_masters_of_v1_jobs(job, masters):
+    found = [pod.name for pod in create_pods(job) if pod.labels.get("training.kubeflow.org/job-role") == "master"]
+
+    assert found == masters
+
+
+def mpi_job(version="v1", launcher=(), worker=(), **spec):
+    """An MPIJob."""
+    job = v1_job("MPIJob", "mpiReplicaSpecs", "main", {"Launcher": 1, "Worker": 2}, **spec)
+    for role, fields in (("Launcher", launcher), ("Worker", worker)):
+        job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"][0].update(fields)
+    return {**job, "apiVersion": f"kubeflow.org/{version}"}
+
+
+# The source is training-operator 1.9.4: pkg/controller.v1/mpi/mpijob_controller.go
+def test_mpi_jobs_v1():
+    created = create_all(mpi_job(slotsPerWorker=4))
+    launcher, first, second = created.pods
+
+    assert [(pod.name, pod.rank, pod.processes) for pod in created.pods] == [
+        ("mnist-launcher", None, ""),
+        ("mnist-worker-0", 0, "4"),
+        ("mnist-worker-1", 1, "4"),
+    ]
+    assert env_of(launcher) == [
+        "OMPI_MCA_plm_rsh_agent=/etc/mpi/kubexec.sh",
+        "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile",
+        "NVIDIA_VISIBLE_DEVICES=",
+        "NVIDIA_DRIVER_CAPABILITIES=",
+        "I_MPI_HYDRA_BOOTSTRAP=rsh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC=/etc/mpi/kubexec.sh",
+    ]
+    assert launcher.spec["serviceAccountName"] == "mnist-launcher"
+    assert launcher.spec["initContainers"][0]["image"] == "ghcr.io/kubeflow/training-v1/kubectl-delivery:latest"
+    assert first.spec["containers"][0]["command"] == ["sleep"]
+    assert second.spec["volumes"][0]["configMap"]["name"] == "mnist-config"
+    assert created.objects[0].data["hostfile"] == "mnist-worker-0 slots=4\nmnist-worker-1 slots=4\n"
+    assert [each.kind for each in created.objects] == ["ConfigMap", "ServiceAccount", "Role", "RoleBinding"]
+
+
+def test_mpi_launchers_with_gpus_train():
+    created = create_all(mpi_job(launcher={"resources": GPUS}, worker={"command": ["run"]}))
+
+    assert [pod.rank for pod in created.pods] == [0, 1, 2]
+    assert not any("NVIDIA" in entry for entry in env_of(created.pods[0]))
+    assert created.pods[1].spec["containers"][0]["command"] == ["run"]
+    assert created.objects[0].data["hostfile"].startswith("mnist-launcher slots=1\n")
+
+
+SSH = "-o ConnectionAttempts=10"
+
+
+# The source is mpi-operator 0.4.0 to 0.8.0: pkg/controller/mpi_job_controller.go
+@pytest.mark.parametrize(
+    ("implementation", "variables", "line"),
+    [
+        (
+            None,
+            [
+                *("OMPI_MCA_orte_keep_fqdn_hostnames=true", "OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile"),
+                *(f"OMPI_MCA_plm_rsh_args={SSH}", "OMPI_MCA_orte_set_default_slots=2"),
+            ],
+            "mnist-worker-0.mnist.team.svc slots=2",
+        ),
+        (
+            "Intel",
+            [
+                *("I_MPI_HYDRA_HOST_FILE=/etc/mpi/hostfile", f"I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS={SSH}"),
+                "I_MPI_PERHOST=2",
+            ],
+            "mnist-worker-0.mnist.team.svc:2",
+        ),
+        (
+            "MPICH",
+            ["HYDRA_HOST_FILE=/etc/mpi/hostfile", f"HYDRA_LAUNCH_EXTRA_ARGS={SSH}"],
+            "mnist-worker-0.mnist.team.svc:2",
+        ),
+    ],
+)
+def test_mpi_jobs_v2(implementation, variables, line):
+    own = {"mpiImplementation": implementation} if implementation else {}
+    created = create_all(mpi_job("v2beta1", slotsPerWorker=2, **own))
+    launcher, worker, _ = created.pods
+
+    expected = ["K_MPI_JOB_ROLE=launcher", *variables, "NVIDIA_VISIBLE_DEVICES=None", "NVIDIA_DRIVER_CAPABILITIES=None"]
+    assert env_of(launcher) == expected
+    assert (launcher.name, launcher.hostname, launcher.rank) == ("mnist-launcher-<random>", "mnist-launcher", None)
+    assert (launcher.spec["restartPolicy"], worker.spec["restartPolicy"]) == ("OnFailure", "Never")
+    assert (worker.name, worker.address, worker.rank, worker.processes) == (
+        "mnist-worker-0",
+        "mnist-worker-0.mnist",
+        0,
+        "2",
+    )
+    assert worker.spec["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]
+    assert worker.spec["dnsConfig"] == {"searches": ["mnist.team.svc.cluster.local"]}
+    assert [(each.kind, each.name) for each in created.objects] == [
+        ("Service", "mnist"),
+        ("ConfigMap", "mnist-config"),
+        ("Secret", "mnist-ssh"),
+    ]
+    assert created.objects[1].data["hostfile"].splitlines()[0] == line
+
+
+def test_mpi_launchers_as_workers():
+    created = create_all(mpi_job("v2beta1", runLauncherAsWorker=True))
+
+    assert [pod.rank for pod in created.pods] == [0, 1, 2]
+    assert [pod.labels["training.kubeflow.org/replica-index"] for pod in created.pods] == ["0", "1", "2"]
+    assert created.objects[1].data["hostfile"].startswith("mnist-launcher.mnist.team.svc slots=1\n")
+    old = create_pods(mpi_job("v2beta1"), (), cluster(mpi_operator="0.4.0"))[1]
+    assert (old.address, "dnsConfig" in old.spec) == ("mnist-worker-0.mnist-worker", False)
+
+
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
 
 
@@ -681,7 +935,7 @@ def test_restarts_of_a_migrated_job(policy, job, pod, equal):
     assert is_equal_for_training(compare_pods(create_pods(before), after)) is equal
 
 
-CORPUS_KINDS = ("PyTorchJob", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
+CORPUS_KINDS = ("PyTorchJob", "TrainJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 
 
 def test_public_manifests():
@@ -706,6 +960,12 @@ SAMPLES = [
     train_job("deepspeed-distributed", {"numNodes": 2, "resourcesPerNode": GPUS}),
     {**JOB, "spec": {"template": template("main"), "completionMode": "Indexed", "podFailurePolicy": {"rules": [{}]}}},
     job_set([replicated("a", 2, 2), replicated("b", dependsOn=[{"name": "a"}])], coordinator={"replicatedJob": "a"}),
+]
+SAMPLES += [
+    tf_job({"Chief": 1, "Worker": 2}, enableDynamicWorker=True),
+    *(job for job, *_ in V1_JOBS),
+    mpi_job(slotsPerWorker=2, launcher={"resources": GPUS}),
+    mpi_job("v2beta1", slotsPerWorker=2, mpiImplementation="Intel"),
 ]
 WRONG = st.sampled_from(
     [None, 0, -1, 1.5, True, "", "text", [], [None], [[]], {}, {"name": None}, [{"name": 1}], {"a": []}]

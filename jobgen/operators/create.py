@@ -8,18 +8,38 @@ from typing import Any
 from jobgen.k8s.kind_groups import get_group
 from jobgen.model.data import Node, untraced
 from jobgen.operators.batch_job import create_job
-from jobgen.operators.created import Created, CreatedPod, Creator
+from jobgen.operators.created import Created, CreatedPod, Creator, Fields
+from jobgen.operators.jaxjob import create_jax_job
 from jobgen.operators.jobset import create_job_set
+from jobgen.operators.mpi_operator import create_mpi_job_v2
+from jobgen.operators.mpijob_v1 import create_mpi_job_v1
+from jobgen.operators.paddlejob import create_paddle_job
 from jobgen.operators.pod_edits import as_string
 from jobgen.operators.pytorchjob import create_pytorch_job
+from jobgen.operators.tfjob import create_tf_job
 from jobgen.operators.trainer import create_train_job
+from jobgen.operators.xgboostjob import create_xgboost_job
 from jobgen.spec.overlay import Cluster
 
 _NEWEST = Cluster()
+
+
+def _create_mpi_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Choose the operator of an MPIJob, which depends on the version of its API."""
+    if as_string(obj.get("apiVersion")).endswith("/v2beta1"):
+        return create_mpi_job_v2(obj, cluster)
+    return create_mpi_job_v1(obj, cluster)
+
+
 _CREATORS: Mapping[tuple[str, str], Creator] = {
     ("batch", "Job"): create_job,
     ("jobset.x-k8s.io", "JobSet"): create_job_set,
+    ("kubeflow.org", "JAXJob"): create_jax_job,
+    ("kubeflow.org", "MPIJob"): _create_mpi_job,
+    ("kubeflow.org", "PaddleJob"): create_paddle_job,
     ("kubeflow.org", "PyTorchJob"): create_pytorch_job,
+    ("kubeflow.org", "TFJob"): create_tf_job,
+    ("kubeflow.org", "XGBoostJob"): create_xgboost_job,
     ("trainer.kubeflow.org", "TrainJob"): create_train_job,
 }
 

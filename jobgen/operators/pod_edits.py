@@ -65,6 +65,14 @@ def edit_containers(
     return {**spec, field: containers} if containers else dict(spec)
 
 
+def edit_first_container(spec: Fields, edit: Callable[[Fields], Fields]) -> Item:
+    """Return a pod spec with its first container edited."""
+    containers = as_items(spec.get("containers"))
+    if not containers or not isinstance(containers[0], dict):
+        return dict(spec)
+    return {**spec, "containers": [edit(containers[0]), *containers[1:]]}
+
+
 def variable(name: str, value: object) -> Item:
     """Return an entry of `env`."""
     return {"name": name, "value": str(value)}

@@ -12,7 +12,6 @@ from typing import Any
 from jobgen.operators.created import Created, Fields
 from jobgen.operators.pod_edits import append, as_fields, as_items, as_string, variable
 from jobgen.operators.training_operator import JobKind, Replicas, TrainingJob, append_env, create_replicas, read_job
-from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
 KIND = JobKind(
@@ -23,6 +22,7 @@ KIND = JobKind(
     23456,
     "OnFailure",
     "pytorchjob-controller",
+    ("Master",),
 )
 _INIT_IMAGE = "alpine:3.10"
 _MAX_TRIES = 100
@@ -32,8 +32,7 @@ _PROCESSES_AFTER_RANK = (1, 8)
 
 def create_pytorch_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
     """Compute the pods of a PyTorchJob and their Services."""
-    version = parse_version(str(cluster.operators.get("training-operator", "")))
-    job = read_job(obj, KIND, version)
+    job = read_job(obj, KIND, cluster)
     elastic = as_fields(job.spec.get("elasticPolicy"))
     processes = _read_processes(job.spec) or _number(elastic.get("nProcPerNode"))
     return create_replicas(job, KIND, _inject, processes)

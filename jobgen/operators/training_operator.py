@@ -22,8 +22,11 @@ from jobgen.operators.pod_edits import (
     get_name,
     text_mapping,
 )
+from jobgen.spec.kinds import parse_version
+from jobgen.spec.overlay import Cluster
 
-_LABEL = "training.kubeflow.org/"
+LABEL = "training.kubeflow.org/"
+"""The prefix of the labels of pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,18 @@ class JobKind:
     replicas: str
     """The field of `spec` with the replicas of each role."""
     roles: tuple[str, ...]
-    """The roles in the order of their ranks; the first one that exists has the label of the master."""
+    """The roles in the order of their ranks."""
     container: str
     port_name: str
     port: int
     restart_policy: str
     controller: str
-    count: int = 1
+    masters: tuple[str, ...] = ()
+    """The roles with the label of the master."""
+    first_worker: bool = True
+    """Whether the first worker has the label of the master if there is no other."""
+    other_roles: bool = False
+    """Whether the operator creates pods of roles that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class TrainingJob(NamedTuple):
     """A job with the defaults of the operator."""
 
     name: str
+    namespace: str
     spec: Fields
     roles: Mapping[str, Replicas]
     version: tuple[int, ...]
@@ -83,23 +92,27 @@ Inject = Callable[[TrainingJob, Replicas, int], Fields]
 """Returns the pod spec of a pod with all that the operator adds to it."""
 
 
-def read_job(obj: Fields, kind: JobKind, version: tuple[int, ...]) -> TrainingJob:
+def read_job(obj: Fields, kind: JobKind, cluster: Cluster) -> TrainingJob:
     """Read a job and set the defaults of the operator."""
+    version = str(cluster.operators.get("training-operator", ""))
     spec = as_fields(obj.get("spec"))
     found = {str(name).lower(): value for name, value in as_fields(spec.get(kind.replicas)).items()}
+    known = [role.lower() for role in kind.roles]
+    others = [role for role in found if role not in known] if kind.other_roles else []
     roles = {
         role: _read_replicas(role, found[role.lower()], kind)
-        for role in kind.roles
+        for role in (*kind.roles, *others)
         if isinstance(found.get(role.lower()), dict)
     }
-    return TrainingJob(get_name(obj), spec, roles, version)
+    namespace = as_string(get_fields(obj, "metadata").get("namespace"), "default")
+    return TrainingJob(get_name(obj), namespace, spec, roles, parse_version(version))
 
 
 def _read_replicas(role: str, replicas: Fields, kind: JobKind) -> Replicas:
     template = as_fields(replicas.get("template"))
     return Replicas(
         role,
-        as_count(replicas.get("replicas"), kind.count),
+        as_count(replicas.get("replicas"), 1),
         template,
         _add_port(as_fields(template.get("spec")), kind),
         as_string(replicas.get("restartPolicy"), kind.restart_policy),
@@ -160,14 +173,14 @@ def _list_pods(job: TrainingJob, kind: JobKind, inject: Inject, processes: str) 
 
 def _label_pod(job: TrainingJob, kind: JobKind, replicas: Replicas, index: int) -> dict[str, str]:
     labels = {
-        f"{_LABEL}operator-name": kind.controller,
-        f"{_LABEL}job-name": job.name.replace("/", "-"),
-        f"{_LABEL}replica-type": replicas.role.lower(),
-        f"{_LABEL}replica-index": str(index),
+        f"{LABEL}operator-name": kind.controller,
+        f"{LABEL}job-name": job.name.replace("/", "-"),
+        f"{LABEL}replica-type": replicas.role.lower(),
+        f"{LABEL}replica-index": str(index),
     }
-    first = next(iter(job.roles))
-    if replicas.role == first and (index == 0 or first != "Worker"):
-        labels[f"{_LABEL}job-role"] = "master"
+    alone = kind.first_worker and not any(role in job.roles for role in kind.masters)
+    if replicas.role in kind.masters or (alone and replicas.role == "Worker" and index == 0):
+        labels[f"{LABEL}job-role"] = "master"
     return labels
 
 

@@ -1,0 +1,31 @@
+"""The pods of a JAXJob.
+
+Source: kubeflow/training-operator 1.9, pkg/controller.v1/jax/envvar.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobgen.operators.created import Created, Fields
+from jobgen.operators.pod_edits import variable
+from jobgen.operators.training_operator import JobKind, Replicas, TrainingJob, append_env, create_replicas, read_job
+from jobgen.spec.overlay import Cluster
+
+KIND = JobKind("jaxReplicaSpecs", ("Worker",), "jax", "jaxjob-port", 6666, "Never", "jaxjob-controller")
+
+
+def create_jax_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a JAXJob and their Services."""
+    return create_replicas(read_job(obj, KIND, cluster), KIND, _inject)
+
+
+def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
+    entries = [
+        variable("PYTHONUNBUFFERED", 1),
+        variable("COORDINATOR_PORT", replicas.find_port(KIND)),
+        variable("COORDINATOR_ADDRESS", job.name_pod("Worker", 0)),
+        variable("NUM_PROCESSES", job.total),
+        variable("PROCESS_ID", index),
+    ]
+    return append_env(replicas.spec, entries)
