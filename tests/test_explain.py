@@ -86,6 +86,8 @@ spec:
       value: train:2
     - {op: add, path: /spec/nprocPerNode, value: auto}
   - manifest: {spec: {runPolicy: {backoffLimit: 4}}}
+  - {manifest: {spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {nodeSelector: {pool: gpu}, containers: [
+      {name: pytorch, env: [{name: ADDED, value: "yes"}]}]}}}}}}}
 """
 WORKER = "spec.pytorchReplicaSpecs.Worker"
 MAIN = f"{WORKER}.template.spec.containers[0]"
@@ -373,6 +375,22 @@ runPolicy.backoffLimit = 4
   overlays/prod/overlay.yaml:18:49  patch of prod: 3 → 4
   overlays/prod/overlay.yaml:12:40  patch of prod: 3
   rendered as spec.runPolicy.backoffLimit
+""",
+    ),
+    "a field of a role that only a patch of the manifest sets": (
+        "nodeSelector",
+        f"""\
+roles.worker.nodeSelector.pool = "gpu"
+  overlays/prod/overlay.yaml:19:94  patch of prod: "gpu"
+  rendered as {WORKER}.template.spec.nodeSelector.pool
+""",
+    ),
+    "a variable that only a patch of the manifest sets": (
+        "roles.worker.env.ADDED",
+        f"""\
+roles.worker.env.ADDED = "yes"
+  overlays/prod/overlay.yaml:20:50  patch of prod: "yes"
+  rendered as {MAIN}.env[3].value
 """,
     ),
     "the framework, which selects the kind": (

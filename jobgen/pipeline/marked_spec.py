@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, override, with_layer
+from jobgen.model.data import (
+    Location,
+    Node,
+    TracedKey,
+    TracedList,
+    TracedMapping,
+    TracedScalar,
+    override,
+    value_of,
+    with_layer,
+)
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
 from jobgen.pipeline.provenance import Assignment, explain_path
@@ -18,6 +28,9 @@ from jobgen.render.build import build_object, job_attributes
 from jobgen.render.expand import Expander, JobDocument, JobSpec, RoleSpec
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Patch
+
+CHOICES = ("framework", "platform")
+"""The fields of a job that select its kind."""
 
 
 class Marks:
@@ -58,7 +71,8 @@ class MarkedSpec(NamedTuple):
     """An expanded spec with marks, the object that it is rendered as, and the spec as the job's author wrote it."""
 
     spec: JobSpec
-    framework: Node
+    choice: Mapping[str, Node]
+    """The fields of the job that select the kind."""
     object: Mapping[str, Node]
     written: Mapping[str, Any]
     marks: Marks
@@ -71,7 +85,7 @@ class _MarkingExpander(Expander):
 
     marks: Marks
     spec: JobSpec | None = None
-    framework: Node = None
+    choice: Mapping[str, Node]
 
     def expand(
         self, job: JobDocument, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
@@ -80,23 +94,25 @@ class _MarkingExpander(Expander):
         spec = super().expand(job, patches, problems, deletions)
         if spec is not None:
             self.spec = spec = _mark_spec(spec, self.marks)
-            self.framework = self.marks.copy_with_marks(self._framework_of(job, patches))
+            self.choice = self.marks.copy_with_marks(self._find_choice(job, patches))
         return spec
 
-    def _framework_of(self, job: JobDocument, patches: list[Patch]) -> Node:
-        """The framework with its history; it selects the kind and is not a field of the expanded spec."""
+    def _find_choice(self, job: JobDocument, patches: list[Patch]) -> dict[str, Node]:
+        """The framework and the platform with their history; they are no fields of the expanded spec."""
         layers = [layer.job for layer in self.environment.defaults]
         layers.append(with_layer(job.data["spec"], "job"))
         layers += [patch.merge.job for patch in patches if patch.merge is not None]
-        found: Node = None
-        for node in (layer["framework"] for layer in layers if "framework" in layer):
-            found = node if found is None else override(node, found)
-        return found
+        choice: dict[str, Node] = {}
+        for layer in layers:
+            for name in CHOICES:
+                if value_of(layer.get(name)) is not None:
+                    choice[name] = override(layer[name], choice[name]) if name in choice else layer[name]
+        return choice
 
 
 def _mark_spec(spec: JobSpec, marks: Marks) -> JobSpec:
     roles = {name: _mark_role(role, marks) for name, role in spec.roles.items()}
-    manifests = tuple(marks.copy_with_marks(manifest) for manifest in spec.manifests)
+    manifests = tuple(map(marks.copy_with_marks, spec.manifests))
     return spec._replace(fields=marks.copy_with_marks(spec.fields), roles=roles, manifests=manifests)
 
 
@@ -104,7 +120,8 @@ def _mark_role(role: RoleSpec, marks: Marks) -> RoleSpec:
     return role._replace(
         replica=marks.copy_with_marks(role.replica),
         pod=marks.copy_with_marks(role.pod),
-        templates=tuple(marks.copy_with_marks(template) for template in role.templates),
+        templates=tuple(map(marks.copy_with_marks, role.templates)),
+        manifests=tuple(map(marks.copy_with_marks, role.manifests)),
     )
 
 
@@ -122,4 +139,4 @@ def build_marked(job: Job, env: str, tracer: Tracer) -> MarkedSpec | None:
         for location in dict.fromkeys(each.location for each in leaf.assignments):
             if location is not None and not location.file:
                 places.setdefault(location, []).append((leaf.path, leaf.assignments))
-    return MarkedSpec(marking.spec, marking.framework, made, document.data["spec"], marking.marks, places)
+    return MarkedSpec(marking.spec, marking.choice, made, document.data["spec"], marking.marks, places)

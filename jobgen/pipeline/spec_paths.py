@@ -11,6 +11,9 @@ from jobgen.spec.merge import LIST_KEYS
 
 _SIDES = ("limits", "requests")
 _PARTS_OF_RESOURCES = (*_SIDES, "claims")
+_MAIN_CONTAINER: tuple[Step, ...] = ("spec", "containers", 0)
+_PARTS_OF_CONTAINER = frozenset("image imagePullPolicy command args workingDir envFrom ports resources".split())
+_PARTS_OF_POD = frozenset("nodeSelector tolerations affinity imagePullSecrets".split())
 _KEYS = {**LIST_KEYS, "sidecars": ("name",)}
 
 
@@ -28,6 +31,23 @@ def shorten_path(path: tuple[Step, ...], gpu_resource: str) -> tuple[Step, ...]:
             return (*container, "resources", "gpu" if name == gpu_resource else name)
         case _:
             return path
+
+
+def find_template_path(path: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The path in a pod template for a path in the expanded fields of a role; empty if it has none of its own."""
+    match path:
+        case ("env", str() as name, *rest):
+            return (*_MAIN_CONTAINER, "env", NamedItem("name", name), *(rest or ["value"]))
+        case ("serviceAccount",):
+            return ("spec", "serviceAccountName")
+        case (field, *_) if field in _PARTS_OF_CONTAINER:
+            return (*_MAIN_CONTAINER, *path)
+        case (field, *_) if field in _PARTS_OF_POD:
+            return ("spec", *path)
+        case (field, *_) if field in ("labels", "annotations"):
+            return ("metadata", *path)
+        case _:
+            return ()
 
 
 def _name_items(path: tuple[Step, ...], written: Node) -> tuple[Step, ...]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, untraced
+from jobgen.model.data import Location, Node, untraced, value_of
 from jobgen.model.path import Step
-from jobgen.pipeline.marked_spec import MarkedSpec
+from jobgen.pipeline.marked_spec import CHOICES, MarkedSpec
 from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
-from jobgen.pipeline.spec_paths import expand_path, shorten_path
+from jobgen.pipeline.spec_paths import expand_path, find_template_path, shorten_path
 from jobgen.render.expand import RoleSpec
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import FIELDS, ROLE_FIELDS
 
-# What `framework` selects in the object.
-_SELECTED_BY_FRAMEWORK: tuple[tuple[Step, ...], ...] = (("apiVersion",), ("kind",))
+# What `framework` and `platform` select in the object.
+_SELECTED: tuple[tuple[Step, ...], ...] = (("apiVersion",), ("kind",))
 
 
 class ExplainedSpecValue(NamedTuple):
@@ -50,7 +51,7 @@ def explain_spec_path(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[Ex
 
 def list_spec_paths(marked: MarkedSpec) -> Iterator[tuple[Step, ...]]:
     """The paths of all values of a job spec."""
-    for field in ("framework", *marked.spec.fields, *sorted(ROLE_FIELDS), "roles", "manifest"):
+    for field in (*CHOICES, *marked.spec.fields, *sorted(ROLE_FIELDS), "roles", "manifest"):
         try:
             yield from (value.path for value in explain_spec_path(marked, (field,)))
         except NoSuchFieldError:
@@ -123,16 +124,42 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
     gpu_resource = marked.spec.cluster.gpu_resource
     fields = _role_fields(marked.spec.roles[name])
     for steps in expand_path(path, written, gpu_resource):
-        for leaf in explain_path(fields, steps):
-            # A path that names `limits` or `requests` is shown as it is.
-            is_long = "limits" in path or "requests" in path
-            short = leaf.path if is_long else shorten_path(leaf.path, gpu_resource)
-            yield _Leaf(name, short, leaf.path, tuple(_find_rendered(marked, leaf)))
+        try:
+            found = [
+                _Leaf(name, leaf.path, leaf.path, tuple(_find_rendered(marked, leaf)))
+                for leaf in explain_path(fields, steps)
+            ]
+        except NoSuchFieldError:
+            found = list(_explain_template(marked, name, steps))
+            if not found:
+                raise
+        # A path that names `limits` or `requests` is shown as it is.
+        is_long = "limits" in path or "requests" in path
+        yield from (leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource)) for leaf in found)
+
+
+def _explain_template(marked: MarkedSpec, name: str, path: tuple[Step, ...]) -> Iterator[_Leaf]:
+    """Explain a field of a role in its pod template, where only `podTemplate` or a patch of the manifest sets it."""
+    kind, below = marked.spec.kind, find_template_path(path)
+    spelling = value_of(kind.roles[name].spelling)
+    for item in kind.list_items(marked.object) if below else ():
+        at = (*item.path, *kind.replicas.template, *below)
+        if value_of(item.key) == spelling:
+            with suppress(NoSuchFieldError):
+                for leaf in explain_path(marked.object, at):
+                    yield _take_leaf(marked, name, (*path, *leaf.path[len(at) :]), leaf)
+
+
+def _take_leaf(marked: MarkedSpec, role: str, path: tuple[Step, ...], leaf: ExplainedValue) -> _Leaf:
+    """A leaf of the object as a value of the spec."""
+    history = tuple(_resolve(marked, leaf.assignments))
+    value = ExplainedSpecValue(path, history, ((leaf.path, history[0].value),))
+    return _Leaf(role, path, path, (value,))
 
 
 def _role_fields(role: RoleSpec) -> dict[str, Any]:
-    fields = {**role.replica, **role.pod}
-    return {**fields, "podTemplate": _merge_blocks(role.templates)} if role.templates else fields
+    blocks = {"podTemplate": role.templates, "manifest": role.manifests}
+    return {**role.replica, **role.pod, **{name: _merge_blocks(each) for name, each in blocks.items() if each}}
 
 
 def _merge_blocks(blocks: Iterable[Any]) -> Any:
@@ -145,7 +172,7 @@ def _merge_blocks(blocks: Iterable[Any]) -> Any:
 def _explain_job_field(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Leaf]:
     """Explain a field of the job, also where only a patch of the manifest sets it."""
     spec = marked.spec
-    fields = {**spec.fields, "framework": marked.framework}
+    fields = {**spec.fields, **marked.choice}
     if spec.manifests:
         fields["manifest"] = _merge_blocks(spec.manifests)
     failure, seen = None, set[tuple[Step, ...]]()
@@ -170,14 +197,9 @@ def _explain_mapped(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Lea
         if mapping is None or mapping.at[0] == "template":
             continue
         at = (*mapping.at, *path[length:])
-        try:
+        with suppress(NoSuchFieldError):
             for leaf in explain_path(marked.object, at):
-                steps = (*path, *leaf.path[len(at) :])
-                history = tuple(_resolve(marked, leaf.assignments))
-                rendered = ((leaf.path, history[0].value),)
-                yield _Leaf("", steps, steps, (ExplainedSpecValue(steps, history, rendered),))
-        except NoSuchFieldError:
-            pass
+                yield _take_leaf(marked, "", (*path, *leaf.path[len(at) :]), leaf)
         return
 
 
@@ -197,7 +219,7 @@ def _find_rendered(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[Explain
 def _find_places(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[tuple[tuple[Step, ...], list[Assignment], Node]]:
     """The leaves of the object that come from a leaf of the spec, and the assignments that override it there."""
     mark = leaf.assignments[0].location
-    for path in _SELECTED_BY_FRAMEWORK if leaf.path == ("framework",) else ():
+    for path in _SELECTED if leaf.path[0] in CHOICES else ():
         yield path, [], next(explain_path(marked.object, path)).assignments[0].value
     for path, assignments in marked.places.get(mark, ()) if mark else ():
         at = next(index for index, each in enumerate(assignments) if each.location == mark)
