@@ -21,7 +21,7 @@ class Cause(NamedTuple):
 
 def find_causes(snapshot: Snapshot, rendered: Rendered, paths: Iterable[FieldPath]) -> dict[FieldPath, Cause]:
     """The causes of the values at these paths of an object; paths without a value are left out."""
-    traced = snapshot.trace(rendered).object
+    traced = snapshot.trace(rendered).select(rendered.companion)
     found = {path: _find_cause(traced, path, Cause(rendered.location, "")) for path in paths}
     return {path: cause for path, cause in found.items() if cause}
 

@@ -58,6 +58,7 @@ class Member(NamedTuple):
     path: str
     position: int
     item: int
+    companion: int = 0
     is_queued: bool = False
     """Whether Kueue decides when its pods start."""
 
@@ -88,7 +89,7 @@ def find_cluster_problems(
     shared = list(_read_policy_namespaces(tracer.project.root))
     for runner in runners:
         members = [
-            Member(each.identity, each.location.file, each.position, each.item)
+            Member(each.identity, each.location.file, each.position, each.item, each.companion)
             for each in made
             if each.env == runner.name
         ]
@@ -211,10 +212,11 @@ class _ClusterCheck:
 
     def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Node]]:
         """Build objects of one file with locations."""
+        wanted = {(member.position, member.item, member.companion) for member in members}
         for job in self._read_jobs(members):
-            found = self._tracer.trace(job, self._runner.name).object
-            if isinstance(found, dict):
-                yield found
+            for companion, found in enumerate(self._tracer.trace(job, self._runner.name).objects):
+                if isinstance(found, dict) and (job.position, job.item, companion) in wanted:
+                    yield found
 
     def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
         """Read the jobs of some objects of one file again."""
@@ -224,26 +226,30 @@ class _ClusterCheck:
                 yield job
 
     def _check_file(self, members: Sequence[Member], state: ClusterState) -> _Checked:
-        by_place = {(member.position, member.item): member for member in members}
+        by_place = {(member.position, member.item, member.companion): member for member in members}
         checked = _Checked([], [])
         for job in self._read_jobs(members):
             patches = self._runner.patches_for(job)
-            made = self._runner.build_object(job, patches, new_overlay_use()) if patches is not None else None
-            if made is None:
-                continue
-            if self._find_problems(made.object, state):
-                env = self._runner.name
-                checked.findings.extend(self._tracer.findings(job, env, lambda obj: self._find_problems(obj, state)))
-            if state.quotas:
-                manifests = self._list_manifests(made.object)
-                is_queued = get_kueue_queue(manifests[0]) is not None
-                member = by_place[job.position, job.item]._replace(is_queued=is_queued)
-                try:
-                    checked.uses.append((member, _measure_uses(manifests, state)))
-                except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-                    problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, made.object)
-                    checked.findings.append(locate(problem, job.file.path, job.location))
+            for made in self._runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
+                member = by_place.get((job.position, job.item, made.companion))
+                if member is not None:
+                    self._check_object(job, made, member, state, checked)
         return checked
+
+    def _check_object(self, job: Job, made: Rendered, member: Member, state: ClusterState, checked: _Checked) -> None:
+        if self._find_problems(made.object, state):
+            found = self._tracer.findings(
+                job, self._runner.name, lambda obj: self._find_problems(obj, state), made.companion
+            )
+            checked.findings.extend(found)
+        if state.quotas:
+            manifests = self._list_manifests(made.object)
+            is_queued = get_kueue_queue(manifests[0]) is not None
+            try:
+                checked.uses.append((member._replace(is_queued=is_queued), _measure_uses(manifests, state)))
+            except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+                problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, made.object)
+                checked.findings.append(locate(problem, job.file.path, job.location))
 
     def _list_manifests(self, obj: Mapping[str, Node]) -> list[Manifest]:
         """Return an object, and the objects inside it."""
@@ -283,10 +289,11 @@ class _ClusterCheck:
         for excess in excesses:
             by_member.setdefault(excess.takers[0][0], []).append(excess)
         for members in _group_by_file(list(by_member)).values():
-            by_place = {(member.position, member.item): by_member[member] for member in members}
-            for job in self._read_jobs(members):
-                find_problems = partial(self._locate_excesses, by_place[job.position, job.item], rule, state)
-                yield from self._tracer.findings(job, self._runner.name, find_problems)
+            jobs = {(job.position, job.item): job for job in self._read_jobs(members)}
+            for member in members:
+                find_problems = partial(self._locate_excesses, by_member[member], rule, state)
+                job = jobs[member.position, member.item]
+                yield from self._tracer.findings(job, self._runner.name, find_problems, member.companion)
 
     def _locate_excesses(
         self, excesses: Sequence[Excess], rule: Rule, state: ClusterState, obj: Mapping[str, Node]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
 from jobgen.model.data import Location, Node, location_of
@@ -11,7 +11,7 @@ from jobgen.model.path import format_pointer
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job, JobRef, Traced, Tracer, format_place
+from jobgen.pipeline.trace import Job, JobRef, Tracer, format_place
 from jobgen.render.build import identity_of
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout
@@ -41,15 +41,15 @@ class _Locator:
     def __init__(self, entries: dict[str, layout.FileEntry], tracer: Tracer) -> None:
         self._entries = entries
         self._tracer = tracer
-        self._traced: dict[JobRef, tuple[Job, Traced]] = {}
+        self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
 
     def locate(self, rule: Rule, fault: FactViolation) -> Finding:
         job, traced = self._walk(fault.node.job)
         related = []
         for row, text in fault.related:
             other, object_ = self._walk(row.job)
-            related.append(Related(location_of(_node_at(object_.object, row.path)) or other.location, text))
-        node = _node_at(traced.object, fault.node.path)
+            related.append(Related(location_of(_node_at(object_, row.path)) or other.location, text))
+        node = _node_at(traced, fault.node.path)
         problem = Problem(
             rule.name,
             fault.message,
@@ -59,18 +59,18 @@ class _Locator:
             evidence=fault.evidence,
         )
         return locate(problem, job.file.path, job.location)._replace(
-            object=identity_of(traced.object) if traced.object else None,
+            object=identity_of(traced) if traced else None,
             env=fault.node.job.env,
             pointer=format_pointer(fault.node.path),
-            place=format_place(job, fault.node.path, traced.object),
+            place=format_place(job, fault.node.path, traced),
             related=tuple(related),
         )
 
-    def _walk(self, where: JobRef) -> tuple[Job, Traced]:
+    def _walk(self, where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
         if where not in self._traced:
             jobs = read_jobs([self._entries[where.path]], self._tracer.project.frameworks, [])
             job = next(job for job in jobs if (job.position, job.item) == (where.position, where.item))
-            self._traced[where] = job, self._tracer.trace(job, where.env)
+            self._traced[where] = job, self._tracer.trace(job, where.env).select(where.companion)
         return self._traced[where]
 
 

@@ -11,11 +11,12 @@ from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import Job, JobRef, Tracer
-from jobgen.render.build import build_object, identity_of, is_spec, job_attributes
+from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import EMPTY_PATCH, JobAttributes, Overlay, Patch, list_ancestors
+from jobgen.spec.replicas import find_template
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
@@ -39,10 +40,11 @@ class Rendered(NamedTuple):
     location: Location
     position: int = 0
     item: int = -1
+    companion: int = 0
+    """0 is the object of the job itself; its companions count up from 1."""
 
 
 _CONTAINER_FIELDS = ("containers", "initContainers")
-_NO_IDENTITY = Identity("", "", "", "")
 
 PatchName = tuple[str, int]
 """A patch: its overlay and its index there."""
@@ -132,9 +134,8 @@ class EnvironmentRunner:
         named = (entry for entry in entries if may_concern_devices(layout.read_file(entry).content))
         for job in read_jobs(named, self._project.frameworks, []):
             patches = self.patches_for(job) if concerns_devices(job.document.data) else None
-            made = self.build_object(job, patches, new_overlay_use()) if patches is not None else None
-            if made is not None:
-                yield made.object
+            if patches is not None:
+                yield from (made.object for made in self.build_objects(job, patches, new_overlay_use()))
 
     def take_catalog_use(self) -> bool:
         """Whether the catalog of devices has been read since the last call."""
@@ -180,16 +181,15 @@ class EnvironmentRunner:
         """The attributes of a job that selectors match on."""
         return job_attributes(job.document, self.expander)
 
-    def build_object(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
-        """Render a job; None if it has problems or is inactive."""
-        made = self.render_job(job, patches, used)
-        return made if made and made.object is not None else None
+    def build_objects(self, job: Job, patches: list[Patch], used: OverlayUse) -> list[Rendered]:
+        """Render a job: its object and the companions of it; none if it has problems or is inactive."""
+        return self.render_job(job, patches, used) or []
 
-    def render_job(self, job: Job, patches: list[Patch], used: OverlayUse) -> Rendered | None:
-        """Render a job; None if it has problems. An inactive job gives a result without an object."""
+    def render_job(self, job: Job, patches: list[Patch], used: OverlayUse) -> list[Rendered] | None:
+        """Render a job; None if it has problems. An inactive job has no objects."""
         problems: list[Problem] = []
         deletions: list[Deletion] = []
-        made = build_object(job.document, self.expander, patches, problems, deletions)
+        made = build_objects(job.document, self.expander, patches, problems, deletions)
         if self._days:
             used.days.extend(self._days)
             self._days.clear()
@@ -197,15 +197,17 @@ class EnvironmentRunner:
             self._record_deletions(job, deletions, used)
         if problems:
             return None
-        identity = identity_of(made) if made is not None else _NO_IDENTITY
-        return Rendered(self.name, made, identity, job.location, job.position, job.item)
+        return [
+            Rendered(self.name, each, identity_of(each), job.location, job.position, job.item, companion)
+            for companion, each in enumerate(made)
+        ]
 
     def find_missing_images(self, made: Mapping[str, Node]) -> list[Problem]:
         """Report containers of a job without an image. The pods of some kinds get theirs from a runtime."""
         api_version, name = str(value_of(made.get("apiVersion"))), str(value_of(made.get("kind")))
         kind = next((kind for kind in self._project.kinds if kind.describes(api_version, name)), None)
-        replicas = get_path(made, *map(str, kind.replicas_at)) if kind else None
-        pods = [get_path(each, "template", "spec") for each in _children(replicas)]
+        items = kind.list_items(made) if kind else ()
+        pods = [get_path(find_template(each.data, kind.replicas), "spec") for each in items] if kind else []
         containers = [each for pod in pods for field in _CONTAINER_FIELDS for each in _children(get_path(pod, field))]
         lacking = (each for each in containers if isinstance(each, dict) and not value_of(each.get("image")))
         return [

@@ -164,7 +164,7 @@ def _encode_result(part: FileResult, depends_on: str, path: str, concerns_device
     except TypeError:
         return None
     plain = [
-        [[each.env, each.identity, each.location, each.position, each.item] for each in part.made],
+        [[each.env, each.identity, each.location, *each[4:]] for each in part.made],
         findings,
         sorted(part.names),
         _encode_use(part.used),

@@ -359,13 +359,12 @@ def _process_files(
             if run.membership:
                 part.findings.extend(_drop_repeated(job, part, run.membership.findings(job, tracer)))
         outcomes = [_render_jobs(run, runner, tracer, jobs) for runner in runners]
+        # The order of the output is job by job, then environment by environment.
         for number, (job, part) in enumerate(jobs):
             if not any(outcome[number] for outcome in outcomes):
                 # The job belongs to no environment.
                 part.unchecked.append(job.document.name)
-        # The order of the output is job by job, then environment by environment.
-        for part, made in (each for of_job in zip(*outcomes, strict=True) for each in of_job if each):
-            part.made.append(made)
+            part.made.extend(made for outcome in outcomes for made in outcome[number])
         overlays = _overlay_contents(run) if any(part.findings for part in fresh) else []
         for entry, part in zip(batch, fresh, strict=True):
             # Before they are cached or sent to another process.
@@ -389,52 +388,50 @@ def _redact_shared(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
 def _render_jobs(
     run: Run, runner: EnvironmentRunner, tracer: Tracer, jobs: Sequence[tuple[Job, FileResult]]
-) -> list[tuple[FileResult, Rendered] | None]:
-    """Render jobs in one environment and check their objects if the run does; None where there is no object."""
-    found: list[tuple[FileResult, Rendered] | None] = []
-    for job, part in jobs:
-        found.append(_render_job(run, runner, tracer, job, part))
+) -> list[list[Rendered]]:
+    """Render jobs in one environment and check their objects if the run does; the objects of each job."""
+    found = [_render_job(run, runner, tracer, job, part) for job, part in jobs]
     if run.checked:
-        _check_objects(run, runner, tracer, [(job, each) for (job, _), each in zip(jobs, found, strict=True) if each])
-    return [each and (each[0], each[1]._replace(object=run.finish(each[1].object))) for each in found]
+        pairs = zip(jobs, found, strict=True)
+        _check_objects(run, runner, tracer, [(job, part, made) for (job, part), several in pairs for made in several])
+    return [[made._replace(object=run.finish(made.object)) for made in several] for several in found]
 
 
-def _render_job(
-    run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult
-) -> tuple[FileResult, Rendered] | None:
+def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, part: FileResult) -> list[Rendered]:
     patches = runner.patches_for(job)
     if patches is None:
-        return None
+        return []
     part.used.patches.update((patch.overlay, patch.place) for patch in patches)
     if not (run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep))):
-        return None
+        return []
     made = runner.render_job(job, patches, part.used)
     if made is None:
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name)))
         part.unchecked.append("")
-    elif run.deployable and made.object is not None and runner.find_missing_images(made.object):
+    elif run.deployable and made and runner.find_missing_images(made[0].object):
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, runner.find_missing_images)))
         made = None
-    if made is None or made.object is None:
+    if not made:
         # It has errors, or it is paused, done or expired.
         part.unchecked.append(job.document.name)
-    return (part, made) if made and made.object is not None else None
+    return made or []
 
 
 def _check_objects(
-    run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, tuple[FileResult, Rendered]]]
+    run: Run, runner: EnvironmentRunner, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
 ) -> None:
     """What is wrong with objects: checked without locations first, and those with a problem again with locations."""
     checker = runner.checker
-    manifests = [checker.manifest(rendered.object) for _, (_, rendered) in made]
-    for manifest, (job, (part, _)) in zip(manifests, made, strict=True):
+    manifests = [checker.manifest(rendered.object) for _, _, rendered in made]
+    for manifest, (job, part, rendered) in zip(manifests, made, strict=True):
         if checker.has_problems(manifest):
-            part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, checker)))
+            found = tracer.findings(job, runner.name, checker, rendered.companion)
+            part.findings.extend(_drop_repeated(job, part, found))
         if runner.take_catalog_use():
             part.dependent.append(job.document.name)
     # Standalone files are not one environment, so rules over all its objects do not apply.
-    for manifest, (job, (part, _)) in zip(manifests, made, strict=True) if run.entries is None else ():
-        where = JobRef(runner.name, job.file.path, job.position, job.item)
+    for manifest, (job, part, rendered) in zip(manifests, made, strict=True) if run.entries is None else ():
+        where = JobRef(runner.name, job.file.path, job.position, job.item, rendered.companion)
         problems: list[Problem] = []
         part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
         part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
@@ -464,7 +461,7 @@ def _find_dead_deletions(
     if not with_problems:
         return []
     # Jobs in which a marker deletes something count too.
-    relevant = {where[1:] for where in (*with_problems, *hits.values())}
+    relevant = {where.place for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in relevant}
     jobs = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
     dead = tracer.find_dead_deletions([job for job in jobs if (job.file.path, job.position, job.item) in relevant])

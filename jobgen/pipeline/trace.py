@@ -11,7 +11,7 @@ from jobgen.model.path import Step, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
-from jobgen.render.build import build_object, identity_of, is_spec, job_attributes, split_list
+from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes, split_list
 from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.repo import layout
 from jobgen.spec.merge import Deletion
@@ -68,14 +68,29 @@ class JobRef(NamedTuple):
     path: str
     position: int
     item: int
+    companion: int = 0
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """The job in its file."""
+        return self.path, self.position, self.item
 
 
 class Traced(NamedTuple):
-    """A job's object with locations, and the problems and deletions of building it."""
+    """A job's objects with locations, and the problems and deletions of building them."""
 
-    object: Mapping[str, Node] | None
+    objects: tuple[Mapping[str, Node], ...]
     problems: list[Problem]
     deletions: list[Deletion]
+
+    @property
+    def object(self) -> Mapping[str, Node] | None:
+        """The object of the job itself."""
+        return self.select(0)
+
+    def select(self, companion: int) -> Mapping[str, Node] | None:
+        """Return an object by its number; None if the job has no such object."""
+        return self.objects[companion] if companion < len(self.objects) else None
 
 
 def _find_path(node: Node, tree: Node) -> tuple[Step, ...]:
@@ -142,26 +157,29 @@ class Tracer:
     def trace(self, job: Job, env: str) -> Traced:
         """Build the object of a job again, with locations."""
         expander, document = self._select_expander(job, env), job.traced_document()
-        traced = Traced(None, [], [])
+        traced = Traced((), [], [])
         patches = expander.environment.patches_for(job_attributes(document, expander))
-        made = build_object(document, expander, patches, traced.problems, traced.deletions)
-        return traced._replace(object=made)
+        made = build_objects(document, expander, patches, traced.problems, traced.deletions)
+        return traced._replace(objects=made)
 
-    def findings(self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None) -> list[Finding]:
-        """The findings of a job in an environment, or those of a checker for its object."""
+    def findings(
+        self, job: Job, env: str, checker: Callable[[Any], list[Problem]] | None = None, companion: int = 0
+    ) -> list[Finding]:
+        """The findings of a job in an environment, or those of a checker for one of its objects."""
         traced = self.trace(job, env)
-        problems = checker(traced.object) if checker else traced.problems
-        identity = identity_of(traced.object) if isinstance(traced.object, dict) else None
+        made = traced.select(companion)
+        problems = checker(made) if checker else traced.problems
+        identity = identity_of(made) if isinstance(made, dict) else None
         begins = job.start() if problems else job.location
         found = (locate(problem, job.file.path, begins) for problem in problems)
-        paths = (_find_path(problem.node, traced.object) for problem in problems)
+        paths = (_find_path(problem.node, made) for problem in problems)
         return [
             finding._replace(
                 location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,
                 object=identity,
                 env=env,
                 pointer=format_pointer(path),
-                place=format_place(job, path, traced.object),
+                place=format_place(job, path, made),
             )
             for finding, path in zip(found, paths, strict=True)
         ]

@@ -37,7 +37,17 @@ _PATH_SEGMENT = lazy_pattern(r"[^./\\\0][^/\\\0]{0,252}\Z")
 def build_object(
     job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
 ) -> Mapping[str, Node] | None:
-    """Build the object of a job. Problems say why that fails; None without problems means the job is inactive."""
+    """Build the object of a job, without its companions."""
+    return next(iter(build_objects(job, expander, patches, problems, deletions)), None)
+
+
+def build_objects(
+    job: JobDocument, expander: Expander, patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+) -> tuple[Mapping[str, Node], ...]:
+    """Build the object of a job and its companions, such as the Service that its pods need.
+
+    Problems say why that fails; no object without problems means that the job is inactive.
+    """
     spec = expander.expand(job, patches, problems, deletions) if is_spec(job.data) else None
     if spec is not None:
         # Imported late: a repository with raw manifests alone needs neither.
@@ -45,10 +55,10 @@ def build_object(
         from jobgen.render.runs import is_inactive, name_run, needs_name
 
         if "run" in spec.fields and is_inactive(spec, expander.day, problems):
-            return None
+            return ()
         made: Mapping[str, Any] = render_spec(spec, problems, deletions)
     elif is_spec(job.data):
-        return None
+        return ()
     else:
         made = _place_in_namespace(job, expander)
     for patch in patches:
@@ -65,9 +75,14 @@ def build_object(
         made = rewrite_images(made, images, expander.kinds, deletions)
     if spec is not None and needs_name(spec):
         made = name_run(made, spec, _source_path(job), problems)
+    companions: tuple[Mapping[str, Any], ...] = ()
+    if spec is not None and spec.kind.network is not None:
+        from jobgen.render.network import connect_pods
+
+        made, companions = connect_pods(made, spec, problems)
     if not problems:
         problems.extend(_find_unsafe_names(made))
-    return made
+    return (made, *companions)
 
 
 def _source_path(job: JobDocument) -> Node:

@@ -92,7 +92,8 @@ def _render_field(
     converted = _convert_value(value, field, where, job, problems)
     if field.at[0] == "template":
         set_path(shared, field.at[1:], converted)
-    else:
+    elif field.at[0] != "network":
+        # `network` is what pods are connected with.
         set_path(resource, field.at, converted)
 
 

@@ -151,14 +151,15 @@ def _transform(work: FunctionInput) -> FunctionOutput:
     findings = runner.overlay_findings(tracer)
     items: list[Any] = []
     for item, entry in _entries(work, {}):
-        made = item
+        made, companions = item, list[Any]()
         for job in read_jobs([entry] if entry else [], work.project.frameworks, findings):
             patches = runner.patches_for(job)
             if patches is not None:
-                rendered = runner.build_object(job, patches, new_overlay_use())
+                rendered = runner.build_objects(job, patches, new_overlay_use())
                 findings += [] if rendered else tracer.findings(job, runner.name)
-                made = _keep_name(item, rendered.object) if rendered else item
-        items.append(made)
+                made = _keep_name(item, rendered[0].object) if rendered else item
+                companions += (companion.object for companion in rendered[1:])
+        items += (made, *companions)
     failed = any(finding.severity is Severity.ERROR for finding in findings)
     return FunctionOutput(work.resources.items if failed else items, findings)
 
@@ -203,7 +204,7 @@ def _check_job(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Find
     env = runner.name if is_spec(job.document.data) else ""
     if is_spec(job.document.data):
         patches = runner.patches_for(job)
-        if patches is None or runner.build_object(job, patches, new_overlay_use()) is None:
+        if patches is None or not runner.build_objects(job, patches, new_overlay_use()):
             return [] if patches is None else tracer.findings(job, env)
     return tracer.findings(job, env, runner.checker)
 

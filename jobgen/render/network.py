@@ -1,0 +1,132 @@
+"""Connect the pods of a job whose operator knows nothing of frameworks: variables, and a headless Service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.finding import Problem
+from jobgen.render.expand import JobSpec
+from jobgen.render.rendezvous import INDEX, Group, RoleHosts, list_variables, order_roles
+from jobgen.render.set_path import set_path
+from jobgen.spec.kinds import Network
+from jobgen.spec.replicas import count_pods, find_template
+
+JOB_LABEL = "jobgen.dev/job"
+"""The label of a companion with the name of the object that it belongs to."""
+
+_JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+# The fields of a job that say how many processes run on each pod.
+_PROCESS_FIELDS = (("pytorch", "nprocPerNode"), ("deepspeed", "slotsPerWorker"))
+
+
+def connect_pods(
+    made: Mapping[str, Any], job: JobSpec, problems: list[Problem]
+) -> tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]:
+    """Let the pods of an object find each other; return the object, and the Service that they need."""
+    network = job.kind.network
+    name = made["metadata"].get("name") if isinstance(made.get("metadata"), dict) else None
+    if network is None or not isinstance(value_of(name), str) or problems:
+        return made, ()
+    result: dict[str, Any] = dict(made)
+    items = [
+        item for item in job.kind.list_items(result) if isinstance(find_template(item.data, job.kind.replicas), dict)
+    ]
+    hosts = [_name_hosts(str(value_of(name)), item, job, network) for item in items]
+    if sum(role.pods for role in hosts) < 2:
+        return made, ()
+    subdomain = _find_subdomain(items, job) or name
+    group = Group(str(value_of(name)), order_roles(hosts), _count_processes(result, job))
+    for item, role in zip(items, hosts, strict=True):
+        template = find_template(item.data, job.kind.replicas)
+        assert isinstance(template, dict), "checked above"
+        connected = _connect_template(template, list_variables(job.framework, group, role), network, name)
+        if network.has_service:
+            connected["spec"].setdefault("subdomain", subdomain)
+        _replace_template(result, (*item.path, *map(str, job.kind.replicas.template)), connected)
+    return result, (_build_service(result, subdomain, name),) if network.has_service else ()
+
+
+def _name_hosts(name: str, item: Any, job: JobSpec, network: Network) -> RoleHosts:
+    role = str(value_of(item.key))
+    described = job.kind.find_role(role)
+    pods = count_pods(item.data, job.kind.replicas, described.omitted if described else 1)
+    host = network.host.replace("{job}", name).replace("{role}", role)
+    subdomain = find_template(item.data, job.kind.replicas)
+    own = subdomain.get("spec", {}).get("subdomain") if isinstance(subdomain, dict) else None
+    if network.has_service and isinstance(value_of(own), str):
+        host = f"{host.partition('.')[0]}.{value_of(own)}"
+    return RoleHosts(role, pods, host)
+
+
+def _find_subdomain(items: list[Any], job: JobSpec) -> Node:
+    specs = (find_template(item.data, job.kind.replicas) for item in items)
+    written = (spec["spec"].get("subdomain") for spec in specs if isinstance(spec, dict) and "spec" in spec)
+    return next((node for node in written if isinstance(value_of(node), str)), None)
+
+
+def _count_processes(made: Mapping[str, Any], job: JobSpec) -> int:
+    """The processes on each pod: as declared, or one for each GPU."""
+    for block, field in _PROCESS_FIELDS:
+        settings = job.fields.get(block)
+        declared = value_of(settings.get(field)) if isinstance(settings, dict) else None
+        if declared is not None and str(declared).isdigit():
+            return int(str(declared))
+    roles = Manifest(made, job.kind, job.cluster).roles
+    return max((role.pod.gpus for role in roles if role.count), default=0) or 1
+
+
+def _connect_template(
+    template: Mapping[str, Any], variables: dict[str, str], network: Network, name: Node
+) -> dict[str, Any]:
+    """A copy of a template whose main container has the variables, unless it sets them itself."""
+    spec = dict(template.get("spec") or {})
+    containers = list(spec.get("containers") or [])
+    if containers and isinstance(containers[0], dict) and variables:
+        own = [entry for entry in containers[0].get("env") or [] if isinstance(entry, dict)]
+        known = {value_of(entry.get("name")) for entry in own}
+        added = [entry for entry in _list_env(variables, network, name) if entry["name"] not in known]
+        containers[0] = {**containers[0], "env": [*added, *own]}
+    return {**template, "spec": {**spec, "containers": containers}}
+
+
+def _list_env(variables: dict[str, str], network: Network, name: Node) -> Iterator[dict[str, Any]]:
+    """The entries of `env`. What contains the index of a pod refers to a variable with the index before it."""
+    if network.index_field and any(INDEX in value and value != INDEX for value in variables.values()):
+        yield {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}}
+    index = network.index_text or f"$({_INDEX_VARIABLE})"
+    for variable, value in variables.items():
+        if value == INDEX and network.index_field:
+            yield {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": network.index_field}}}
+        else:
+            yield {"name": variable, "value": with_value(name, value.replace(INDEX, index))}
+
+
+def _replace_template(tree: dict[str, Any], path: tuple[str | int, ...], value: Any) -> None:
+    """Replace the node at a path, and copy what leads to it."""
+    node: Any = tree
+    for step in path[:-1]:
+        node[step] = node[step].copy()
+        node = node[step]
+    node[path[-1]] = value
+
+
+def _build_service(made: Mapping[str, Any], subdomain: Node, name: Node) -> dict[str, Any]:
+    """The headless Service that gives each pod a DNS name, even before it is ready."""
+    metadata: dict[str, Any] = {"name": subdomain}
+    if "namespace" in made["metadata"]:
+        metadata["namespace"] = made["metadata"]["namespace"]
+    set_path(metadata, ("labels", JOB_LABEL), name)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {
+            "clusterIP": with_value(name, "None"),
+            "publishNotReadyAddresses": with_value(name, True),
+            "selector": {_JOB_NAME_LABEL: name},
+        },
+    }
