@@ -8,13 +8,15 @@ import yaml
 
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
+from jobgen.spec.kinds import parse_kind
+from jobgen.spec.replicas import count_pods, find_template, get_at
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "schemas").glob("*/*.yaml"))
 ALL = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in FILES}
 DESCRIBED = {name: kind for name, kind in ALL.items() if "frameworks" in kind}
 FRAMEWORKS = sorted({name for kind in DESCRIBED.values() for name in kind["frameworks"]})
-PLATFORMS = ["kubeflow", "mpi-operator", "trainer", "tensorstack"]
+PLATFORMS = ["kubeflow", "mpi-operator", "trainer", "tensorstack", "kubernetes", "jobset", "ray", "volcano"]
 
 # As the operators' sources have it: group and kind, where replicas are, roles, container, port, restart policy.
 FACTS = """
@@ -29,6 +31,7 @@ mpijob_v2beta1                kubeflow.org/v2beta1 MPIJob spec.mpiReplicaSpecs L
 trainjob_v1alpha1             trainer.kubeflow.org/v1alpha1 TrainJob spec.trainer.numNodes node,master,worker,launcher node - -
 tensorflowtrainingjob_v1beta1 batch.tensorstack.dev/v1beta1 TensorFlowTrainingJob spec.replicaSpecs chief,ps,worker,evaluator tensorflow - -
 pytorchtrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 PyTorchTrainingJob spec.replicaSpecs master,worker pytorch - -
+job_v1                        batch/v1 Job spec node,node,node main - -
 xgboosttrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 XGBoostTrainingJob spec.replicaSpecs master,worker xgboost - OnFailure
 """  # noqa: E501
 # First version that serves the kind, the one that deprecates it and the one that no longer has it.
@@ -138,25 +141,25 @@ def test_job_with_all_roles_renders_each_role(name, framework, tmp_path):
     written = {role: {"replicas": number} for number, role in enumerate(roles, start=1)}
     own = {framework: {"runtime": "some-runtime"}} if (name, framework) == ("trainjob_v1alpha1", "mpi") else {}
 
-    [made], findings = rendered(tmp_path, kind["platform"], framework, {"roles": written, **own})
+    [made, *_], findings = rendered(tmp_path, kind["platform"], framework, {"roles": written, **own})
 
     assert findings == []
     assert (made["apiVersion"], made["kind"], made["metadata"]) == (kind["apiVersion"], kind["kind"], {"name": "job"})
-    replicas = made
-    for step in kind["replicas"]["at"].split("."):
-        replicas = replicas[step]
-    spelt = {kind["roles"][role].get("spelling", role): fields["replicas"] for role, fields in written.items()}
-    if kind["replicas"]["shape"] == "one":
-        launchers = {role for role in roles if kind["roles"][role].get("launches")}
-        assert replicas == sum(count for role, count in spelt.items() if role not in launchers)
+    described = parse_kind(kind)
+    if described.shape == "one":
+        counted = [role for role in roles if not kind["roles"][role].get("launches")]
+        assert get_at(made, described.replicas_at) == sum(written[role]["replicas"] for role in counted)
         assert made["spec"]["trainer"]["image"] == "x"
         return
-    by_role = replicas if kind["replicas"]["shape"] == "map" else {item["type"]: item for item in replicas}
+    items = list(described.list_items(made))
+    counted = [role for role in roles if not described.find_role(role).at]
+    apart = {described.find_role(role).spelling for role in roles if described.find_role(role).at}
+    counts = [count_pods(item.data, described.replicas, 0) for item in items if item.key not in apart]
+    assert sum(counts) == sum(written[role]["replicas"] for role in counted)
     container = kind["container"].format(job="job")
-    assert {role: replica["replicas"] for role, replica in by_role.items()} == spelt
-    assert all(
-        replica["template"]["spec"]["containers"] == [{"name": container, "image": "x"}] for replica in by_role.values()
-    )
+    for item in items:
+        [main] = find_template(item.data, described.replicas)["spec"]["containers"]
+        assert (main["name"], main["image"]) == (container, "x")
 
 
 @pytest.mark.parametrize(("framework", "platform"), list(product(FRAMEWORKS, PLATFORMS)))
