@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import kubectl
@@ -17,7 +18,7 @@ from jobgen.check.cel import Failed, compile_cel
 from jobgen.cli.commands.gitops import argocd, flux
 from jobgen.cli.result import ExitCode
 from jobgen.gitops.argocd import GENERATE_PATHS
-from jobgen.gitops.inputs import group_kinds
+from jobgen.gitops.inputs import list_engine_kinds
 from jobgen.pipeline import config
 from jobgen.yamlio.read import read
 
@@ -38,13 +39,14 @@ def written():
     """Every case of every kind, as the object that a cluster would hold."""
     for path in sorted((Path(__file__).parent / "gitops").glob("*.yaml")):
         (kind,) = documents(path.read_text())
-        for case in kind["cases"]:
-            made = {"apiVersion": kind["apiVersion"], "kind": kind["kind"], "metadata": {"name": "job"}, "spec": {}}
+        for name, case in product((kind["kind"], *kind.get("also", ())), kind["cases"]):
+            made = {"apiVersion": kind["apiVersion"], "kind": name, "metadata": {"name": "job"}, "spec": {}}
             made |= {key: case[key] for key in ("spec", "status") if key in case}
-            yield pytest.param(made, case["health"], case["message"], id=f"{path.stem}: {case['name']}")
+            yield pytest.param(made, case["health"], case["message"], id=f"{path.stem}: {name}: {case['name']}")
 
 
 CASES = list(written())
+ENGINE_KINDS = list_engine_kinds(config.load(ROOT).kinds)
 
 
 @cache
@@ -61,9 +63,9 @@ def checks():
     return {(check["apiVersion"].split("/")[0], check["kind"]): check for check in made["spec"]["healthCheckExprs"]}
 
 
-def one_of_each_group():
-    """One kind of each group: kinds of a group share their conditions, and so their checks."""
-    return {group: (group, kind) for group, kind in checks()}.values()
+def one_of_each_check():
+    """One kind for each check: most kinds of a group share their conditions, and so their checks."""
+    return {json.dumps(check | {"kind": ""}): identity for identity, check in checks().items()}.values()
 
 
 @cache
@@ -104,6 +106,8 @@ def health_by_argocd(made, key):
 def health_by_flux(made, group, kind):
     """Evaluate as fluxcd/pkg runtime/cel does; an expression that fails keeps Flux waiting."""
     for verdict in ("inProgress", "failed", "current"):
+        if verdict not in checks()[group, kind]:
+            continue
         expression = compile_cel(checks()[group, kind][verdict], ("metadata", "spec", "status"))
         answer = expression({key: made[key] for key in ("metadata", "spec", "status") if key in made})
         if isinstance(answer, Failed):
@@ -126,13 +130,23 @@ def test_every_kind_has_cases_of_every_health():
     for case in CASES:
         made, health, _ = case.values
         seen.setdefault((made["apiVersion"], made["kind"]), set()).add(health)
-    jobs = {(str(kind.api_version), kind.name) for kind in config.load(ROOT).kinds if kind.roles}
+    described = {(str(kind.api_version), kind.name) for kind in config.load(ROOT).kinds if kind.roles}
+    others = {(kind.api_version, kind.name): kind for kind in ENGINE_KINDS if kind.workload and kind.has_health}
+    wanted = {job: set(IN_FLUX) for job in described if job not in others}
+    for job, kind in others.items():
+        rules = kind.workload.rules
+        missing = {"Degraded"} if rules and not rules.failed else set()
+        wanted[job] = set(IN_FLUX) - missing - (set() if kind.suspend_path else {"Suspended"})
 
-    assert seen == {job: set(IN_FLUX) for job in jobs}
+    assert seen == wanted
+    assert not {"batch_Job", "batch_CronJob"} & {key.rpartition(".health.")[2] for key in scripts()}
 
 
-KEYS = st.sampled_from("conditions phase type status message reason lastTransitionTime suspend enabled".split())
+KEYS = st.sampled_from(
+    "conditions phase type status message reason lastTransitionTime suspend enabled state jobStatus".split()
+)
 WORDS = st.sampled_from("True False Failed Succeeded Complete Completed Suspended Paused Running Created".split())
+RAY_WORDS = st.sampled_from("Complete SUCCEEDED STOPPED Failed Suspended Running ValidationFailed".split())
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False) | WORDS | st.text(max_size=3)
 ANYTHING = st.recursive(
     SCALARS,
@@ -146,7 +160,7 @@ STATUS = ANYTHING | st.fixed_dictionaries({"conditions": st.lists(CONDITION, max
 @settings(deadline=None)
 @given(spec=ANYTHING | st.fixed_dictionaries({"runPolicy": ANYTHING, "runMode": ANYTHING}), status=STATUS)
 def test_any_status_has_an_argocd_health(spec, status):
-    for kind in one_of_each_group():
+    for kind in one_of_each_check():
         health, message = health_by_argocd({"spec": spec, "status": status}, "_".join(kind))
 
         assert health in IN_FLUX
@@ -155,13 +169,26 @@ def test_any_status_has_an_argocd_health(spec, status):
 
 TURNED = st.fixed_dictionaries(
     {
-        "type": WORDS | st.sampled_from(["Restarting", "Initialized", "ReplicaFailure", "Pondering"]),
+        "type": WORDS
+        | st.sampled_from("Restarting Initialized ReplicaFailure Pondering Ready Available".split())
+        | st.sampled_from("RayClusterProvisioned RayClusterSuspended".split()),
         "status": st.sampled_from(["True", "True", "False", "Unknown"]),
     },
-    optional={"lastTransitionTime": st.integers(1, 4).map("2026-03-02T08:00:0{}Z".format)},
+    optional={
+        "lastTransitionTime": st.integers(1, 4).map("2026-03-02T08:00:0{}Z".format),
+        "reason": st.sampled_from(["ValidationFailed", "InitializingTimeout", "Initializing"]),
+    },
 )
 PROPER = st.fixed_dictionaries(
-    {}, optional={"conditions": st.lists(TURNED, max_size=5), "phase": WORDS, "jobsStatus": st.just([])}
+    {},
+    optional={
+        "conditions": st.lists(TURNED, max_size=5),
+        "phase": WORDS,
+        "jobsStatus": st.just([]),
+        "state": st.fixed_dictionaries({}, optional={"phase": WORDS}),
+        "jobStatus": RAY_WORDS | st.just(""),
+        "jobDeploymentStatus": RAY_WORDS,
+    },
 )
 
 
@@ -169,7 +196,7 @@ PROPER = st.fixed_dictionaries(
 @given(spec=st.sampled_from([{}, {"suspend": True}, {"runPolicy": {"suspend": True}}]), status=PROPER)
 def test_argocd_and_flux_agree_on_valid_statuses(spec, status):
     made = {"metadata": {}, "spec": spec, "status": status}
-    for group, kind in one_of_each_group():
+    for group, kind in one_of_each_check():
         health, _ = health_by_argocd(made, f"{group}_{kind}")
 
         assert health_by_flux(made, group, kind) == IN_FLUX[health], (group, kind)
@@ -179,7 +206,10 @@ def test_one_health_check_serves_all_versions_of_a_kind():
     names = [key for key in scripts() if key.endswith("kubeflow.org_MPIJob")]
 
     assert names == [f"{CUSTOM}.health.kubeflow.org_MPIJob"]
-    assert [kind for kind in checks() if kind[1] == "MPIJob"] == [("kubeflow.org", "MPIJob")]
+    assert [kind for kind in checks() if kind[1] == "MPIJob"] == [
+        ("batch.tensorstack.dev", "MPIJob"),
+        ("kubeflow.org", "MPIJob"),
+    ]
 
 
 PRINTED = {
@@ -239,8 +269,35 @@ def pytorch(pod, **policy):
     return {"runPolicy": {"backoffLimit": 3, **policy}, "pytorchReplicaSpecs": {"Master": replica, "Worker": replica}}
 
 
+def jobs_with(pod, **more):
+    return {"replicatedJobs": [{"name": "a", "template": {"spec": {"template": {"spec": pod}}}}], **more}
+
+
+def workers(pod, **more):
+    return {"workerGroupSpecs": [{"groupName": "a", "template": {"spec": pod}}], **more}
+
+
+NODES, MORE_NODES = {"nodeSelector": {"a": "b"}}, {"nodeSelector": {"a": "b", "pool": "a100"}, "tolerations": []}
 QUEUED = {"kueue.x-k8s.io/queue-name": "team-a"}
 HELD = [
+    (
+        "batch_Job",
+        {"suspend": True, "template": {"spec": NODES}},
+        {"suspend": False, "template": {"spec": MORE_NODES}},
+    ),
+    ("jobset.x-k8s.io_JobSet", jobs_with(NODES, suspend=True), jobs_with(MORE_NODES, suspend=False)),
+    ("ray.io_RayCluster", workers(NODES, suspend=True), workers(MORE_NODES, suspend=False)),
+    (
+        "ray.io_RayJob",
+        {"suspend": True, "rayClusterSpec": workers(NODES)},
+        {"suspend": False, "rayClusterSpec": workers(MORE_NODES)},
+    ),
+    ("ray.io_RayService", {"rayClusterConfig": workers(NODES)}, {"rayClusterConfig": workers(MORE_NODES)}),
+    (
+        "workload.codeflare.dev_AppWrapper",
+        {"suspend": True, "components": [{"template": {}}]},
+        {"suspend": False, "components": [{"template": {}, "podSetInfos": [{"count": 1}]}]},
+    ),
     (
         "kubeflow.org_PyTorchJob",
         pytorch({"tolerations": [{"key": "gpu"}]}, suspend=True),
@@ -262,13 +319,62 @@ def test_fields_written_by_a_queue_are_ignored_for_queued_jobs_only(kind, writte
     assert compared(job(None, **written), kind) == job(None, **written)
 
 
+def group(**fields):
+    return {"workerGroupSpecs": [{"groupName": "a", **fields}]}
+
+
+RAY_DEFAULTS = {"replicas": 0, "minReplicas": 0, "maxReplicas": 2147483647, "numOfHosts": 1}
+# In Git, in the cluster, and whether that is a difference.
+WRITTEN = [
+    ("batch.volcano.sh_Job", {"tasks": [{"replicas": 1}]}, {"tasks": [{"replicas": 1, "name": "default0"}]}, False),
+    ("batch.volcano.sh_Job", {"tasks": [{"name": "a"}]}, {"tasks": [{"name": "a", "maxRetry": 3}]}, False),
+    ("batch.volcano.sh_Job", {"tasks": [{"maxRetry": 5}]}, {"tasks": [{"maxRetry": 3}]}, True),
+    ("batch.volcano.sh_Job", {"tasks": [{"replicas": 1}]}, {"tasks": [{"replicas": 2}]}, True),
+    (
+        "jobset.x-k8s.io_JobSet",
+        jobs_with({}),
+        {
+            "replicatedJobs": [
+                {
+                    "name": "a",
+                    "replicas": 1,
+                    "groupName": "default",
+                    "template": {
+                        "spec": {"completionMode": "Indexed", "template": {"spec": {"restartPolicy": "OnFailure"}}}
+                    },
+                }
+            ]
+        },
+        False,
+    ),
+    ("jobset.x-k8s.io_JobSet", jobs_with({"restartPolicy": "Never"}), jobs_with({"restartPolicy": "OnFailure"}), True),
+    ("ray.io_RayCluster", group(), group(**RAY_DEFAULTS), False),
+    ("ray.io_RayCluster", group(replicas=1), group(replicas=2), True),
+    (
+        "ray.io_RayCluster",
+        {"enableInTreeAutoscaling": True, **group(replicas=1)},
+        {"enableInTreeAutoscaling": True, **group(replicas=2, scaleStrategy={"workersToDelete": ["a"]})},
+        False,
+    ),
+    ("ray.io_RayJob", {"rayClusterSpec": group()}, {"rayClusterSpec": group(**RAY_DEFAULTS)}, False),
+    ("ray.io_RayService", {"rayClusterConfig": group()}, {"rayClusterConfig": group(**RAY_DEFAULTS)}, False),
+]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
+@pytest.mark.parametrize(("kind", "written", "held", "differs"), WRITTEN)
+def test_values_that_the_server_fills_in_are_no_difference(kind, written, held, differs):
+    assert (compared(job({}, **written), kind) != compared(job({}, **held), kind)) is differs
+
+
 @pytest.mark.skipif(not shutil.which("jq"), reason="asks jq")
 def test_ignored_paths_are_valid_jq():
-    for kind in group_kinds(config.load(ROOT).kinds):
+    for kind in ENGINE_KINDS:
         made = [job({}), job(QUEUED)]
+        has_defaults = kind.workload is not None and bool(kind.workload.filled_in)
 
-        assert bool(ignored(kind.key)) == kind.is_queued
-        assert not kind.is_queued or [compared(each, kind.key) for each in made] == made
+        assert bool(ignored(kind.key)) == (kind.is_queued or has_defaults)
+        assert not ignored(kind.key) or [compared(each, kind.key) for each in made] == made
 
 
 def test_pod_fields_have_known_kubernetes_types():
@@ -278,7 +384,14 @@ def test_pod_fields_have_known_kubernetes_types():
         for key, text in made["data"].items()
     }
 
-    assert fields.keys() == {kind.key for kind in group_kinds(config.load(ROOT).kinds)}
+    without = {"batch_Job", "batch_CronJob", "batch.tensorstack.dev_BeamJob", "workload.codeflare.dev_AppWrapper"}
+    assert fields.keys() == {kind.key for kind in ENGINE_KINDS} - without
+    assert fields["jobset.x-k8s.io_JobSet"] == {"spec.replicatedJobs.template.spec.template.spec": "core/v1/PodSpec"}
+    assert fields["ray.io_RayJob"] == {
+        "spec.rayClusterSpec.headGroupSpec.template.spec": "core/v1/PodSpec",
+        "spec.rayClusterSpec.workerGroupSpecs.template.spec": "core/v1/PodSpec",
+        "spec.submitterPodTemplate.spec": "core/v1/PodSpec",
+    }
     assert fields["kubeflow.org_MPIJob"] == {
         "spec.mpiReplicaSpecs.Launcher.template.spec": "core/v1/PodSpec",
         "spec.mpiReplicaSpecs.Worker.template.spec": "core/v1/PodSpec",
@@ -350,6 +463,10 @@ def test_flux_ignores_fields_written_by_a_queue():
     assert "/spec/pytorchReplicaSpecs/Worker/template/spec/tolerations" in rules["PyTorchJob"]["paths"]
     assert {rule["target"]["labelSelector"] for rule in rules.values()} == {"kueue.x-k8s.io/queue-name"}
     assert not [kind for kind in rules if kind.endswith("TrainingJob")]
+    assert rules["Job"]["target"]["group"] == "batch"
+    assert rules["JobSet"]["paths"] == rules["AppWrapper"]["paths"] == ["/spec/suspend"]
+    assert "/spec/headGroupSpec/template/spec/nodeSelector" in rules["RayCluster"]["paths"]
+    assert not {"LeaderWorkerSet", "GenericJob", "CronJob"} & rules.keys()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from jobgen.gitops.health import build_lua_check
 from jobgen.gitops.inputs import INJECTED_FIELDS, QUEUE_MANAGER, EngineKind, GitSource, resource_name
+from jobgen.gitops.workloads import list_differences
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Plain
 from jobgen.yamlio.write import to_yaml
@@ -34,26 +35,34 @@ def build_config_map(kinds: Sequence[EngineKind], parts: Collection[str]) -> dic
 
 def _build_setting(part: str, kind: EngineKind) -> str:
     if part == "health":
-        return build_lua_check(kind) if kind.is_job else ""
+        return build_lua_check(kind) if kind.has_health else ""
     settings = _ignored_differences(kind) if part == "differences" else _known_types(kind)
     return to_yaml(settings) if settings else ""
 
 
 def _ignored_differences(kind: EngineKind) -> dict[str, list[str]]:
-    """Fields that are written in the cluster: by Kueue to queued jobs, and by a webhook to all jobs."""
-    if not kind.is_queued:
-        return {}
+    """Fields that are written in the cluster: by Kueue to queued jobs, by webhooks and controllers to all jobs."""
+    others = list_differences(kind.workload) if kind.workload else []
     # Jobs without a queue are compared in full, including `suspend` and tolerations.
-    queued = [f'select(.metadata.labels["{QUEUE_LABEL}"]) | {path}' for path in _kueue_fields(kind)]
+    fields = _kueue_fields(kind) if kind.is_queued else []
+    queued = [f'select(.metadata.labels["{QUEUE_LABEL}"]) | {path}' for path in fields]
     timestamps = [f".{path}[]?.time" for path, has_manager in kind.patch_paths if has_manager]
-    return {"jqPathExpressions": queued + timestamps}
+    found = queued + (timestamps if kind.is_queued else []) + others
+    return {"jqPathExpressions": found} if found else {}
 
 
 def _kueue_fields(kind: EngineKind) -> list[str]:
     suspend = ["." + ".".join(kind.suspend_path)] if kind.suspend_path else []
+    if kind.workload:
+        templates = [f"{_to_jq(path)}.{field}" for path in kind.pod_paths for field in INJECTED_FIELDS]
+        return [*suspend, *templates, *kind.workload.queued]
     replicas = sorted({".".join(path[: path.index("template") - 1]) for path in kind.pod_paths})
     templates = [f".{path}[]?.template.spec.{field}" for path in replicas for field in INJECTED_FIELDS]
     return suspend + templates + [_kueue_patch(path, has_manager=has_manager) for path, has_manager in kind.patch_paths]
+
+
+def _to_jq(path: tuple[str, ...]) -> str:
+    return "".join("[]?" if step == "*" else f".{step}" for step in path)
 
 
 def _kueue_patch(path: str, has_manager: bool) -> str:
@@ -63,6 +72,8 @@ def _kueue_patch(path: str, has_manager: bool) -> str:
 
 def _known_types(kind: EngineKind) -> list[dict[str, str]]:
     """Where a kind contains types of Kubernetes, so that `1000m` and `1` are not a difference."""
+    if kind.is_builtin:
+        return []
     # Argo CD traverses lists without naming them.
     pods = [
         {"field": ".".join(step for step in path if step != "*"), "type": "core/v1/PodSpec"} for path in kind.pod_paths

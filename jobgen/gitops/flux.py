@@ -14,7 +14,7 @@ def build_kustomization(
     kinds: Sequence[EngineKind], source: GitSource, env: str, source_name: str, wait: str
 ) -> dict[str, Plain]:
     """The Kustomization of an environment; with `wait`, it is ready when all jobs have succeeded."""
-    jobs = [kind for kind in kinds if kind.is_job]
+    queued = [kind for kind in kinds if kind.is_job and kind.is_queued]
     return {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
         "kind": "Kustomization",
@@ -29,9 +29,11 @@ def build_kustomization(
             "prune": True,
             "force": False,
             "deletionPolicy": "Orphan",
-            "ignore": [_build_ignore_rule(kind) for kind in jobs if kind.is_queued],
+            "ignore": list(map(_build_ignore_rule, queued)),
             "healthCheckExprs": [
-                {"apiVersion": kind.api_version, "kind": kind.name, **build_cel_checks(kind)} for kind in jobs
+                {"apiVersion": kind.api_version, "kind": kind.name, **build_cel_checks(kind)}
+                for kind in kinds
+                if kind.has_health
             ],
         },
     }

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.gitops.inputs import EngineKind
+from jobgen.gitops.status_rules import build_cel_rules, build_lua_rules
 
 HEALTHY, DEGRADED, SUSPENDED, PROGRESSING = "Healthy", "Degraded", "Suspended", "Progressing"
 
@@ -36,6 +37,7 @@ class HealthConditions(NamedTuple):
 _KUBEFLOW = HealthConditions("Failed", "Succeeded", "Suspended", ("Created", "Running", "Restarting"))
 _CONDITIONS = {
     "kubeflow.org": _KUBEFLOW,
+    "jobset.x-k8s.io": HealthConditions("Failed", "Completed", "Suspended"),
     "trainer.kubeflow.org": HealthConditions("Failed", "Complete", "Suspended"),
     "batch.tensorstack.dev": HealthConditions(
         "Failed",
@@ -109,6 +111,8 @@ return health
 
 def build_lua_check(kind: EngineKind) -> str:
     """The Lua health check of a kind, for Argo CD."""
+    if kind.workload and kind.workload.rules:
+        return build_lua_rules(kind.name, kind.workload.rules, kind.suspend_path)
     conditions = _conditions_of(kind)
     states = ",\n".join(f"  {_lua_table((name, conditions.health[name]))}" for name in conditions.order)
     phases = ", ".join(f'{phase} = "{health}"' for phase, health in conditions.phases.items())
@@ -132,6 +136,8 @@ def build_cel_checks(kind: EngineKind) -> dict[str, str]:
 
     Flux evaluates `failed` before `current`, so a tie of the two is a failure, as in Lua.
     """
+    if kind.workload and kind.workload.rules:
+        return build_cel_rules(kind.workload.rules)
     conditions = _conditions_of(kind)
     ended = (conditions.finished, conditions.failed)
     in_progress = tuple(name for name in conditions.order if name not in ended)

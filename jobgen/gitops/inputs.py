@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.gitops.workloads import ENGINE_WORKLOADS, EngineWorkload, find_engine_workload
+from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_kind
+from jobgen.k8s.pod_templates import list_template_paths
+from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import value_of
-from jobgen.model.path import Step
+from jobgen.model.path import NamedItem, Step
 from jobgen.repo.lock import TREE
 from jobgen.spec.kinds import Kind
 
@@ -22,7 +25,13 @@ class EngineKind(NamedTuple):
 
     group: str
     name: str
-    versions: tuple[Kind, ...]
+    versions: tuple[Kind, ...] = ()
+    """Its descriptions; none for a kind that is only in the table of workloads."""
+
+    @property
+    def workload(self) -> EngineWorkload | None:
+        """What the table of workloads says about it."""
+        return find_engine_workload(self.group, self.name)
 
     @property
     def key(self) -> str:
@@ -32,27 +41,46 @@ class EngineKind(NamedTuple):
     @property
     def api_version(self) -> str:
         """The first version; engines read only its group."""
+        if self.workload:
+            return f"{self.group}/{self.workload.version}"
         return str(value_of(self.versions[0].api_version))
 
     @property
     def is_job(self) -> bool:
         """Whether it is a job; runtimes are not."""
-        return any(kind.roles for kind in self.versions)
+        return self.workload is not None or any(kind.roles for kind in self.versions)
+
+    @property
+    def has_health(self) -> bool:
+        """Whether it needs a health check."""
+        return self.workload.has_health if self.workload else self.is_job
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether Kubernetes has this kind, so that engines know its types."""
+        return self.group == "batch"
 
     @property
     def is_queued(self) -> bool:
-        """Whether Kueue can manage its jobs."""
+        """Whether Kueue can manage its jobs, and writes to their objects; it holds back the pods of other kinds."""
+        if self.workload:
+            return is_managed_kind(self.group, self.name) and bool(self.suspend_path)
         return any(QUEUE_LABEL in kind.fields["queue"].at for kind in self.versions if "queue" in kind.fields)
 
     @property
     def suspend_path(self) -> tuple[str, ...]:
         """The path of the field that suspends a job; empty if there is none."""
+        if workload := find_workload(self.group, self.name):
+            return workload.suspend
         paths = (kind.fields["suspend"].at for kind in self.versions if "suspend" in kind.fields)
         return _to_keys(next(paths, ()))
 
     @property
     def pod_paths(self) -> tuple[tuple[str, ...], ...]:
         """The paths of its pod specs, with `*` for any list item; empty for a kind without pod templates."""
+        if self.workload:
+            templates = list_template_paths(self.group, self.name)
+            return tuple(sorted({(*_to_keys(_every_item(path)), "spec") for path in templates}))
         return tuple(sorted({path for kind in self.versions for path in _pod_paths(kind)}))
 
     @property
@@ -72,6 +100,17 @@ def group_kinds(kinds: Iterable[Kind]) -> tuple[EngineKind, ...]:
     """Group the versions of each kind, sorted by API group and name."""
     ordered = sorted(kinds, key=lambda kind: (*_group_and_name(kind), str(value_of(kind.api_version))))
     return tuple(EngineKind(*identity, tuple(versions)) for identity, versions in groupby(ordered, _group_and_name))
+
+
+def list_engine_kinds(kinds: Iterable[Kind]) -> tuple[EngineKind, ...]:
+    """The kinds that are described, and those of the table of workloads, sorted by API group and name."""
+    described = {(kind.group, kind.name): kind for kind in group_kinds(kinds)}
+    others = {identity: EngineKind(*identity) for identity in ENGINE_WORKLOADS if identity not in described}
+    return tuple(kind for _, kind in sorted((described | others).items()))
+
+
+def _every_item(path: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple("*" if isinstance(step, NamedItem) else step for step in path)
 
 
 def _group_and_name(kind: Kind) -> tuple[str, str]:

@@ -19,8 +19,6 @@ FieldPath = tuple[Step, ...]
 # Mappings whose values are quantities, and fields that are quantities.
 _QUANTITY_MAPPINGS = frozenset(("limits", "requests", "minResources", "capacity", "default", "defaultRequest"))
 _QUANTITY_FIELDS = frozenset(("sizeLimit", "storage", "divisor"))
-# Lists that the API server replaces as a whole, but whose items have a name.
-_NAMED_ITEMS = {"tasks": "name", "workerGroupSpecs": "groupName"}
 
 
 class FieldChange(NamedTuple):
@@ -77,8 +75,7 @@ def _union_keys(old: dict[str, Plain], new: dict[str, Plain]) -> list[str]:
 
 
 def _compare_lists(old: list[Plain], new: list[Plain], path: FieldPath) -> Iterator[FieldChange]:
-    name = str(path[-1]) if path else ""
-    field = LIST_KEYS.get(name, (_NAMED_ITEMS.get(name, ""),))[0]
+    field = LIST_KEYS.get(str(path[-1]), ("",))[0] if path else ""
     before, after = _index_items(old, field), _index_items(new, field)
     if not field or before is None or after is None:
         if not _are_equal_lists(old, new, path):

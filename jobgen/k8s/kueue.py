@@ -51,9 +51,14 @@ _MANAGED = frozenset(
 def is_managed_by_kueue(manifest: Manifest) -> bool:
     """Return whether Kueue manages objects of this kind, with all their pods together."""
     if manifest.kind is None:
-        return (manifest.group, manifest.kind_name) in _MANAGED
+        return is_managed_kind(manifest.group, manifest.kind_name)
     field = manifest.kind.fields.get("queue") if manifest.kind else None
     return field is not None and field.at[-1] == QUEUE_LABEL and not is_mpi_v1(manifest)
+
+
+def is_managed_kind(group: str, kind: str) -> bool:
+    """Return whether Kueue manages objects of a kind that has no kind description."""
+    return (group, kind) in _MANAGED
 
 
 def is_mpi_v1(manifest: Manifest) -> bool:

@@ -19,7 +19,7 @@ from jobgen.gitops.argocd import (
     build_path_annotation,
 )
 from jobgen.gitops.flux import build_kustomization
-from jobgen.gitops.inputs import GitSource, group_kinds
+from jobgen.gitops.inputs import GitSource, list_engine_kinds
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -34,7 +34,8 @@ _DURATION = lazy_pattern(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
 _CONFIG_MAP = """\
 A part of argocd-cm. Merge it into the existing one: `kubectl apply --server-side -f FILE`.
 health: without a check, Argo CD considers a job healthy as soon as it exists.
-ignoreDifferences: what Kueue writes into queued jobs; it needs RespectIgnoreDifferences=true.
+ignoreDifferences: what Kueue writes into queued jobs; it needs RespectIgnoreDifferences=true. Also what autoscalers
+write, and what webhooks and the API server fill in below lists.
 knownTypeFields: where a job contains pods, so that `1000m` and `1` are equal.
 """
 _APPLICATION_SET = """\
@@ -102,7 +103,7 @@ def argocd(root: Path, envs: Sequence[str], only: str | None, repository: str, r
     parts = [part for part in CONFIG_PARTS if only in (None, part)]
     documents: list[str] = []
     if parts:
-        documents.append(_commented(_CONFIG_MAP, build_config_map(group_kinds(project.kinds), parts)))
+        documents.append(_commented(_CONFIG_MAP, build_config_map(list_engine_kinds(project.kinds), parts)))
     if only in (None, "appset"):
         documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
     paths = "" if only else _comment(_PATHS + "".join(_path_line(project, place, env) for env in chosen))
@@ -117,7 +118,7 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str) -> Result:
     chosen = _select_environments(project, envs)
     if isinstance(chosen, Result):
         return chosen
-    kinds, place = group_kinds(project.kinds), GitSource("", "", _prefix(root))
+    kinds, place = list_engine_kinds(project.kinds), GitSource("", "", _prefix(root))
     documents = [
         _commented(_FLUX.format(whose=_named(env)), build_kustomization(kinds, place, env, source, wait))
         for env in chosen
