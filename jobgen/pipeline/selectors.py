@@ -16,6 +16,7 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.repo import layout
+from jobgen.spec.kinds import ANY_ROLE
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, JobSelector, Patch, list_ancestors
 from jobgen.spec.sweeps import SWEEP
 
@@ -163,15 +164,18 @@ def find_unknown_roles(
     present: list[str] = []
     for name in {*project.overlays, *(runner.name for runner in runners)}:
         environment = traced.environment(name, [])
-        possible = _platform_roles(project, environment.cluster.platform)
+        possible = _platform_roles(project, environment.cluster.list_platforms())
         for role, node in _list_overlay_roles(environment):
             if not isinstance(node, (TracedKey, TracedScalar)) or node.location is None:
                 continue
-            if role in possible:
+            if role in possible or ANY_ROLE in possible:
                 known.add(node.location)
             else:
-                unknown.setdefault(node.location, (node, role, set()))[2].update(possible)
                 present = present or _list_present_roles(project, runners)
+                if role in present:
+                    # A job of the environment has a platform of its own.
+                    known.add(node.location)
+                unknown.setdefault(node.location, (node, role, set()))[2].update(possible)
     for location, (node, role, possible) in unknown.items():
         if location not in known:
             first = [name for name in present if name in possible]
@@ -198,9 +202,9 @@ def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:
 def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRunner]) -> list[str]:
     """The roles that the frameworks of the jobs of some environments have."""
     used = {
-        (runner.expander.environment.cluster.platform, runner.attributes(job).framework)
+        (attributes.platform, attributes.framework)
         for job in read_jobs(layout.find_jobs(project.root), project.frameworks, [])
-        for runner in runners
+        for attributes in (runner.attributes(job) for runner in runners)
     }
     return list(
         dict.fromkeys(
@@ -214,15 +218,15 @@ def _list_present_roles(project: ProjectConfig, runners: Sequence[EnvironmentRun
 
 
 def _roles_of(project: ProjectConfig, runner: EnvironmentRunner) -> set[str]:
-    return _platform_roles(project, runner.expander.environment.cluster.platform)
+    return _platform_roles(project, runner.expander.environment.cluster.list_platforms())
 
 
-def _platform_roles(project: ProjectConfig, platform: str) -> set[str]:
-    """The roles of all frameworks that a platform runs."""
+def _platform_roles(project: ProjectConfig, platforms: Sequence[str]) -> set[str]:
+    """The roles of all frameworks that platforms run."""
     return {
         role
         for kind in project.kinds
-        if kind.platform == platform
+        if kind.platform in platforms
         for framework in kind.frameworks.values()
         for role in framework.roles
     }

@@ -61,13 +61,7 @@ def build_objects(
         return ()
     else:
         made = _place_in_namespace(job, expander)
-    for patch in patches:
-        if patch.manifest is not None:
-            made = merge(made, patch.manifest, deletions)
-        if patch.json_patch is not None:
-            from jobgen.render import json_patch
-
-            made = json_patch.apply_json_patch(made, patch.json_patch, problems)
+    made = _apply_patches(made, patches, problems, deletions)
     images = expander.environment.images_for(is_spec=spec is not None)
     if images:
         from jobgen.render.rewrite_images import rewrite_images
@@ -83,6 +77,19 @@ def build_objects(
     if not problems:
         problems.extend(_find_unsafe_names(made))
     return (made, *companions)
+
+
+def _apply_patches(
+    made: Mapping[str, Any], patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
+) -> Mapping[str, Any]:
+    for patch in patches:
+        if patch.manifest is not None:
+            made = merge(made, patch.manifest, deletions)
+        if patch.json_patch is not None:
+            from jobgen.render import json_patch
+
+            made = json_patch.apply_json_patch(made, patch.json_patch, problems)
+    return made
 
 
 def _source_path(job: JobDocument) -> Node:

@@ -29,9 +29,10 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     other_operator = kind.requirements.conflicts_with
     if not other_operator:
         return
-    mine = kind.operator in cluster.operators or cluster.platform == kind.operator
-    is_declared = other_operator in cluster.operators or cluster.platform == other_operator
-    if cluster.platform == other_operator or (is_declared and not mine):
+    platforms = cluster.list_platforms()
+    mine = kind.operator in cluster.operators or kind.operator in platforms
+    is_declared = other_operator in cluster.operators or other_operator in platforms
+    if (other_operator in platforms and kind.platform not in platforms) or (is_declared and not mine):
         message = (
             f"this cluster serves the MPIJob of {other_operator}, not that of {kind.operator}; use its `apiVersion`"
         )
