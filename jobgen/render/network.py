@@ -8,14 +8,11 @@ from typing import Any
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.render.companions import build_companion
 from jobgen.render.expand import JobSpec
 from jobgen.render.rendezvous import INDEX, Group, RoleHosts, list_variables, order_roles
-from jobgen.render.set_path import set_path
 from jobgen.spec.kinds import Network
 from jobgen.spec.replicas import count_pods, find_template
-
-JOB_LABEL = "jobgen.dev/job"
-"""The label of a companion with the name of the object that it belongs to."""
 
 _JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -116,14 +113,8 @@ def _replace_template(tree: dict[str, Any], path: tuple[str | int, ...], value: 
 
 def _build_service(made: Mapping[str, Any], subdomain: Node, name: Node) -> dict[str, Any]:
     """The headless Service that gives each pod a DNS name, even before it is ready."""
-    metadata: dict[str, Any] = {"name": subdomain}
-    if "namespace" in made["metadata"]:
-        metadata["namespace"] = made["metadata"]["namespace"]
-    set_path(metadata, ("labels", JOB_LABEL), name)
     return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata,
+        **build_companion("v1", "Service", subdomain, made),
         "spec": {
             "clusterIP": with_value(name, "None"),
             "publishNotReadyAddresses": with_value(name, True),
