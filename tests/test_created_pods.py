@@ -702,6 +702,225 @@ def test_mpi_launchers_as_workers():
     assert (old.address, "dnsConfig" in old.spec) == ("mnist-worker-0.mnist-worker", False)
 
 
+def volcano_job(plugins=(), tasks=(("master", 1), ("worker", 2)), **spec):
+    """A Job of Volcano."""
+    items = [{"name": name, "replicas": count, "template": template("main")} for name, count in tasks]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "mnist", "namespace": "team"},
+        "spec": {"tasks": items, "plugins": dict(plugins), **spec},
+    }
+
+
+HOSTS = ["mnist-worker-0.mnist", "mnist-worker-1.mnist"]
+SVC = ["VC_MASTER_HOSTS=None", "VC_MASTER_NUM=None", "VC_WORKER_HOSTS=None", "VC_WORKER_NUM=None"]
+
+# The source is volcano 1.14.0: pkg/controllers/job/plugins and pkg/webhooks/admission/jobs/mutate
+VOLCANO_ENV = [
+    pytest.param({}, 2, [], id="none"),
+    pytest.param({"env": []}, 2, ["VK_TASK_INDEX=1", "VC_TASK_INDEX=1"], id="env"),
+    pytest.param({"svc": []}, 1, SVC, id="svc"),
+    pytest.param(
+        {"pytorch": ["--port=5000"]},
+        2,
+        [*SVC, "MASTER_ADDR=mnist-master-0.mnist", "MASTER_PORT=5000", "WORLD_SIZE=3", "RANK=2"],
+        id="pytorch, which needs svc",
+    ),
+    pytest.param(
+        {"pytorch": ["--master=worker", "-worker", "master"]},
+        1,
+        [*SVC, "MASTER_ADDR=mnist-worker-0.mnist", "MASTER_PORT=23456", "WORLD_SIZE=3", "RANK=0"],
+        id="pytorch with other tasks",
+    ),
+    pytest.param({"mpi": []}, 0, [*SVC, f"MPI_HOST={','.join(HOSTS)}"], id="mpi, master"),
+    pytest.param({"mpi": []}, 1, SVC, id="mpi, worker"),
+    pytest.param(
+        {"tensorflow": ["--chief=master"]},
+        0,
+        [
+            *SVC,
+            (
+                'TF_CONFIG={"cluster":{"worker":["mnist-worker-0.mnist:2222","mnist-worker-1.mnist:2222"],'
+                '"chief":["mnist-master-0.mnist:2222"]},"task":{"type":"chief","index":0}}'
+            ),
+        ],
+        id="tensorflow",
+    ),
+]
+
+
+@pytest.mark.parametrize(("plugins", "index", "expected"), VOLCANO_ENV)
+def test_variables_of_volcano_jobs(plugins, index, expected):
+    assert env_of(create_pods(volcano_job(plugins))[index]) == expected
+
+
+# The source is volcano 1.14.0: pkg/controllers/job/job_controller_util.go and plugins/svc/svc.go
+def test_volcano_jobs():
+    created = create_all(volcano_job({"svc": [], "ssh": []}, queue="gpus", priorityClassName="high"))
+    pod = created.pods[2]
+
+    assert [(each.name, each.address, each.rank) for each in created.pods] == [
+        ("mnist-master-0", "mnist-master-0.mnist", 0),
+        ("mnist-worker-0", HOSTS[0], 1),
+        ("mnist-worker-1", HOSTS[1], 2),
+    ]
+    assert (pod.spec["schedulerName"], pod.spec["priorityClassName"]) == ("volcano", "high")
+    assert (pod.spec["hostname"], pod.spec["subdomain"]) == ("mnist-worker-1", "mnist")
+    assert pod.labels == {
+        "volcano.sh/task-index": "1",
+        "volcano.sh/job-name": "mnist",
+        "volcano.sh/task-spec": "worker",
+        "volcano.sh/job-namespace": "team",
+        "volcano.sh/queue-name": "gpus",
+    }
+    assert [mount["mountPath"] for mount in pod.spec["containers"][0]["volumeMounts"]] == ["/etc/volcano", "/root/.ssh"]
+    assert [(each.kind, each.name) for each in created.objects] == [
+        ("PodGroup", "mnist-<random>"),
+        ("ConfigMap", "mnist-svc"),
+        ("Service", "mnist"),
+        ("NetworkPolicy", "mnist"),
+        ("Secret", "mnist-ssh"),
+    ]
+    assert created.objects[1].data["worker.host"] == "\n".join(HOSTS)
+    assert created.objects[4].data["config"].endswith("Host mnist-worker-1\n  HostName mnist-worker-1.mnist\n")
+    assert [each.rank for each in create_pods(volcano_job({"mpi": []}))] == [None, 0, 1]
+    assert [each.address for each in create_pods(volcano_job())] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, Restarts("Always", "never")),
+        ({"policies": [{"event": "PodFailed", "action": "RestartJob"}]}, Restarts("Always", "always", 3)),
+        ({"policies": [{"events": ["*"], "action": "RestartTask"}], "maxRetry": 5}, Restarts("Always", "always", 5)),
+        ({"policies": [{"event": "PodEvicted", "action": "RestartJob"}]}, Restarts("Always", "never")),
+        ({"policies": [{"event": "PodFailed", "action": "AbortJob"}]}, Restarts("Always", "never")),
+    ],
+)
+def test_restarts_of_volcano_jobs(spec, expected):
+    assert create_pods(volcano_job(**spec))[0].restarts == expected
+
+
+def test_ray_in_volcano():
+    job = volcano_job({"ray": []}, (("head", 1), ("worker", 1)))
+    for task in job["spec"]["tasks"]:
+        task["template"]["spec"]["containers"][0]["name"] = task["name"]
+    created = create_all(job)
+    head, worker = (pod.spec["containers"][0]["command"][2] for pod in created.pods)
+
+    assert head.startswith("ray start --head --block --dashboard-host=0.0.0.0 --port=6379 --dashboard-port=8265")
+    assert worker == "ray start --block --address=mnist-head-0.mnist:6379"
+    assert created.objects[-1].ports == {"gcs": 6379, "dashboard": 8265, "client-server": 10001}
+
+
+def ray_job(groups=(("gpu", {"replicas": 2}),), head=(), cluster=(), container=(), **spec):
+    """A RayJob."""
+    pod = {"spec": {"containers": [{"name": "ray", "image": "ray:1", **dict(container)}]}}
+    workers = [{"groupName": name, "rayStartParams": {}, "template": pod, **group} for name, group in groups]
+    own = {
+        "headGroupSpec": {"rayStartParams": {}, "template": pod, **dict(head)},
+        "workerGroupSpecs": workers,
+        **dict(cluster),
+    }
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "tune", "namespace": "team"},
+        "spec": {"entrypoint": "python train.py", "rayClusterSpec": own, **spec},
+    }
+
+
+RAY_ADDRESS = "tune-<random>-head-svc.team.svc.cluster.local"
+RAY_OPTIONS = " --dashboard-agent-listen-port=52365 "
+RAY_HEAD = {"port": "1", "num-cpus": "0", "include-dashboard": "true", "no": "false"}
+RAY_LIMITS = {"resources": {"limits": {"cpu": "1500m", "memory": "1Ki", "nvidia.com/gpu": 2}}}
+
+
+# The source is kuberay 1.6.0: ray-operator/controllers/ray/common/pod.go
+@pytest.mark.parametrize(
+    ("job", "index", "expected"),
+    [
+        (ray_job(), 0, f"--head  --block {RAY_OPTIONS} --dashboard-host=0.0.0.0  --metrics-export-port=8080 "),
+        (ray_job(), 1, f" --address={RAY_ADDRESS}:6379  --block {RAY_OPTIONS} --metrics-export-port=8080 "),
+        (
+            ray_job(head={"rayStartParams": RAY_HEAD}.items(), container=RAY_LIMITS.items()),
+            0,
+            (
+                f"--head  --block {RAY_OPTIONS} --dashboard-host=0.0.0.0  --include-dashboard=true  --memory=1024 "
+                " --metrics-export-port=8080  --num-cpus=0  --num-gpus=2  --port=1 "
+            ),
+        ),
+        (
+            ray_job(head={"rayStartParams": RAY_HEAD}.items(), container=RAY_LIMITS.items()),
+            1,
+            (
+                f" --address={RAY_ADDRESS}:1  --block {RAY_OPTIONS} --memory=1024  --metrics-export-port=8080 "
+                " --num-cpus=2  --num-gpus=2 "
+            ),
+        ),
+    ],
+)
+def test_start_commands_of_ray(job, index, expected):
+    container = create_pods(job)[index].spec["containers"][0]
+
+    assert container["args"] == [f"ulimit -n 65536; ray start {expected}"]
+    assert container["command"] == ["/bin/bash", "-c", "--"]
+
+
+# The source is kuberay 1.6.0: common/pod.go, common/job.go, common/service.go and rayjob_controller.go
+def test_ray_jobs():
+    groups = (("gpu", {"replicas": 9, "maxReplicas": 2, "numOfHosts": 2}), ("cpu", {"minReplicas": 1}))
+    created = create_all(ray_job(groups))
+
+    assert [(pod.role, pod.rank, pod.name) for pod in created.pods] == [
+        ("head", 0, "tune-<random>-head-<random>"),
+        *(("gpu", rank, "tune-<random>-gpu-worker-<random>") for rank in range(1, 5)),
+        ("cpu", 5, "tune-<random>-cpu-worker-<random>"),
+        ("submitter", None, "tune-<random>"),
+    ]
+    head, worker, submitter = created.pods[0], created.pods[1], created.pods[-1]
+    assert head.address == "tune-<random>-head-svc"
+    assert (head.labels["ray.io/group"], worker.labels["ray.io/group"]) == ("headgroup", "gpu")
+    assert [entry.partition("=")[0] for entry in env_of(worker)] == [
+        *("FQ_RAY_IP", "RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_CLOUD_INSTANCE_ID"),
+        *("RAY_NODE_TYPE_NAME", "KUBERAY_GEN_RAY_START_CMD", "RAY_PORT", "RAY_ADDRESS"),
+        *("RAY_USAGE_STATS_KUBERAY_IN_USE", "RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE"),
+    ]
+    assert f"RAY_ADDRESS={RAY_ADDRESS}:6379" in env_of(worker)
+    assert "RAY_ADDRESS=127.0.0.1:6379" in env_of(head)
+    assert worker.spec["initContainers"][0]["name"] == "wait-gcs-ready"
+    assert worker.spec["volumes"] == [{"name": "shared-mem", "emptyDir": {"medium": "Memory"}}]
+    assert {"livenessProbe", "readinessProbe"} < set(head.spec["containers"][0])
+    assert " -- python train.py ;" in submitter.spec["containers"][0]["args"][0]
+    assert (submitter.spec["containers"][0]["image"], submitter.restarts) == ("ray:1", Restarts("Never", "always", 2))
+    assert [(each.kind, each.name) for each in created.objects] == [
+        ("Service", "tune-<random>-head-svc"),
+        ("Service", "tune-head-svc"),
+    ]
+    assert created.objects[0].ports["gcs-server"] == 6379
+
+
+@pytest.mark.parametrize(("mode", "containers"), [("HTTPMode", 1), ("SidecarMode", 2)])
+def test_submission_modes_of_ray_jobs(mode, containers):
+    pods = create_pods(ray_job(submissionMode=mode))
+
+    assert [pod.role for pod in pods] == ["head", "gpu", "gpu"]
+    assert len(pods[0].spec["containers"]) == containers
+
+
+def test_autoscalers_and_commands_of_ray():
+    job = ray_job(cluster={"enableInTreeAutoscaling": True}.items(), container={"command": ["echo", "hi"]}.items())
+    head = create_pods(job)[0]
+
+    assert [each["name"] for each in head.spec["containers"]] == ["ray", "autoscaler"]
+    assert head.spec["serviceAccountName"] == "tune-<random>"
+    assert head.spec["containers"][0]["args"][0].startswith(" echo  hi  && ulimit -n 65536; ray start --head ")
+    assert " --no-monitor " in head.spec["containers"][0]["args"][0]
+    own = ray_job(container={"command": ["bash", "-c", "ray start --head"]}.items())
+    assert create_pods(own)[0].spec["containers"][0]["command"] == ["bash", "-c", "ray start --head"]
+
+
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
 
 
@@ -966,6 +1185,10 @@ SAMPLES += [
     *(job for job, *_ in V1_JOBS),
     mpi_job(slotsPerWorker=2, launcher={"resources": GPUS}),
     mpi_job("v2beta1", slotsPerWorker=2, mpiImplementation="Intel"),
+    *(volcano_job(each.values[0], policies=[{"event": "*", "action": "RestartJob"}]) for each in VOLCANO_ENV),
+    volcano_job({"ray": [], "hcclrank": []}, (("head", 1), ("worker", 1)), volumes=[{"mountPath": "/data"}]),
+    ray_job(runtimeEnvYAML="a: b", entrypointNumCpus=1, metadata={"a": "b"}, container=RAY_LIMITS.items()),
+    ray_job(submissionMode="SidecarMode", cluster={"enableInTreeAutoscaling": True, "autoscalerOptions": {}}.items()),
 ]
 WRONG = st.sampled_from(
     [None, 0, -1, 1.5, True, "", "text", [], [None], [[]], {}, {"name": None}, [{"name": 1}], {"a": []}]

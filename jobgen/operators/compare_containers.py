@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.k8s.accelerators import is_device
@@ -31,7 +31,7 @@ def compare_containers(before: _Side, after: _Side, field: str) -> Iterator[Chan
         yield Change("name", f"{prefix}container", first.get("name"), second.get("name"), training=False)
     if first.get("image") != second.get("image"):
         yield Change("image", f"{prefix}image", first.get("image"), second.get("image"), training=True)
-    yield from _compare_command_lines(prefix, (first, second), env)
+    yield from _compare_command_lines(prefix, (first, second), written, env)
     yield from _compare_env(prefix, env)
     resources = _normalize_resources(first.get("resources")), _normalize_resources(second.get("resources"))
     if resources[0] != resources[1]:
@@ -41,7 +41,10 @@ def compare_containers(before: _Side, after: _Side, field: str) -> Iterator[Chan
     for name in dict.fromkeys([*first, *second]):
         values = [None if is_empty(each.get(name)) else each.get(name) for each in (first, second)]
         if name not in _SEPARATE and values[0] != values[1]:
-            yield Change("container", f"{prefix}{name}", values[0], values[1], training=True)
+            own = [each.get(name) for each in written]
+            added = any(not is_empty(value) and is_empty(wrote) for value, wrote in zip(values, own, strict=True))
+            kind = "injected" if added else "container"
+            yield Change(kind, f"{prefix}{name}", values[0], values[1], training=not added)
 
 
 def is_empty(value: Any) -> bool:
@@ -78,15 +81,26 @@ def _find_written(pod: CreatedPod, container: Fields, field: str) -> Fields:
 
 
 def _compare_command_lines(
-    prefix: str, sides: tuple[Fields, Fields], env: tuple[dict[str, Variable], dict[str, Variable]]
+    prefix: str,
+    sides: tuple[Fields, Fields],
+    written: list[Fields],
+    env: tuple[dict[str, Variable], dict[str, Variable]],
 ) -> Iterator[Change]:
-    """Compare `command` and `args`. If both containers have a command, what is in which of them does not matter."""
-    commands, args = ([as_items(side.get(name)) for side in sides] for name in ("command", "args"))
-    if all(commands):
-        commands = [[*command, *rest] for command, rest in zip(commands, args, strict=True)]
-        args = [[], []]
-    yield from _compare_texts("command", prefix, commands, env)
-    yield from _compare_texts("args", prefix, args, env)
+    """Compare `command` and `args`. If an operator sets the command, what users wrote decides."""
+    commands, own = _read_command_lines(sides), _read_command_lines(written)
+    if commands != own and own[0] == own[1]:
+        texts = [[*command, *args] for command, args in commands]
+        if texts[0] != texts[1]:
+            yield Change("injected", f"{prefix}command", texts[0], texts[1], training=False)
+        return
+    for place, name in enumerate(("command", "args")):
+        yield from _compare_texts(name, prefix, [line[place] for line in commands], env)
+
+
+def _read_command_lines(containers: Iterable[Fields]) -> list[tuple[list[Any], list[Any]]]:
+    """Return command and arguments. If all containers have a command, what is in which of them does not matter."""
+    lines = [(as_items(each.get("command")), as_items(each.get("args"))) for each in containers]
+    return [([*command, *args], []) for command, args in lines] if all(line[0] for line in lines) else lines
 
 
 def _compare_texts(

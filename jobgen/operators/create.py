@@ -11,6 +11,7 @@ from jobgen.operators.batch_job import create_job
 from jobgen.operators.created import Created, CreatedPod, Creator, Fields
 from jobgen.operators.jaxjob import create_jax_job
 from jobgen.operators.jobset import create_job_set
+from jobgen.operators.kuberay import create_ray_cluster, create_ray_job
 from jobgen.operators.mpi_operator import create_mpi_job_v2
 from jobgen.operators.mpijob_v1 import create_mpi_job_v1
 from jobgen.operators.paddlejob import create_paddle_job
@@ -18,6 +19,7 @@ from jobgen.operators.pod_edits import as_string
 from jobgen.operators.pytorchjob import create_pytorch_job
 from jobgen.operators.tfjob import create_tf_job
 from jobgen.operators.trainer import create_train_job
+from jobgen.operators.volcano import create_volcano_job
 from jobgen.operators.xgboostjob import create_xgboost_job
 from jobgen.spec.overlay import Cluster
 
@@ -33,6 +35,7 @@ def _create_mpi_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -
 
 _CREATORS: Mapping[tuple[str, str], Creator] = {
     ("batch", "Job"): create_job,
+    ("batch.volcano.sh", "Job"): create_volcano_job,
     ("jobset.x-k8s.io", "JobSet"): create_job_set,
     ("kubeflow.org", "JAXJob"): create_jax_job,
     ("kubeflow.org", "MPIJob"): _create_mpi_job,
@@ -40,6 +43,8 @@ _CREATORS: Mapping[tuple[str, str], Creator] = {
     ("kubeflow.org", "PyTorchJob"): create_pytorch_job,
     ("kubeflow.org", "TFJob"): create_tf_job,
     ("kubeflow.org", "XGBoostJob"): create_xgboost_job,
+    ("ray.io", "RayCluster"): create_ray_cluster,
+    ("ray.io", "RayJob"): create_ray_job,
     ("trainer.kubeflow.org", "TrainJob"): create_train_job,
 }
 
