@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ _DEFAULT_PORTS = {"client": 10001, "gcs-server": _GCS_PORT, "dashboard": 8265, "
 _SHELL = ["/bin/bash", "-c", "--"]
 _VALUE_OPTIONS = ("log-color", "include-dashboard")
 _CUSTOM_DEVICES = {"aws.amazon.com/neuroncore": "neuron_cores", "google.com/tpu": "TPU"}
+_GPU = re.compile(r"gpu$|nvidia\.com/mig-\d+g\.\d+gb$")
 _WAIT = {"cpu": "200m", "memory": "256Mi"}
 _AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
 
@@ -149,7 +151,7 @@ def _list_amounts(container: Fields) -> Iterator[tuple[str, str]]:
         yield "memory", str(memory)
     for name in sorted(map(str, limits)):
         count = _round_up(limits.get(name))
-        if count and name.endswith("gpu"):
+        if count and _GPU.search(name):
             yield "num-gpus", str(count)
         if count and name in _CUSTOM_DEVICES:
             yield "resources", f"'{json.dumps({_CUSTOM_DEVICES[name]: count}, separators=(',', ':'))}'"
