@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from findings import text_without_infos
 
+import jobgen
 from jobgen.pipeline import config
 from jobgen.yamlio.read import read
 
@@ -73,6 +74,23 @@ def test_documented_examples_match_their_format(page, text):
             assert config.find_errors(document.data, FORMATS[document.data["kind"]], FRAMEWORKS) == []
         elif "apiVersion" in document.data:
             assert config.find_errors(document.data, "kind") == []
+
+
+def test_recipes_render_and_pass_lint(tmp_path):
+    documents = [part for page, text in blocks("yaml") if page.name == "recipes.md" for part in text.split("---\n")]
+    for number, text in enumerate(documents):
+        path = tmp_path / ("overlays/prod/overlay.yaml" if "kind: Overlay" in text else f"jobs/{number}.yaml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "jobgen.yaml").touch()
+
+    linted, rendered = jobgen.lint(tmp_path), jobgen.render(tmp_path, environments=["prod"])
+
+    assert [finding for finding in linted.findings if finding.severity is not jobgen.Severity.INFO] == []
+    jobs = [made for made in rendered.objects if made.identity.kind == "PyTorchJob"]
+    assert len(jobs) == sum("kind: TrainingJob" in text for text in documents)
+    # All but one, whose data another job has fetched.
+    assert sum("initContainers:" in made.text for made in jobs) == len(jobs) - 1
 
 
 def test_readme_shows_a_job_of_this_repository():
