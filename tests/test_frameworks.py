@@ -16,33 +16,33 @@ ROOT = Path(__file__).parent.parent
 SHIPPED = [framework.name for framework in load_frameworks(ROOT)]
 KIND = """\
 apiVersion: example.com/v1
-kind: DeepSpeedJob
-plural: deepspeedjobs
+kind: HorovodJob
+plural: horovodjobs
 platform: kubeflow
-operator: {name: deepspeed-operator}
+operator: {name: horovod-operator}
 frameworks:
-  deepspeed: {}
+  horovod: {}
 replicas: {at: spec.replicaSpecs, shape: map}
 roles:
   worker: {spelling: Worker, replicas: 1}
 single: worker
-container: deepspeed
+container: horovod
 nameSuffix: "-{role}-{index}"
 defaults:
-  deepspeed: {zeroStage: 2}
+  horovod: {zeroStage: 2}
 fields:
-  deepspeed.zeroStage: {at: spec.zeroStage, type: integer, description: Stage of ZeRO}
-  deepspeed.config: spec.config
+  horovod.zeroStage: {at: spec.zeroStage, type: integer, description: Stage of ZeRO}
+  horovod.config: spec.config
 """
 JOB = """\
 apiVersion: jobgen.dev/v1
 kind: TrainingJob
 metadata: {name: bert, namespace: ml}
 spec:
-  framework: deepspeed
+  framework: horovod
   replicas: 4
   image: registry.example.com/bert:1.0.0
-  deepspeed: {config: {fp16: {enabled: true}}}
+  horovod: {config: {fp16: {enabled: true}}}
   roles:
     worker: {replicas: 4}
 """
@@ -51,10 +51,10 @@ apiVersion: jobgen.dev/v1
 kind: Overlay
 metadata: {name: prod}
 spec:
-  locked: [deepspeed.zeroStage]
+  locked: [horovod.zeroStage]
   patches:
-    - match: {frameworks: [deepspeed]}
-      merge: {deepspeed: {zeroStage: 3}}
+    - match: {frameworks: [horovod]}
+      merge: {horovod: {zeroStage: 3}}
 """
 
 
@@ -62,7 +62,7 @@ spec:
 def repository(tmp_path):
     for path, text in {
         "jobgen.yaml": "",
-        "schemas/example.com/deepspeedjob_v1.yaml": KIND,
+        "schemas/example.com/horovodjob_v1.yaml": KIND,
         "jobs/bert.yaml": JOB,
         "overlays/prod/overlay.yaml": OVERLAY,
     }.items():
@@ -92,7 +92,7 @@ def test_a_job_of_a_new_framework_is_rendered(repository):
 
     assert done.stderr == b""
     [document] = read(done.stdout, "").documents
-    assert (document.data["apiVersion"], document.data["kind"]) == ("example.com/v1", "DeepSpeedJob")
+    assert (document.data["apiVersion"], document.data["kind"]) == ("example.com/v1", "HorovodJob")
     assert document.data["spec"]["zeroStage"] == 3
     assert document.data["spec"]["config"] == {"fp16": {"enabled": True}}
     assert document.data["spec"]["replicaSpecs"]["Worker"]["replicas"] == 4
@@ -104,7 +104,7 @@ def test_a_job_of_a_new_framework_is_explained(repository):
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "spec.zeroStage = 3"
     assert any(line.strip().startswith("overlays/prod/overlay.yaml:8:") for line in lines)
-    assert any(line.strip().startswith("schemas/example.com/deepspeedjob_v1.yaml:15:") for line in lines)
+    assert any(line.strip().startswith("schemas/example.com/horovodjob_v1.yaml:15:") for line in lines)
 
 
 def test_editors_are_offered_the_new_framework_and_its_fields(repository):
@@ -115,26 +115,26 @@ def test_editors_are_offered_the_new_framework_and_its_fields(repository):
         for name in ("trainingjob", "overlay")
     }
     fields = schemas["trainingjob"]["$defs"]["fields"]["properties"]
-    assert fields["framework"]["enum"] == [*sorted([*SHIPPED, "deepspeed"]), None]
-    assert fields["deepspeed"]["properties"] == {
+    assert fields["framework"]["enum"] == [*sorted([*SHIPPED, "horovod"]), None]
+    assert fields["horovod"]["properties"] == {
         "config": {},
         "zeroStage": {"description": "Stage of ZeRO", "type": ["integer", "null"], "default": 2},
     }
     match = schemas["overlay"]["$defs"]["match"]["properties"]["frameworks"]
-    assert match["items"]["enum"] == sorted([*SHIPPED, "deepspeed"])
+    assert match["items"]["enum"] == sorted([*SHIPPED, "horovod"])
 
 
 def test_a_framework_that_no_kind_declares_is_an_error_with_a_suggestion(repository):
-    rewrite(repository / "jobs/bert.yaml", "framework: deepspeed", "framework: deepspead")
+    rewrite(repository / "jobs/bert.yaml", "framework: horovod", "framework: horovodd")
 
     [(rule, message)] = lint(repository)
     assert rule == "invalid-value"
-    assert "`deepspead`" in message
-    assert message.endswith("did you mean `deepspeed`?")
+    assert "`horovodd`" in message
+    assert message.endswith("did you mean `horovod`?")
 
 
 def test_without_its_kind_a_framework_is_unknown(repository):
-    (repository / "schemas/example.com/deepspeedjob_v1.yaml").unlink()
+    (repository / "schemas/example.com/horovodjob_v1.yaml").unlink()
 
     rules = {rule for rule, _ in lint(repository)}
     assert rules == {"invalid-value", "unknown-field"}
@@ -149,7 +149,7 @@ def test_a_field_that_the_kind_does_not_describe_is_an_error(repository):
 
 
 def test_a_field_of_the_wrong_type_is_an_error(repository):
-    rewrite(repository / "jobs/bert.yaml", "deepspeed: {config", 'deepspeed: {zeroStage: "2", config')
+    rewrite(repository / "jobs/bert.yaml", "horovod: {config", 'horovod: {zeroStage: "2", config')
 
     [(rule, message)] = lint(repository)
     assert rule == "wrong-type"
@@ -157,8 +157,8 @@ def test_a_field_of_the_wrong_type_is_an_error(repository):
 
 
 def test_a_framework_cannot_have_the_name_of_a_field(repository):
-    path = repository / "schemas/example.com/deepspeedjob_v1.yaml"
-    rewrite(path, "  deepspeed: {}", "  deepspeed: {}\n  image: {}")
+    path = repository / "schemas/example.com/horovodjob_v1.yaml"
+    rewrite(path, "  horovod: {}", "  horovod: {}\n  image: {}")
 
     assert ("invalid-value", "`image` is a field of jobs; give the framework another name") in lint(repository)
 

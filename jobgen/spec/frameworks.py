@@ -153,7 +153,7 @@ def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
         "title": f"`{block.name}`",
         "properties": {field.name: _field_schema(field) for field in block.fields},
         "additionalProperties": False,
-        **({"examples": [_block_example(block)]} if block.fields else {}),
+        "examples": [_block_example(block)],
     }
 
 
