@@ -175,7 +175,7 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
     state = JobState(
         operator,
         new_manifest.kind_name,
-        str(new_manifest.cluster.operators.get(operator, "")),
+        new_manifest.cluster.find_version(operator),
         # Kueue's webhook reads the new object for changes of metadata. For other fields, a job that is or was suspended
         # has no pods yet. A queued job may have been admitted, whatever `suspend` says in Git.
         suspended=suspended if change.path[:1] == ("metadata",) else (was_suspended or suspended) and not queued,

@@ -452,7 +452,7 @@ class Manifest:
     @property
     def operator_version(self) -> str:
         """The declared version of the operator; empty if none is declared, which means the newest that has the kind."""
-        return str(self.cluster.operators.get(self.kind.operator, "")) if self.kind else ""
+        return self.cluster.find_version(self.kind.operator) if self.kind else ""
 
     def find_role(self, name: str) -> Role | None:
         """Return the role with this name in jobgen, if the job has it."""

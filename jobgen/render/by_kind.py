@@ -79,7 +79,7 @@ def _render_field(
         hint = did_you_mean(path, list(kind.fields)) if "." in path else ""
         problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
         return
-    declared = job.cluster.operators.get(kind.operator, "")
+    declared = job.cluster.find_version(kind.operator)
     if not field.versions.contains(declared):
         problems.append(
             Problem(

@@ -125,7 +125,7 @@ class Expander:
         cluster = self.environment.cluster
         for name in self._list_platforms(platform):
             for kind in self.kinds:
-                declared = cluster.operators.get(kind.operator, "")
+                declared = cluster.find_version(kind.operator)
                 serves = kind.platform == name and framework in kind.frameworks
                 if (
                     serves
@@ -143,7 +143,7 @@ class Expander:
         names = self._list_platforms(platform)
         for kind in self.kinds:
             if kind.platform in names and framework in kind.frameworks:
-                declared = cluster.operators[kind.operator]
+                declared = cluster.find_version(kind.operator)
                 span = kind.versions if not kind.versions.contains(declared) else kind.frameworks[framework].versions
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})

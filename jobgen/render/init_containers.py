@@ -51,7 +51,7 @@ def _render_container(name: str, fields: dict[str, Any], problems: list[Problem]
 def _check_sidecars(fields: dict[str, Any], job: JobSpec, problems: list[Problem]) -> None:
     """Report sidecars if the CRD of the operator drops what makes them sidecars: the job would never start."""
     operator = job.kind.operator
-    declared = job.cluster.operators.get(operator, "")
+    declared = job.cluster.find_version(operator)
     minor = find_pod_release(operator, declared) if declared else ""
     if minor and parse_version(minor) < parse_version(_SIDECARS_SINCE):
         message = (

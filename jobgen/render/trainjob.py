@@ -89,7 +89,7 @@ def _render_container(
 
 
 def _declared_version(job: JobSpec) -> str:
-    return job.cluster.operators.get(job.kind.operator, "")
+    return job.cluster.find_version(job.kind.operator)
 
 
 def _unsupported_part(job: JobSpec, what: str, node: Node) -> Problem:

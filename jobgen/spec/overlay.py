@@ -44,6 +44,10 @@ class Cluster(NamedTuple):
         """Return the platforms of the cluster, the preferred first."""
         return self.platforms or (self.platform,)
 
+    def find_version(self, operator: str) -> str:
+        """Return the declared version of an operator, or of Kubernetes itself; empty if none is declared."""
+        return self.kubernetes if operator == "kubernetes" else str(self.operators.get(operator, ""))
+
 
 class JobAttributes(NamedTuple):
     """The attributes of a job that a selector can match."""

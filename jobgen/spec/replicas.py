@@ -21,7 +21,7 @@ class ReplicaLayout(NamedTuple):
     """`map`: items by role; `list`: items that name their role; `item`: one for all roles; `one`: no templates."""
     key: str = "type"
     counts: tuple[tuple[Step, ...], ...] = (("replicas",),)
-    """Paths of the number of pods; of several, the least counts."""
+    """Paths of the number of pods; of several, the least counts. The first has a default."""
     times: tuple[Step, ...] = ()
     """Path of a factor of the number of pods, which is 1 if it is missing."""
     least: tuple[Step, ...] = ()
@@ -106,10 +106,10 @@ def list_items(
 
 def count_pods(item: Mapping[str, Any], layout: ReplicaLayout, omitted: int) -> int:
     """Return how many pods an item has at the same time; `omitted` if it does not say."""
-    declared = [_read_number(item, path) for path in layout.counts]
-    known = [number for number in declared if number is not None]
+    first, *others = (_read_number(item, path) for path in layout.counts)
     least = _read_number(item, layout.least) if layout.least else None
-    count = min(known) if known else least if least is not None else omitted
+    wanted = first if first is not None else least if least is not None else omitted
+    count = min((wanted, *(number for number in others if number is not None)))
     most = _read_number(item, layout.most) if layout.most else None
     count = max(count, least) if least is not None else count
     count = min(count, most) if most is not None else count

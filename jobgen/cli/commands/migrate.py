@@ -255,8 +255,9 @@ def _find_version(project: ProjectConfig, kind: Kind) -> tuple[str, str]:
     """Return the first environment that declares the version of a kind's operator on its platform, and the version."""
     for env in project.environments():
         cluster = project.environment(env, []).cluster
-        if cluster.platform == kind.platform and kind.operator in cluster.operators:
-            return env, str(cluster.operators[kind.operator])
+        version = cluster.find_version(kind.operator)
+        if version and kind.platform in cluster.list_platforms():
+            return env, version
     return "", ""
 
 
