@@ -791,15 +791,19 @@ def test_volcano_jobs():
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({}, Restarts("Always", "never")),
-        ({"policies": [{"event": "PodFailed", "action": "RestartJob"}]}, Restarts("Always", "always", 3)),
-        ({"policies": [{"events": ["*"], "action": "RestartTask"}], "maxRetry": 5}, Restarts("Always", "always", 5)),
-        ({"policies": [{"event": "PodEvicted", "action": "RestartJob"}]}, Restarts("Always", "never")),
-        ({"policies": [{"event": "PodFailed", "action": "AbortJob"}]}, Restarts("Always", "never")),
+        ({}, Restarts("Never", "never")),
+        ({"policies": [{"event": "PodFailed", "action": "RestartJob"}]}, Restarts("Never", "always", 3)),
+        ({"policies": [{"events": ["*"], "action": "RestartTask"}], "maxRetry": 5}, Restarts("Never", "always", 5)),
+        ({"policies": [{"event": "PodEvicted", "action": "RestartJob"}]}, Restarts("Never", "never")),
+        ({"policies": [{"event": "PodFailed", "action": "AbortJob"}]}, Restarts("Never", "never")),
     ],
 )
 def test_restarts_of_volcano_jobs(spec, expected):
-    assert create_pods(volcano_job(**spec))[0].restarts == expected
+    job = volcano_job(**spec)
+    assert create_pods(job)[0].restarts.policy == "Always"
+    job["spec"]["tasks"][0]["template"]["spec"]["restartPolicy"] = "Never"
+
+    assert create_pods(job)[0].restarts == expected
 
 
 def test_ray_in_volcano():
@@ -1112,6 +1116,35 @@ def test_arguments_that_refer_to_variables_of_the_operator(argument, equal):
     after = train_job(trainer={"numNodes": 3, "image": "train:1", "command": ["python", argument], "env": env})
 
     assert is_equal_for_training(compare_pods(create_pods(before), create_pods(after))) is equal
+
+
+# Addresses of nodes are in texts that users wrote: they must be those of the same nodes.
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ("mnist-master-0", "mnist-node-0-0.mnist", {"host"}),
+        ("tcp://mnist-worker-0:1", "tcp://mnist-node-0-1.mnist:1", {"host"}),
+        ("mnist-master-0.team.svc", "mnist-node-0-0.mnist.team.svc", {"host"}),
+        ("mnist-master-0", "mnist-master-0", {"env", "command"}),
+        ("mnist-master-0", "mnist-node-0-1.mnist", {"env", "command"}),
+        ("mnist-worker-10", "mnist-worker-10", set()),
+    ],
+)
+def test_addresses_in_texts(before, after, kinds):
+    old = pytorch_job(command=["python", before], env=[{"name": "A", "value": before}])
+    trainer = {"numNodes": 3, "image": "train:1", "command": ["python", after], "env": [{"name": "A", "value": after}]}
+    found = compare_pods(create_pods(old), create_pods(train_job(trainer=trainer)))
+
+    assert {each.kind for each in found if each.field in ("env A", "command")} == kinds
+    assert is_equal_for_training(found) is (kinds <= {"host"})
+
+
+def test_a_lost_variable_that_refers_to_the_operator():
+    env = [{"name": "A", "value": "$(PET_NNODES)"}]
+    before = train_job(trainer={"numNodes": 2, "image": "train:1", "env": env})
+    found = compare_pods(create_pods(before), create_pods(train_job(trainer={"numNodes": 2, "image": "train:1"})))
+
+    assert [(each.kind, each.field) for each in found] == [("env", "env A")]
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,6 @@ def _read_restarts(spec: Fields) -> Restarts:
     limit = as_count(spec.get("backoffLimit"), _BACKOFF_LIMIT)
     rules = [as_fields(rule) for rule in as_items(get_fields(spec, "podFailurePolicy").get("rules"))]
     by_exit_code = any(rule.get("action") == "FailJob" and rule.get("onExitCodes") for rule in rules)
-    replaced = "never" if not limit else "retryable" if by_exit_code else "always"
+    retried = "never" if not limit else "retryable" if by_exit_code else "always"
     policy: Any = get_fields(spec, "template", "spec").get("restartPolicy")
-    return Restarts(as_string(policy, "Always"), replaced, limit or None)
+    return Restarts(as_string(policy, "Always"), retried, limit or None)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.operators.compare_containers import compare_containers, count_processes, is_empty, is_launched
-from jobgen.operators.created import CreatedPod, Fields
+from jobgen.operators.compare_containers import Side, compare_containers, count_processes, is_empty, is_launched
+from jobgen.operators.created import CreatedPod, Fields, Restarts
 from jobgen.operators.differences import Change, describe_changes
+from jobgen.operators.hosts import Hosts, find_hosts
 from jobgen.operators.pod_edits import as_fields, as_items, as_string, find_container, list_containers, text_mapping
 
 _SCHEDULING = frozenset(
@@ -41,12 +42,13 @@ class PodDifference(NamedTuple):
 
 def compare_pods(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -> list[PodDifference]:
     """List what differs between two sets of pods, first what changes for training."""
+    hosts = find_hosts(before), find_hosts(after)
     found = [PodDifference(change.kind, "all nodes", *change[1:]) for change in _compare_worlds(before, after)]
     nodes = [sorted((pod for pod in pods if pod.rank is not None), key=_get_rank) for pods in (before, after)]
-    pairs = [(f"{one.rank}", _compare_pair(one, other)) for one, other in zip(*nodes, strict=False)]
+    pairs = [(f"{one.rank}", _compare_pair(one, other, hosts)) for one, other in zip(*nodes, strict=False)]
     total = min(map(len, nodes))
     found += [PodDifference(*row) for row in describe_changes(pairs, total)]
-    found += _compare_others(before, after)
+    found += _compare_others(before, after, hosts)
     return sorted(found, key=lambda difference: not difference.training)
 
 
@@ -65,13 +67,15 @@ def _compare_worlds(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -
         yield Change("nodes", "nodes", counts[0], counts[1], training=True)
 
 
-def _compare_others(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -> Iterator[PodDifference]:
+def _compare_others(
+    before: Sequence[CreatedPod], after: Sequence[CreatedPod], hosts: tuple[Hosts, Hosts]
+) -> Iterator[PodDifference]:
     """Compare pods that are not nodes, such as launchers: they match by role."""
     others = [{pod.role.lower(): pod for pod in pods if pod.rank is None} for pods in (before, after)]
     for role in dict.fromkeys([*others[0], *others[1]]):
         one, other = others[0].get(role), others[1].get(role)
         if one and other:
-            changes = [*_compare_pair(one, other), *_compare_counts(one, other)]
+            changes = [*_compare_pair(one, other, hosts), *_compare_counts(one, other)]
             yield from (PodDifference(change.kind, role, *change[1:]) for change in changes)
         else:
             counts = [pod.count if pod else 0 for pod in (one, other)]
@@ -83,9 +87,9 @@ def _compare_counts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
         yield Change("nodes", "pods", one.count, other.count, training=True)
 
 
-def _compare_pair(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
+def _compare_pair(one: CreatedPod, other: CreatedPod, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     yield from _compare_starts(one, other)
-    yield from _compare_all_containers(one, other)
+    yield from _compare_all_containers(one, other, hosts)
     yield from _compare_volumes(one, other)
     yield from _compare_fields(one, other)
     yield from _compare_metadata(one, other)
@@ -101,21 +105,24 @@ def _compare_starts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
         yield Change("processes", "processes", *processes, training=is_launched(one) or is_launched(other))
     before, after = one.restarts, other.restarts
     if before[:2] != after[:2]:
-        yield Change("restart", "restartPolicy", _describe(one), _describe(other), training=True)
+        # `Always` also restarts what succeeded. Who restarts what failed, the kubelet or the operator, does not matter.
+        endless = "Always" in (before.policy, after.policy) and before.policy != after.policy
+        differs = before.retried != after.retried or endless
+        yield Change("restart", "restartPolicy", _describe(before), _describe(after), training=differs)
     elif before.limit != after.limit:
         yield Change("retries", "backoffLimit", before.limit, after.limit, training=False)
 
 
-def _describe(pod: CreatedPod) -> str:
+def _describe(restarts: Restarts) -> str:
     outcome = {
-        "always": "a failed pod is replaced",
-        "never": "a failed pod is not replaced",
-        "retryable": "a failed pod is replaced if its exit code allows it",
+        "always": "training is retried",
+        "never": "training is not retried",
+        "retryable": "training is retried if the exit code allows it",
     }
-    return f"{pod.restarts.policy}, {outcome[pod.restarts.replaced]}"
+    return f"{restarts.policy}, {outcome[restarts.retried]}"
 
 
-def _compare_all_containers(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
+def _compare_all_containers(one: CreatedPod, other: CreatedPod, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     for field in ("containers", "initContainers"):
         first, second = (_list_written(pod, field) for pod in (one, other))
         for name, container in first.items():
@@ -123,7 +130,7 @@ def _compare_all_containers(one: CreatedPod, other: CreatedPod) -> Iterator[Chan
             if partner is None:
                 yield Change(field, f"{field} {name}", container.get("image"), None, training=True)
             else:
-                yield from compare_containers((one, container), (other, partner), field)
+                yield from compare_containers(Side(one, container, hosts[0]), Side(other, partner, hosts[1]), field)
         for name, container in second.items():
             yield Change(field, f"{field} {name}", None, container.get("image"), training=True)
         added = [_list_injected(pod, field) for pod in (one, other)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.k8s.accelerators import is_device
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.operators.created import CreatedPod, Fields
 from jobgen.operators.differences import Change
+from jobgen.operators.hosts import Hosts
 from jobgen.operators.pod_edits import as_fields, as_items, as_string, find_container, list_containers
 from jobgen.operators.process_env import Variable, expand, read_env
 
@@ -18,21 +19,32 @@ _SEPARATE = frozenset("name image command args env ports resources volumeMounts"
 _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|torchx|mpirun|mpiexec|deepspeed")
 _SCRIPTS = re.compile(r"\.(sh|bash)$")
 
-_Side = tuple[CreatedPod, Fields]
+
+class Side(NamedTuple):
+    """A container of a pod."""
+
+    pod: CreatedPod
+    container: Fields
+    hosts: Hosts
+    """The addresses of the nodes."""
 
 
-def compare_containers(before: _Side, after: _Side, field: str) -> Iterator[Change]:
+_Envs = tuple[dict[str, Variable], dict[str, Variable]]
+
+
+def compare_containers(before: Side, after: Side, field: str) -> Iterator[Change]:
     """List what differs between a container of one pod and its partner in another."""
-    (one, first), (other, second) = before, after
-    written = [_find_written(pod, container, field) for pod, container in (before, after)]
+    one, first, second, other = before.pod, before.container, after.container, after.pod
+    written = [_find_written(side.pod, side.container, field) for side in (before, after)]
     env = read_env(one, first, written[0]), read_env(other, second, written[1])
+    hosts = before.hosts, after.hosts
     prefix = "" if field == "containers" and as_string(first.get("name")) == one.main else f"{first.get('name')} "
     if first.get("name") != second.get("name"):
         yield Change("name", f"{prefix}container", first.get("name"), second.get("name"), training=False)
     if first.get("image") != second.get("image"):
         yield Change("image", f"{prefix}image", first.get("image"), second.get("image"), training=True)
-    yield from _compare_command_lines(prefix, (first, second), written, env)
-    yield from _compare_env(prefix, env)
+    yield from _compare_command_lines(prefix, (first, second), written, env, hosts)
+    yield from _compare_env(prefix, env, hosts)
     resources = _normalize_resources(first.get("resources")), _normalize_resources(second.get("resources"))
     if resources[0] != resources[1]:
         yield Change("resources", f"{prefix}resources", *resources, training=True)
@@ -84,7 +96,8 @@ def _compare_command_lines(
     prefix: str,
     sides: tuple[Fields, Fields],
     written: list[Fields],
-    env: tuple[dict[str, Variable], dict[str, Variable]],
+    env: _Envs,
+    hosts: tuple[Hosts, Hosts],
 ) -> Iterator[Change]:
     """Compare `command` and `args`. If an operator sets the command, what users wrote decides."""
     commands, own = _read_command_lines(sides), _read_command_lines(written)
@@ -94,7 +107,7 @@ def _compare_command_lines(
             yield Change("injected", f"{prefix}command", texts[0], texts[1], training=False)
         return
     for place, name in enumerate(("command", "args")):
-        yield from _compare_texts(name, prefix, [line[place] for line in commands], env)
+        yield from _compare_texts(f"{prefix}{name}", [line[place] for line in commands], env, hosts)
 
 
 def _read_command_lines(containers: Iterable[Fields]) -> list[tuple[list[Any], list[Any]]]:
@@ -103,28 +116,52 @@ def _read_command_lines(containers: Iterable[Fields]) -> list[tuple[list[Any], l
     return [([*command, *args], []) for command, args in lines] if all(line[0] for line in lines) else lines
 
 
-def _compare_texts(
-    name: str, prefix: str, raw: list[list[Any]], env: tuple[dict[str, Variable], dict[str, Variable]]
-) -> Iterator[Change]:
-    """Compare arguments after Kubernetes expanded references to variables."""
+def _compare_texts(field: str, raw: list[list[Any]], env: _Envs, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
+    """Compare arguments with references to variables expanded, and with nodes instead of their addresses."""
     expanded = [[expand(as_string(text), own) for text in texts] for texts, own in zip(raw, env, strict=True)]
     texts = [[each.text for each in side] for side in expanded]
-    if texts[0] == texts[1]:
+    neutral = [[own.neutralize(text) for text in side] for own, side in zip(hosts, texts, strict=True)]
+    if neutral[0] == neutral[1]:
+        if texts[0] != texts[1]:
+            yield Change("host", field, texts[0], texts[1], training=False)
         return
-    same = raw[0] == raw[1] and not any(each.unresolved for side in expanded for each in side)
-    yield Change("injected" if same else name, f"{prefix}{name}", texts[0], texts[1], training=not same)
+    resolved = not any(each.unresolved for side in expanded for each in side)
+    depends = any(each.depends for side in expanded for each in side)
+    if raw[0] == raw[1] and resolved and depends:
+        yield Change("injected", field, texts[0], texts[1], training=False)
+    else:
+        shown = neutral if texts[0] == texts[1] else texts
+        yield Change(field.rpartition(" ")[2], field, shown[0], shown[1], training=True)
 
 
-def _compare_env(prefix: str, env: tuple[dict[str, Variable], dict[str, Variable]]) -> Iterator[Change]:
+def _compare_env(prefix: str, env: _Envs, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     for name in dict.fromkeys([*env[0], *env[1]]):
         one, other = env[0].get(name), env[1].get(name)
-        if one and other and (one.value == other.value or _is_same_entry(one, other)):
-            continue
-        injected = any(each is not None and each.injected for each in (one, other))
-        lost = any(each is not None and each.unresolved for each in (one, other))
-        values = [each.value if each else None for each in (one, other)]
-        kind = "injected" if injected and not lost else "env"
-        yield Change(kind, f"{prefix}env {name}", values[0], values[1], training=kind == "env")
+        kind = _classify_variable(one, other, hosts)
+        if kind:
+            values = [each.value if each else None for each in (one, other)]
+            if one and other and one.value == other.value:
+                values = [own.neutralize(each.value) for own, each in zip(hosts, (one, other), strict=True)]
+            yield Change(kind, f"{prefix}env {name}", values[0], values[1], training=kind == "env")
+
+
+def _classify_variable(one: Variable | None, other: Variable | None, hosts: tuple[Hosts, Hosts]) -> str:
+    """Return the kind of a difference; empty if there is none.
+
+    Users' variables must be equal, or contain addresses of the same nodes.
+    """
+    if one is None or other is None:
+        return "injected" if (one and one.injected) or (other and other.injected) else "env"
+    if _is_same_entry(one, other):
+        return ""
+    if hosts[0].neutralize(one.value) == hosts[1].neutralize(other.value):
+        if one.value == other.value:
+            return ""
+        return "injected" if one.injected or other.injected else "host"
+    if one.injected or other.injected:
+        return "" if one.value == other.value else "injected"
+    same = one.entry == other.entry and (one.depends or other.depends)
+    return "injected" if same and not (one.unresolved or other.unresolved) else "env"
 
 
 def _is_same_entry(one: Variable, other: Variable) -> bool:
@@ -152,9 +189,9 @@ def _compare_ports(prefix: str, first: Fields, second: Fields) -> Iterator[Chang
         yield Change("ports", f"{prefix}ports", ", ".join(numbers[0]), ", ".join(numbers[1]), training=host)
 
 
-def _compare_mounts(prefix: str, before: _Side, after: _Side, field: str) -> Iterator[Change]:
-    mounts = [_list_mounts(pod, container) for pod, container in (before, after)]
-    written = [_list_mounts(pod, _find_written(pod, container, field)) for pod, container in (before, after)]
+def _compare_mounts(prefix: str, before: Side, after: Side, field: str) -> Iterator[Change]:
+    mounts = [_list_mounts(side.pod, side.container) for side in (before, after)]
+    written = [_list_mounts(each.pod, _find_written(each.pod, each.container, field)) for each in (before, after)]
     for path in dict.fromkeys([*mounts[0], *mounts[1]]):
         values = [side.get(path) for side in mounts]
         if values[0] != values[1]:

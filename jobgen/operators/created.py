@@ -25,8 +25,9 @@ class Restarts(NamedTuple):
 
     policy: str
     """`restartPolicy` of the pod: what the kubelet does."""
-    replaced: str = "always"
-    """Whether a new pod replaces a failed one: `always`, `never`, or `retryable` if that depends on the exit code."""
+    retried: str = "always"
+    """Whether training that failed starts again, in the same pod or in a new one: `always`, `never`, or `retryable` if
+    that depends on the exit code."""
     limit: int | None = None
     """The number of restarts or new pods after which the job fails; None if it is unlimited."""
 

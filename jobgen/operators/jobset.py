@@ -95,7 +95,7 @@ def _list_pods(obj: Fields, jobs: Sequence[ReplicatedJob], subdomain: str, clust
                     pod,
                     template=as_fields(job.spec.get("template")),
                     rank=None if job.name in preparing else pod.rank,
-                    restarts=pod.restarts._replace(replaced="always") if restarting else pod.restarts,
+                    restarts=pod.restarts._replace(retried="always") if restarting else pod.restarts,
                     count=pod.count * count,
                 )
             rank += 0 if job.name in preparing else count_pods(spec)

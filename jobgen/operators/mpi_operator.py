@@ -157,7 +157,7 @@ def _list_workers(job: MpiJob) -> Iterator[CreatedPod]:
             metadata["labels"],
             text_mapping(metadata.get("annotations")),
             main=next((as_string(each.get("name")) for each in list_containers(spec)), ""),
-            restarts=Restarts(_map_policy(policy), "never"),
+            restarts=Restarts(_map_policy(policy), "never" if _map_policy(policy) == "Never" else "always"),
             count=count,
         )
         yield _complete_pod(job, pod, template, index + first, name)

@@ -79,8 +79,9 @@ def _make_pod(
     job: TrainingJob, replicas: Replicas, spec: Fields, name: str, index: int, rank: int | None, count: int
 ) -> CreatedPod:
     metadata = as_fields(replicas.template.get("metadata"))
-    # The operator replaces no pod, and a launcher that fails ends the job.
-    restarts = Restarts(map_restart_policy(replicas.restart_policy, job.spec).policy, "never")
+    # The operator replaces no pod, so only the kubelet restarts.
+    policy = map_restart_policy(replicas.restart_policy, job.spec).policy
+    restarts = Restarts(policy, "never" if policy == "Never" else "always")
     labels = {
         **text_mapping(metadata.get("labels")),
         f"{LABEL}operator-name": KIND.controller,

@@ -22,7 +22,9 @@ class Variable(NamedTuple):
     """Its value; for a secret or another object, the text of the reference."""
     injected: bool
     """Whether the operator adds it."""
-    unresolved: bool
+    depends: bool = False
+    """Whether its value has a reference to a variable of the operator."""
+    unresolved: bool = False
     """Whether its value has a reference to a variable that does not exist."""
 
 
@@ -31,8 +33,9 @@ class Expanded(NamedTuple):
 
     text: str
     unresolved: bool
-    injected: bool
-    """Whether the text depends on a variable of the operator."""
+    """Whether it has a reference to a variable that does not exist."""
+    depends: bool
+    """Whether it depends on a variable of the operator."""
 
 
 def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, Variable]:
@@ -44,29 +47,29 @@ def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, V
         if name:
             injected = json.dumps(entry, sort_keys=True, default=str) not in own
             if isinstance(entry.get("valueFrom"), dict):
-                found[name] = Variable(entry, _resolve_source(pod, entry["valueFrom"]), injected, unresolved=False)
+                found[name] = Variable(entry, _resolve_source(pod, entry["valueFrom"]), injected)
             else:
                 expanded = expand(as_string(entry.get("value")), found)
-                found[name] = Variable(entry, expanded.text, injected or expanded.injected, expanded.unresolved)
+                found[name] = Variable(entry, expanded.text, injected, expanded.depends, expanded.unresolved)
     return found
 
 
 def expand(text: str, env: dict[str, Variable]) -> Expanded:
     """Expand `$(NAME)` as Kubernetes does: a reference to an unknown variable stays, and `$$` is one `$`."""
-    unresolved = injected = False
+    unresolved = depends = False
 
     def replace(match: re.Match[str]) -> str:
-        nonlocal unresolved, injected
+        nonlocal unresolved, depends
         if match[1] == "$":
             return "$"
         variable = env.get(match[2])
         if variable is None:
             unresolved = True
             return match[0]
-        injected = injected or variable.injected
+        depends = depends or variable.injected or variable.depends
         return variable.value
 
-    return Expanded(_REFERENCE.sub(replace, text), unresolved, injected)
+    return Expanded(_REFERENCE.sub(replace, text), unresolved, depends)
 
 
 def _resolve_source(pod: CreatedPod, source: Fields) -> str:

@@ -187,11 +187,11 @@ def _label_pod(job: TrainingJob, kind: JobKind, replicas: Replicas, index: int) 
 def map_restart_policy(policy: str, spec: Fields) -> Restarts:
     """Return what the operator does if a pod fails; pods do not know the policy ExitCode."""
     limit = get_fields(spec, "runPolicy").get("backoffLimit")
-    replaced = {"ExitCode": "retryable", "Never": "never"}.get(policy, "always")
+    retried = {"ExitCode": "retryable", "Never": "never"}.get(policy, "always")
     return Restarts(
         "Never" if policy == "ExitCode" else policy,
-        replaced,
-        limit if type(limit) is int and replaced != "never" else None,
+        retried,
+        limit if type(limit) is int and retried != "never" else None,
     )
 
 

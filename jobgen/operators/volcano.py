@@ -182,7 +182,7 @@ def _find_hccl_rank(job: VolcanoJob, task: Task, index: int, spec: Fields) -> Ma
 
 
 def _read_restarts(job: VolcanoJob, task: Task) -> Restarts:
-    """Return what happens if a pod fails: without a policy for it, no new pod replaces it."""
+    """Return what happens if a pod fails: the kubelet restarts it, or a policy of the job says what to restart."""
     policies = [as_fields(each) for each in (*as_items(task.item.get("policies")), *as_items(job.spec.get("policies")))]
     restarts = any(
         as_string(policy.get("action")).startswith("Restart")
@@ -191,7 +191,7 @@ def _read_restarts(job: VolcanoJob, task: Task) -> Restarts:
     )
     limit = as_count(job.spec.get("maxRetry"), 0) or _MAX_RETRY
     policy = as_string(task.spec.get("restartPolicy"), "Always")
-    return Restarts(policy, "always" if restarts else "never", limit if restarts else None)
+    return Restarts(policy, "always" if restarts or policy != "Never" else "never", limit if restarts else None)
 
 
 def _list_objects(job: VolcanoJob) -> Iterator[CreatedObject]:
