@@ -492,3 +492,40 @@ def test_hashed_run_with_ttl_is_refused_for_gitops_engines():
 
     assert [problem.rule for problem in made(data)[1]] == ["ttl-reruns-job"]
     assert made(data, gitops="kubectl")[1] == []
+
+
+# Fields that decide when a job is admitted, ends or is deleted, and a field that its pods depend on.
+LIFECYCLES = {
+    "batch/v1 Job": ({"suspend": True, "ttlSecondsAfterFinished": 1, "backoffLimit": 2}, {"parallelism": 2}),
+    "jobset.x-k8s.io/v1alpha2 JobSet": ({"suspend": True, "ttlSecondsAfterFinished": 1}, {"successPolicy": {}}),
+    "ray.io/v1 RayJob": (
+        {"suspend": True, "shutdownAfterJobFinishes": True, "activeDeadlineSeconds": 9, "deletionStrategy": {}},
+        {"entrypoint": "b"},
+    ),
+    "batch.volcano.sh/v1alpha1 Job": ({"queue": "a", "minAvailable": 2, "maxRetry": 5}, {"plugins": {"svc": []}}),
+    "batch.tensorstack.dev/v1beta1 GenericJob": (
+        {"runMode": {"pause": {"enabled": True}}, "scheduler": {"t9kScheduler": {"queue": "a"}}},
+        {"scheduler": {"t9kScheduler": {"role": "a"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("identity", LIFECYCLES)
+def test_admission_deadlines_and_cleanup_of_other_kinds_keep_the_run_name(identity):
+    api_version, name = identity.split()
+    kind = KINDS[0]._replace(kind=name, fields={})
+    lifecycle, pods = LIFECYCLES[identity]
+
+    def hashed(**more):
+        return run_hash({"apiVersion": api_version, "kind": name, "spec": {"entrypoint": "a", **more}}, kind, 1)
+
+    assert hashed() == hashed(**lifecycle)
+    assert all(hashed() == hashed(**{field: lifecycle[field]}) for field in lifecycle)
+    assert hashed() != hashed(**pods)
+
+
+@pytest.mark.parametrize(("gitops", "rules"), [("argocd", ["ttl-reruns-job"]), ("flux", ["ttl-reruns-job"]), ("", [])])
+def test_ttl_of_a_kubernetes_job_reruns_it(gitops, rules):
+    _, problems = made(changed(runPolicy={"ttlSecondsAfterFinished": 60}), gitops=gitops, platform="kubernetes")
+
+    assert [problem.rule for problem in problems] == rules

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.workloads import find_workload
 
 DOMAIN = "argocd.argoproj.io/"
 HOOK = DOMAIN + "hook"
@@ -25,3 +26,11 @@ def is_hook(manifest: Manifest) -> bool:
 def is_training_job(manifest: Manifest) -> bool:
     """Return whether the object is a training job, and not a runtime or another kind."""
     return manifest.kind is not None and bool(manifest.kind.roles)
+
+
+def lacks_health_check(manifest: Manifest) -> bool:
+    """Return whether the object is a job whose health Argo CD cannot tell; it knows the Jobs of Kubernetes."""
+    workload = find_workload(manifest.group, manifest.kind_name)
+    if workload is None:
+        return is_training_job(manifest)
+    return workload.operator != "kubernetes" and not workload.scheduled

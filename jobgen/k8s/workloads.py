@@ -22,33 +22,54 @@ class Workload(NamedTuple):
     """The path of the field with the queue of its own scheduler."""
     scheduled: bool = False
     """Whether it starts other objects on a schedule."""
+    lifecycle: str = ""
+    """The paths in its spec that no pod depends on, separated by spaces: admission, deadlines, retries, cleanup."""
+
+    @property
+    def lifecycle_paths(self) -> list[tuple[str, ...]]:
+        """The paths in its spec that no pod depends on."""
+        return [tuple(path.split(".")) for path in self.lifecycle.split()]
 
 
 _SUSPEND, _TTL = ("spec", "suspend"), ("spec", "ttlSecondsAfterFinished")
+_JOB_LIFECYCLE = "suspend ttlSecondsAfterFinished activeDeadlineSeconds backoffLimit managedBy"
+_RAY_LIFECYCLE = "preRunningDeadlineSeconds shutdownAfterJobFinishes deletionStrategy"
 _RUN_POLICY_TTL = ("spec", "runPolicy", "ttlSecondsAfterFinished")
 _TENSORSTACK = Workload(
-    "tensorstack", ("spec", "runMode", "pause", "enabled"), queue=("spec", "scheduler", "t9kScheduler", "queue")
+    "tensorstack",
+    ("spec", "runMode", "pause", "enabled"),
+    queue=("spec", "scheduler", "t9kScheduler", "queue"),
+    lifecycle="runMode.pause scheduler.t9kScheduler.queue scheduler.t9kScheduler.priority cleanUpPolicy",
 )
+# The descriptions of these kinds have the fields that no pod depends on.
+_TRAINING_JOB = _TENSORSTACK._replace(lifecycle="")
 
 WORKLOADS: Mapping[tuple[str, str], Workload] = {
     ("batch", "CronJob"): Workload("kubernetes", scheduled=True),
-    ("batch", "Job"): Workload("kubernetes", _SUSPEND, _TTL),
+    ("batch", "Job"): Workload("kubernetes", _SUSPEND, _TTL, lifecycle=_JOB_LIFECYCLE),
     ("batch.tensorstack.dev", "BeamJob"): _TENSORSTACK._replace(suspend=()),
     ("batch.tensorstack.dev", "ColossalAIJob"): _TENSORSTACK,
     ("batch.tensorstack.dev", "DeepSpeedJob"): _TENSORSTACK,
     ("batch.tensorstack.dev", "GenericJob"): _TENSORSTACK,
     ("batch.tensorstack.dev", "MPIJob"): _TENSORSTACK,
-    ("batch.tensorstack.dev", "PyTorchTrainingJob"): _TENSORSTACK,
-    ("batch.tensorstack.dev", "TensorFlowTrainingJob"): _TENSORSTACK,
-    ("batch.tensorstack.dev", "XGBoostTrainingJob"): _TENSORSTACK,
+    ("batch.tensorstack.dev", "PyTorchTrainingJob"): _TRAINING_JOB,
+    ("batch.tensorstack.dev", "TensorFlowTrainingJob"): _TRAINING_JOB,
+    ("batch.tensorstack.dev", "XGBoostTrainingJob"): _TRAINING_JOB,
     ("batch.volcano.sh", "CronJob"): Workload("volcano", scheduled=True),
-    ("batch.volcano.sh", "Job"): Workload("volcano", ttl=_TTL, queue=("spec", "queue")),
-    ("jobset.x-k8s.io", "JobSet"): Workload("jobset", _SUSPEND, _TTL),
+    ("batch.volcano.sh", "Job"): Workload(
+        "volcano",
+        ttl=_TTL,
+        queue=("spec", "queue"),
+        lifecycle="queue ttlSecondsAfterFinished maxRetry minAvailable runningEstimate",
+    ),
+    ("jobset.x-k8s.io", "JobSet"): Workload(
+        "jobset", _SUSPEND, _TTL, lifecycle="suspend ttlSecondsAfterFinished managedBy"
+    ),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Workload("leaderworkerset"),
     ("ray.io", "RayCluster"): Workload("kuberay", _SUSPEND),
     ("ray.io", "RayCronJob"): Workload("kuberay", scheduled=True),
     # The TTL of a RayJob deletes its RayCluster and keeps the RayJob.
-    ("ray.io", "RayJob"): Workload("kuberay", _SUSPEND),
+    ("ray.io", "RayJob"): Workload("kuberay", _SUSPEND, lifecycle=f"{_JOB_LIFECYCLE} {_RAY_LIFECYCLE}"),
     ("ray.io", "RayService"): Workload("kuberay", _SUSPEND),
     ("workload.codeflare.dev", "AppWrapper"): Workload("appwrapper", _SUSPEND),
 }

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import Kind
@@ -34,7 +35,9 @@ def run_hash(made: Mapping[str, Node], kind: Kind, attempt: int, salt: str = "")
 def project_pods(made: Mapping[str, Node], kind: Kind) -> Any:
     """The part of an object that its pods depend on, in canonical form; metadata is not part of it."""
     spec: Any = untraced(made.get("spec", {}))
-    for path in (("runPolicy",), *_paths_without_effect(kind)):
+    workload = find_workload(_api_group(made), kind.name)
+    own_paths = workload.lifecycle_paths if workload else []
+    for path in (("runPolicy",), *_paths_without_effect(kind), *own_paths):
         spec = _remove_path(spec, path)
     return _canonicalize(spec)
 

@@ -10,6 +10,7 @@ from jobgen.check.original_messages import original_message
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.objects import Manifest, get_path
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
+from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -158,10 +159,11 @@ def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: 
             message = "`attempt` has no effect while the name stays the same; set `identity: hash`"
             yield Problem("attempt-without-hash", message, run["attempt"])
         return
-    ttl = get_path(resource, "spec", "runPolicy", "ttlSecondsAfterFinished")
+    manifest = Manifest(resource, job.kind, job.cluster)
+    path = find_ttl_path(manifest.group, manifest.kind_name, job.kind.operator)
+    ttl = get_path(resource, *path) if path else None
     engine = _ENGINES.get(job.cluster.gitops)
-    # mpi-operator deletes only the launcher's pods and keeps the job.
-    if engine and value_of(ttl) is not None and job.kind.operator != "mpi-operator":
+    if engine and value_of(ttl) is not None:
         message = f"the finished job is deleted, then {engine} recreates it, so training runs again; remove the TTL"
         evidence = original_message("ttl-reruns-job", engine)
         yield Problem("ttl-reruns-job", message, ttl, category="gitops", evidence=evidence)

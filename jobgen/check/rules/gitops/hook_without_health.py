@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, is_training_job, split_annotation
+from jobgen.k8s.argocd_annotations import DELETE_POLICY, HOOK, lacks_health_check, split_annotation
 from jobgen.k8s.objects import Manifest
 
 _AWAITED = ("PreSync", "Sync")
 
 
-@rule("job", WARNING)
+@rule("manifest", WARNING)
 def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     """A training job as an Argo CD hook, although Argo CD cannot tell when the job ends.
 
@@ -20,7 +20,7 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     Install a health check, or do not use a hook.
     """
     annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or HOOK not in annotations or not is_training_job(manifest):
+    if not isinstance(annotations, dict) or HOOK not in annotations or not lacks_health_check(manifest):
         return
     kind = manifest.kind_name
     awaited = [word for word in split_annotation(manifest, HOOK) if word in _AWAITED]

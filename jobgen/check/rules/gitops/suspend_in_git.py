@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import get_kueue_queue, get_suspend
+from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_suspend
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
@@ -11,7 +11,7 @@ from jobgen.model.finding import FixStep
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 
-@rule("job", WARNING)
+@rule("manifest", WARNING)
 def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     """A queued job with `suspend` set in Git.
 
@@ -21,7 +21,7 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     Remove `suspend`. Kueue suspends a queued job itself.
     """
     engine = _ENGINES.get(manifest.cluster.gitops)
-    if engine is None or get_kueue_queue(manifest) is None:
+    if engine is None or get_kueue_queue(manifest) is None or not can_be_queued(manifest):
         return
     suspend = get_suspend(manifest)
     if value_of(suspend) is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
-from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, is_training_job
+from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, lacks_health_check
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
@@ -14,7 +14,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
     """Yield the sync wave and the name of a training job."""
     annotations = manifest.metadata.get("annotations")
     wave = as_text(annotations.get(SYNC_WAVE)) if isinstance(annotations, dict) else ""
-    if wave and is_training_job(manifest) and not is_hook(manifest) and wave.removeprefix("-").isdecimal():
+    if wave and lacks_health_check(manifest) and not is_hook(manifest) and wave.removeprefix("-").isdecimal():
         yield Fact((manifest.namespace, int(wave), manifest.name), _PATH)
 
 

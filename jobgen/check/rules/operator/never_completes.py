@@ -18,10 +18,10 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     Use `OnFailure`.
     """
     kind = manifest.kind
-    if kind is None:
+    if (manifest.group, manifest.kind_name) == ("batch.volcano.sh", "Job"):
         yield from _check_volcano_job(manifest)
         return
-    if not kind.requirements.overwrites_restart_policy:
+    if kind is None or not kind.requirements.overwrites_restart_policy:
         return
     deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
     if deciding and as_text(deciding.restart_policy_node) == "Always" and "Always" in kind.restart_policies:
@@ -31,7 +31,7 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
 
 def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
     """Check a Job of Volcano: it completes when all its pods have ended."""
-    if (manifest.group, manifest.kind_name) != ("batch.volcano.sh", "Job") or not manifest.pods:
+    if not manifest.pods:
         return
     tasks = [as_mapping(task) for task in as_list(manifest.spec.get("tasks"))]
     policies = any(as_list(owner.get("policies")) for owner in (manifest.spec, *tasks))
