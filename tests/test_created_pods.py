@@ -925,6 +925,112 @@ def test_autoscalers_and_commands_of_ray():
     assert create_pods(own)[0].spec["containers"][0]["command"] == ["bash", "-c", "ray start --head"]
 
 
+def tensorstack_job(kind, roles=(("worker", 2),), container="worker", line=(), **spec):
+    """A job of TensorStack."""
+    items = [{"type": role, "replicas": count, "template": template(container, **dict(line))} for role, count in roles]
+    shape = {"worker": {**items[0]}} if kind == "DeepSpeedJob" else {"replicaSpecs": items}
+    return {
+        "apiVersion": "batch.tensorstack.dev/v1beta1",
+        "kind": kind,
+        "metadata": {"name": "mnist", "namespace": "team"},
+        "spec": {**shape, **spec},
+    }
+
+
+NODES = [("mnist-worker-0", 0), ("mnist-worker-1", 1)]
+LAUNCHED = [("mnist-launcher", None), *NODES]
+BOTH = (("launcher", 1), ("worker", 2))
+SCRIPT = {"script": ["python", "train.py"], "extraArgs": ["-N", "2"], "procPerWorker": 2}
+ARGS = {"args": ["train.py"]}.items()
+UNKNOWN = "<undocumented>"
+
+# The source is t9k/ucman d21c640: the guides and references of each kind
+TENSORSTACK = [
+    (tensorstack_job("PyTorchTrainingJob", container="pytorch", line=ARGS), NODES, None, ""),
+    (
+        tensorstack_job("PyTorchTrainingJob", line=ARGS, torchrunConfig={"enabled": True, "procPerNode": "4"}),
+        NODES,
+        ["torchrun", UNKNOWN],
+        "4",
+    ),
+    (tensorstack_job("TensorFlowTrainingJob", container="tensorflow"), NODES, None, ""),
+    (tensorstack_job("XGBoostTrainingJob", container="xgboost"), NODES, None, ""),
+    (tensorstack_job("MPIJob", BOTH, mpiConfig=SCRIPT), LAUNCHED, ["/usr/sbin/sshd", "-D"], ""),
+    (tensorstack_job("MPIJob", BOTH, ssh={"sshdPath": "/sshd"}), LAUNCHED, ["/sshd", "-D"], ""),
+    (tensorstack_job("ColossalAIJob", BOTH, torchConfig=SCRIPT), LAUNCHED, ["/usr/sbin/sshd", "-D"], "2"),
+    (
+        tensorstack_job("DeepSpeedJob", config={"slotsPerWorker": 4, "run": {"python": ["train.py"]}}),
+        NODES,
+        ["/usr/sbin/sshd", "-D"],
+        "4",
+    ),
+    (
+        tensorstack_job("GenericJob", line={"command": ["run", "$(rank)/$(replicas[worker])"]}.items()),
+        NODES,
+        ["run", "1/2"],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("job", "names", "command", "processes"), TENSORSTACK)
+def test_tensorstack_jobs(job, names, command, processes):
+    pods = create_pods(job)
+
+    assert [(pod.name, pod.rank) for pod in pods] == names
+    assert pods[-1].spec["containers"][0].get("command") == command
+    assert (pods[-1].spec["restartPolicy"], pods[-1].processes) == ("Never", processes)
+
+
+def test_commands_of_tensorstack_launchers():
+    jobs = [
+        tensorstack_job(kind, BOTH, "launcher", mpiConfig=SCRIPT, torchConfig=SCRIPT)
+        for kind in ("MPIJob", "ColossalAIJob")
+    ]
+    mpi, colossal = (create_pods(job)[0] for job in jobs)
+    deepspeed = create_pods(TENSORSTACK[7][0])[0]
+    script = [UNKNOWN, "-N", "2", "python", "train.py"]
+
+    assert mpi.spec["containers"][0]["command"] == ["mpirun", *script]
+    assert colossal.spec["containers"][0]["command"] == ["colossalai", "run", *script]
+    assert deepspeed.spec["containers"][0]["command"] == ["deepspeed", UNKNOWN, "train.py"]
+    old = {"worker": {"replicas": 2, "template": template("mpi-worker")}}
+    pods = create_pods({**tensorstack_job("MPIJob"), "spec": old})
+    assert [(pod.name, pod.rank) for pod in pods] == LAUNCHED
+
+
+def test_services_of_generic_jobs():
+    env = [{"name": "A", "value": "$(service.worker[0].host):$(service.port[rpc])"}]
+    service = {"ports": [{"name": "rpc", "port": 2222}]}
+    created = create_all(tensorstack_job("GenericJob", line={"env": env}.items(), service=service))
+
+    assert env_of(created.pods[1]) == ["A=mnist-worker-0:2222"]
+    assert [(each.name, dict(each.ports)) for each in created.objects] == [
+        (name, {"rpc": 2222}) for name in ("mnist-worker-0", "mnist-worker-1")
+    ]
+    assert created.pods[1].address == "mnist-worker-1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "run", "expected"),
+    [
+        ("PyTorchTrainingJob", None, {}, Restarts("Never", "always", 3)),
+        ("PyTorchTrainingJob", "ExitCode", {"backoffLimit": 5}, Restarts("Never", "retryable", 5)),
+        ("PyTorchTrainingJob", "Never", {}, Restarts("Never", "never")),
+        ("PyTorchTrainingJob", "OnFailure", {"backoffLimit": 0}, Restarts("Never", "never")),
+        ("GenericJob", None, {}, Restarts("Never", "never")),
+        ("GenericJob", {"policy": "OnFailure", "limit": 2}, {}, Restarts("Never", "always", 2)),
+        ("GenericJob", {"policy": "Never", "limit": 2}, {}, Restarts("Never", "never")),
+    ],
+)
+def test_restarts_of_tensorstack_jobs(kind, policy, run, expected):
+    job = tensorstack_job(kind, runPolicy=run)
+    if policy is not None:
+        job["spec"]["replicaSpecs"][0]["restartPolicy"] = policy
+
+    assert create_pods(job)[0].restarts == expected
+
+
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
 
 
@@ -1187,7 +1293,8 @@ def test_restarts_of_a_migrated_job(policy, job, pod, equal):
     assert is_equal_for_training(compare_pods(create_pods(before), after)) is equal
 
 
-CORPUS_KINDS = ("PyTorchJob", "TrainJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
+CORPUS_KINDS = """PyTorchJob TrainJob TFJob MPIJob XGBoostJob PaddleJob JAXJob PyTorchTrainingJob TensorFlowTrainingJob
+XGBoostTrainingJob MPIJob.batch.tensorstack.dev ColossalAIJob DeepSpeedJob GenericJob""".split()
 
 
 def test_public_manifests():
@@ -1221,6 +1328,7 @@ SAMPLES += [
     *(volcano_job(each.values[0], policies=[{"event": "*", "action": "RestartJob"}]) for each in VOLCANO_ENV),
     volcano_job({"ray": [], "hcclrank": []}, (("head", 1), ("worker", 1)), volumes=[{"mountPath": "/data"}]),
     ray_job(runtimeEnvYAML="a: b", entrypointNumCpus=1, metadata={"a": "b"}, container=RAY_LIMITS.items()),
+    *(job for job, *_ in TENSORSTACK),
     ray_job(submissionMode="SidecarMode", cluster={"enableInTreeAutoscaling": True, "autoscalerOptions": {}}.items()),
 ]
 WRONG = st.sampled_from(

@@ -17,6 +17,7 @@ from jobgen.operators.mpijob_v1 import create_mpi_job_v1
 from jobgen.operators.paddlejob import create_paddle_job
 from jobgen.operators.pod_edits import as_string
 from jobgen.operators.pytorchjob import create_pytorch_job
+from jobgen.operators.tensorstack import TENSORSTACK_KINDS, create_tensorstack_job
 from jobgen.operators.tfjob import create_tf_job
 from jobgen.operators.trainer import create_train_job
 from jobgen.operators.volcano import create_volcano_job
@@ -35,6 +36,7 @@ def _create_mpi_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -
 
 _CREATORS: Mapping[tuple[str, str], Creator] = {
     ("batch", "Job"): create_job,
+    **{("batch.tensorstack.dev", kind): create_tensorstack_job for kind in TENSORSTACK_KINDS},
     ("batch.volcano.sh", "Job"): create_volcano_job,
     ("jobset.x-k8s.io", "JobSet"): create_job_set,
     ("kubeflow.org", "JAXJob"): create_jax_job,
