@@ -81,7 +81,7 @@ def _explain_leaves(node: Node, path: tuple[Step, ...], key: Node, replaced: Nod
         overridden = node.overridden if type(node) is TracedList else None
         for index, child in enumerate(node):
             yield from _explain_leaves(child, (*path, index), key, overridden)
-    elif type(key) is TracedKey and not isinstance(node, (TracedScalar, TracedList)):
+    elif type(key) is TracedKey and isinstance(node, (dict, list)) and not isinstance(node, TracedList):
         # An empty mapping or list has no location; that of the nearest key is used.
         yield ExplainedValue(path, (Assignment(untraced(node), key.layer, key.location),))
     else:
