@@ -113,6 +113,18 @@ container = {
     "securityContext": st.builds(lambda user: {"runAsUser": 1, "seccompProfile": {"type": user}}, word),
     "labels": small,
     "annotations": small,
+    "initContainers": st.builds(lambda image: {"init": {"image": image}}, word),
+    "sidecars": st.builds(lambda image: {"side": {"image": image}}, word),
+    "secrets": st.dictionaries(
+        st.sampled_from(["s", "t"]),
+        st.one_of(
+            st.builds(lambda key: {"env": {"S": key}}, word),
+            st.builds(lambda prefix: {"env": True, "prefix": prefix}, word),
+            st.builds(lambda prefix, key: {"env": True, "prefix": prefix, "mountPath": f"/{key}"}, word, word),
+        ),
+        min_size=1,
+        max_size=2,
+    ),
     "podTemplate": st.builds(
         lambda one, other, third: {
             "metadata": {"name": one},

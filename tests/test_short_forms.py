@@ -124,10 +124,16 @@ CONTAINER_PATHS = """
     a - a.env a.env.B a.resources a.resources.limits a.ports a.mounts a.mounts.data a.mounts.data.mountPath a.image
     a.$patch a.securityContext a.volumeMounts
 """.split()
+SOURCE_PATHS = "a a.env a.env.B a.prefix a.mountPath a.items a.items.b a.defaultMode a.optional a.$patch".split()
 JOB_PATHS = [
     path
-    for field in ("initContainers", "sidecars")
-    for path in (field, *(f"{field}.{below}" for below in CONTAINER_PATHS))
+    for field, below in {
+        "initContainers": CONTAINER_PATHS,
+        "sidecars": CONTAINER_PATHS,
+        "secrets": SOURCE_PATHS,
+        "configs": SOURCE_PATHS,
+    }.items()
+    for path in (field, *(f"{field}.{each}" for each in below))
 ]
 
 
@@ -229,6 +235,7 @@ def test_exclude_that_excludes_nothing_is_a_warning(tmp_path, place, case):
 
 
 WRONG_MATCHES = {
+    "no names": ("{names: []}", "the patch matches no job: `names` is empty; change its `match`"),
     "excludes all": ("{names: [gpt], exclude: {names: ['g*']}}", ": `exclude` excludes all jobs that match"),
     "empty": ("{exclude: {}}", "an exclude is empty"),
     "nested": ("{exclude: {exclude: {names: [gpt]}}}", "`exclude` is not a field of an exclude"),
@@ -365,3 +372,81 @@ def test_images_are_explained_by_their_layer(tmp_path):
         ("registry.example.com/bert:1.5", "images of prod", 5),
         ("registry.example.com/bert:1.4.2", "job", 6),
     ]
+
+
+SOURCES = {
+    "unused": ("hub: {}", "NOUN `hub` is not used; add `env` or `mountPath` [missing-field]"),
+    "no variables": ("hub: {env: {}}", "NOUN `hub` is not used; add `env` or `mountPath` [missing-field]"),
+    "env is off": ("hub: {env: false}", "NOUN `hub` is not used; add `env` or `mountPath` [missing-field]"),
+    "items without a path": (
+        "hub: {env: true, items: {a: b}}",
+        "NOUN `hub` has `items`, but no `mountPath`; add one [missing-field]",
+    ),
+    "prefix of single keys": (
+        "hub: {env: {A: a}, prefix: B_}",
+        "`prefix` of NOUN `hub` has no effect; set `env: true`, or remove it [invalid-value]",
+    ),
+    "variable is set twice": (
+        "hub: {env: {A: a}}, other: {env: {A: b}}",
+        "NOUN `other` sets `A`, which is set already; set one of them to null [conflicting-env]",
+    ),
+    "path is used twice": (
+        "hub: {mountPath: /data}",
+        "`hub` is mounted at `/data`, but another volume is mounted there; change one of them [conflicting-volume]",
+    ),
+    "volume is named twice": (
+        "a.b: {mountPath: /a}, a-b: {mountPath: /b}",
+        "`a-b` adds a volume named `NOUN-a-b`, but there is one already; rename it [conflicting-volume]",
+    ),
+    "mode is a number": (
+        "hub: {mountPath: /a, defaultMode: 0400}",
+        "`defaultMode` is `0400`, which YAML reads as `256`, and must be a string; quote it [wrong-type]",
+    ),
+    "mode is not octal": (
+        'hub: {mountPath: /a, defaultMode: "0899"}',
+        "`defaultMode` is `0899`, and must be an octal mode such as `0400`, in quotes [invalid-value]",
+    ),
+    "name": ("hub: token", "`hub` is `token`, and must be a mapping [wrong-type]"),
+    "list": ("hub: {env: [A]}", "`env` is a list, and must be a mapping or true or false [wrong-type]"),
+    "misspelled": (
+        "hub: {mounPath: /a}",
+        "`mounPath` is not a field of a NOUN; did you mean `mountPath`? [unknown-field]",
+    ),
+    "no key": ("hub: {env: {A: 1}}", "`A` is `1`, and must be a string; quote it [wrong-type]"),
+}
+
+
+@pytest.mark.parametrize("field", ["secrets", "configs"])
+@pytest.mark.parametrize("case", SOURCES)
+def test_mistake_in_a_secret_or_config_is_one_finding_on_its_line(tmp_path, field, case):
+    text, message = SOURCES[case]
+
+    [problem] = list_problems(tmp_path, f"{JOB}  {field}: {{{text}}}\n")
+
+    assert problem == f"9: {message.replace('NOUN', field.removesuffix('s'))}"
+
+
+OVERLAY_PATHS = """
+    images images.- images.-.name images.-.newTag images.-.registry jobs.exclude jobs.exclude.names jobs.exclude.labels
+    jobs.platforms jobs.exclude.platforms.- patches.-.match.exclude patches.-.match.exclude.names.-
+""".split()
+
+
+@pytest.mark.parametrize("path", OVERLAY_PATHS)
+def test_hostile_value_in_an_overlay_raises_nothing(tmp_path, path):
+    write_files(tmp_path, {"jobgen.yaml": b"{}\n", "jobs/job.yaml": JOB.encode()})
+    for number, value in enumerate(HOSTILE):
+        overlay = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": nest(path, value)}
+        write_files(tmp_path, {f"overlays/o{number}/overlay.yaml": json.dumps(overlay).encode()})
+
+    assert jobgen.lint(tmp_path).findings is not None
+
+
+def test_new_image_changes_the_hash_of_a_run(tmp_path):
+    names = set()
+    for tag in ("1.5", "1.6"):
+        overlay = f'  images: [{{name: registry.example.com/bert, newTag: "{tag}"}}]\n'
+        list_problems(tmp_path, JOB + "  run: {identity: hash}\n", {"prod": overlay})
+        names.update(made.identity.name for made in jobgen.render(tmp_path).objects)
+
+    assert len(names) == 2

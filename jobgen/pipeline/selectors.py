@@ -17,7 +17,15 @@ from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.repo import layout
 from jobgen.spec.kinds import ANY_ROLE
-from jobgen.spec.overlay import Cluster, Environment, JobAttributes, JobSelector, Patch, list_ancestors
+from jobgen.spec.overlay import (
+    SELECTOR_ATTRIBUTES,
+    Cluster,
+    Environment,
+    JobAttributes,
+    JobSelector,
+    Patch,
+    list_ancestors,
+)
 from jobgen.spec.sweeps import SWEEP
 
 if TYPE_CHECKING:
@@ -103,8 +111,11 @@ def _report_empty(runner: EnvironmentRunner, jobs: Sequence[JobAttributes], trac
 
 def explain_no_match(selector: JobSelector, jobs: Sequence[JobAttributes]) -> str:
     """Say which part of a selector no job has, and what is close to it; an empty string if that is not clear."""
+    fields = {attribute: field for field, attribute in SELECTOR_ATTRIBUTES.items()}
     for attribute, patterns in selector.patterns:
         values = sorted({str(getattr(job, attribute)) for job in jobs})
+        if not patterns:
+            return f": `{fields[attribute]}` is empty"
         if not any(fnmatchcase(value, pattern) for value in values for pattern in patterns):
             listed = " or ".join(f"`{pattern}`" for pattern in patterns)
             return f": no job has the {attribute} {listed}{suggest_pattern(attribute, patterns[0], jobs)}"

@@ -164,6 +164,10 @@ def _render_template(
     named = value_of(job.kind.container)
     container = job.metadata["name"] if named == "{job}" else job.kind.container
     template = build_pod_template(role.pod, container, problems)
+    if "secrets" in role.pod or "configs" in role.pod:
+        from jobgen.render.sources import add_sources
+
+        template = add_sources(template, role.pod, problems)
     if "initContainers" in role.pod or "sidecars" in role.pod:
         from jobgen.render.init_containers import add_init_containers
 

@@ -11,7 +11,7 @@ from jobgen.model.finding import Problem
 ROLE_FIELDS = frozenset(
     """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env
     envFrom ports resources volumes shm nodeSelector tolerations affinity serviceAccount securityContext labels
-    annotations initContainers sidecars""".split()
+    annotations initContainers sidecars secrets configs""".split()
 )
 """Fields that a job and each of its roles can set."""
 

@@ -20,11 +20,14 @@ from jobgen.model.data import untraced, value_of
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import is_job_field
 
+_SOURCE_PARTS = (("container", "env"), ("pod", "volumes"), ("container", "volumeMounts"))
 # Where each field of the spec goes in a pod template.
 _TEMPLATE_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     "serviceAccount": (("pod", "serviceAccountName"),),
     "volumes": (("pod", "volumes"), ("container", "volumeMounts")),
     "shm": (("pod", "volumes"), ("container", "volumeMounts")),
+    "secrets": _SOURCE_PARTS,
+    "configs": _SOURCE_PARTS,
     "initContainers": (("pod", "initContainers"),),
     "sidecars": (("pod", "initContainers"),),
     "securityContext": (("pod", "securityContext"), ("container", "securityContext")),
@@ -137,10 +140,22 @@ def _drop_pod_fields(draft: Draft) -> None:
                 continue
             if not all(_is_supported(draft, *part) for part in _TEMPLATE_PARTS.get(field, (("", ""),))):
                 draft.drop((*path, field))
+        if not _is_supported(draft, "container", "envFrom"):
+            _drop_sources(draft, path, holder)
         if "containerName" in holder:
             draft.drop((*path, "containerName"))
         if isinstance(holder.get("podTemplate"), dict):
             _drop_template_fields(draft, (*path, "podTemplate"), holder["podTemplate"])
+
+
+def _drop_sources(draft: Draft, path: KeyPath, holder: Fields) -> None:
+    """Drop Secrets and ConfigMaps all of whose keys are variables."""
+    for field in ("secrets", "configs"):
+        for name, source in list((holder.get(field) or {}).items()):
+            if isinstance(source, dict) and source.get("env") is True:
+                variables = [(key,) for key in ("env", "prefix") if key in source]
+                for below in variables if "mountPath" in source else [()]:
+                    draft.drop((*path, field, name, *below))
 
 
 def _is_supported(draft: Draft, part: str, name: str) -> bool:
