@@ -121,6 +121,23 @@ def test_tables_of_framework_fields_are_up_to_date(capsys, monkeypatch):
     assert (builder["main"](), capsys.readouterr().err) == (0, "")
 
 
+def test_pages_name_every_field_of_their_format():
+    schemas = config.complete_schemas(())
+    job, spec = schemas["trainingjob_v1.json"]["$defs"], schemas["overlay_v1.json"]["properties"]["spec"]["properties"]
+    named = {
+        "jobs.md": {**job["fields"]["properties"], **job["role"]["properties"]},
+        "overlays.md": {
+            **spec,
+            **spec["cluster"]["properties"],
+            **schemas["overlay_v1.json"]["$defs"]["match"]["properties"],
+        },
+        "lint.md": schemas["settings_v1.json"]["properties"],
+    }
+    pages = {name: (ROOT / "docs" / name).read_text() for name in named}
+
+    assert [(page, name) for page, names in named.items() for name in names if f"`{name}`" not in pages[page]] == []
+
+
 def test_documented_settings_are_valid(tmp_path):
     for page, text in blocks("yaml"):
         if text.startswith("rules:"):
