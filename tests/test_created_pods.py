@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharedfiles import shared_folder
 
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.pod_counts import count_pods
 from jobgen.operators.compare import compare_pods, is_equal_for_training
 from jobgen.operators.create import create_all, create_pods
 from jobgen.operators.created import MAX_PODS, Restarts
@@ -1297,20 +1299,41 @@ CORPUS_KINDS = """PyTorchJob TrainJob TFJob MPIJob XGBoostJob PaddleJob JAXJob P
 XGBoostTrainingJob MPIJob.batch.tensorstack.dev ColossalAIJob DeepSpeedJob GenericJob""".split()
 
 
+def read_objects(text):
+    """The objects in a YAML text, as plain data; none if it is not YAML."""
+    try:
+        documents = list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError:
+        return []
+    return json.loads(json.dumps([each for each in documents if isinstance(each, dict)], default=str))
+
+
 def test_public_manifests():
     count = 0
     for kind in CORPUS_KINDS:
         for path in sorted((shared_folder("corpus") / kind).iterdir()):
-            try:
-                documents = [each for each in yaml.safe_load_all(path.read_text("utf-8")) if isinstance(each, dict)]
-            except yaml.YAMLError:
-                continue
-            objects = json.loads(json.dumps(documents, default=str))
+            objects = read_objects(path.read_text("utf-8"))
             for obj in objects:
                 pods = create_pods(obj, objects)
                 count += len(pods)
                 assert compare_pods(pods, pods) == []
     assert count > 100
+
+
+def test_numbers_of_pods():
+    """The totals of budgets and quotas count the same pods, in objects that the API server accepts."""
+    seen = set()
+    lines = (shared_folder("kind-cases") / "cases.jsonl").read_text("utf-8").splitlines()
+    for case in map(json.loads, lines):
+        if case["kind"] in ("Job", "JobSet", "RayCluster") and case["verdict"] == "accept":
+            (obj,) = read_objects(case["manifest"])
+            obj["spec"].pop("suspend", None)
+            pods = create_pods(obj)
+            assert compare_pods(pods, pods) == []
+            total = sum(count for _, count in count_pods(Manifest(obj, None, Cluster())))
+            assert sum(pod.count for pod in pods) == total, case["id"]
+            seen.add(obj["apiVersion"])
+    assert len(seen) == 4
 
 
 SAMPLES = [

@@ -62,13 +62,14 @@ def _list_template(obj: Mapping[str, Node]) -> _Counts:
 
 def _list_job(obj: Mapping[str, Node]) -> _Counts:
     spec = _spec(obj)
-    yield spec.get("template"), count_job_pods(spec)
+    yield spec.get("template"), 0 if value_of(spec.get("suspend")) is True else count_job_pods(spec)
 
 
 def count_job_pods(spec: Mapping[str, Node]) -> int:
-    """The pods of a Job that run at the same time: never more than it has to complete."""
-    if value_of(spec.get("suspend")) is True:
-        return 0
+    """The pods of a Job that is not suspended, and that run at the same time: never more than it has to complete.
+
+    A JobSet decides itself whether its Jobs are suspended.
+    """
     parallelism, completions = _number(spec.get("parallelism")), as_integer(spec.get("completions"))
     return parallelism if completions is None else min(parallelism, max(completions, 0))
 

@@ -13,19 +13,16 @@ class Hosts(NamedTuple):
     """The ranks of nodes by their addresses."""
 
     ranks: dict[str, int]
-    pattern: re.Pattern[str] | None
 
     def neutralize(self, text: str) -> str:
         """Return a text with `<rank 0>` in place of the address of the node with this rank."""
-        if self.pattern is None:
+        found = [address for address in self.ranks if address in text]
+        if not found:
             return text
-        return self.pattern.sub(lambda match: f"<rank {self.ranks[match[0]]}>", text)
+        names = "|".join(map(re.escape, sorted(found, key=len, reverse=True)))
+        return re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", lambda match: f"<rank {self.ranks[match[0]]}>", text)
 
 
 def find_hosts(pods: Iterable[CreatedPod]) -> Hosts:
     """Collect the addresses of the nodes of a set of pods."""
-    ranks = {pod.address: pod.rank for pod in pods if pod.rank is not None and pod.address}
-    if not ranks:
-        return Hosts(ranks, None)
-    names = "|".join(map(re.escape, sorted(ranks, key=len, reverse=True)))
-    return Hosts(ranks, re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])"))
+    return Hosts({pod.address: pod.rank for pod in pods if pod.rank is not None and pod.address})

@@ -98,6 +98,8 @@ def _list_pods(cluster: RayCluster) -> Iterator[CreatedPod]:
 def _count_workers(group: Fields) -> int:
     least, most = as_count(group.get("minReplicas"), 0), as_count(group.get("maxReplicas"), _MAX_REPLICAS)
     wanted = as_count(group.get("replicas"), least)
+    if group.get("suspend") is True:
+        return 0
     return min(max(wanted, least), most) * as_count(group.get("numOfHosts"), 1)
 
 

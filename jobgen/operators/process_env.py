@@ -40,12 +40,12 @@ class Expanded(NamedTuple):
 
 def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, Variable]:
     """Return the variables of a container; `written` is the same container in the pod template."""
-    own = [json.dumps(entry, sort_keys=True, default=str) for entry in as_items(written.get("env"))]
+    own = as_items(written.get("env"))
     found: dict[str, Variable] = {}
     for entry in as_items(container.get("env")):
         name = as_string(as_fields(entry).get("name"))
         if name:
-            injected = json.dumps(entry, sort_keys=True, default=str) not in own
+            injected = entry not in own
             if isinstance(entry.get("valueFrom"), dict):
                 found[name] = Variable(entry, _resolve_source(pod, entry["valueFrom"]), injected)
             else:
