@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobgen.report.suppress import SuppressedFinding, Suppression
 
 STDIN = "<stdin>"
-_SOURCES = ("jobs", "overlays", "policies", "schemas")
+_SOURCES = ("jobs", "overlays", "policies", "runtimes", "schemas")
 _NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
 REPOSITORY_FOLDERS = (*_SOURCES, layout.SETTINGS)
 
@@ -180,7 +180,10 @@ def is_repository_file(file: str) -> bool:
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
-    if file.startswith(("overlays", "policies/", "schemas/", layout.SETTINGS, layout.BUILT_IN)) or file in wanted:
+    if (
+        file.startswith(("overlays", "policies/", "runtimes/", "schemas/", layout.SETTINGS, layout.BUILT_IN))
+        or file in wanted
+    ):
         return True
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 

@@ -163,10 +163,11 @@ def find_origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]
     for part in parallel_map(entries, lambda share: [_digests(share)]):
         found |= part
     own = _own_kinds(project)
+    runtimes = [untraced(dict(project.runtimes))] if project.runtimes else []
     return {
         env: Origin(
             __version__,
-            _digest([_overlay_specs(project, env), own]),
+            _digest([_overlay_specs(project, env), own, *runtimes]),
             {path: found[place] for path, place in places.items() if place in found},
         )
         for env, places in made.items()

@@ -56,7 +56,7 @@ _ERRORS = {
         "job-without-environment": "A job that no environment selects, so that it is never rendered.",
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
-        "misplaced-document": "A document under `overlays/` that is not an overlay.",
+        "misplaced-document": "A document under `overlays/` or `runtimes/` that is not an overlay or a runtime.",
         "misplaced-job": "A job spec inside a List; it must be a document of its own.",
         "misplaced-overlay": "An overlay that is not in `overlays/<environment>/`.",
         "misplaced-matrix": "A `matrix` in an overlay, which can change jobs but not create them.",
@@ -127,6 +127,7 @@ _WARNINGS = {
         "selector-matches-nothing": (
             "An entry in a list of `jobs` or `match` of an overlay that matches no job, or an `exclude` without effect."
         ),
+        "unused-runtime": "A runtime in `runtimes/` that no job refers to, so that it is not rendered.",
         "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
     },
     "policy": {

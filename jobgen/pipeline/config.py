@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from jobgen import cache
@@ -19,6 +20,7 @@ from jobgen.model.finding import Finding, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.locate import locate
+from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
 from jobgen.report.severities import Severities, parse_severities
@@ -36,6 +38,8 @@ class ProjectConfig(NamedTuple):
     overlays: dict[str, Overlay]
     settings: ValidFields
     findings: tuple[Finding, ...]
+    runtimes: Mapping[str, ValidFields] = MappingProxyType({})
+    """The runtimes of TrainJobs, by name."""
     today: str = ""
     """The date given by the user; empty for the date of the commit."""
     as_written: bool = False
@@ -80,7 +84,7 @@ class ProjectConfig(NamedTuple):
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""
         environment = compose_environment(name, self.overlays, problems, self.settings.get("cluster", {}))
-        return environment._replace(as_written=self.as_written)
+        return environment._replace(as_written=self.as_written, runtimes={} if self.as_written else self.runtimes)
 
 
 _FORMATS = ("kind_v1.json", "overlay_v1.json", "settings_v1.json", "trainingjob_v1.json")
@@ -109,7 +113,8 @@ def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfi
     kinds = _load_kinds(root, findings, traced=traced)
     overlays = _load_overlays(root, collect_frameworks(kinds), findings, traced=traced)
     settings = _load_settings(root, overlays, findings, traced=traced)
-    return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), today)
+    runtimes = _load_runtimes(root, findings, traced=traced)
+    return ProjectConfig(root, tuple(kinds), overlays, settings, tuple(findings), runtimes, today)
 
 
 def load_frameworks(root: Folder) -> Frameworks:
@@ -250,6 +255,22 @@ def _load_overlays(
         for document in documents:
             findings += _check_name(document, name, file.path)
     return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
+
+
+def _load_runtimes(root: Folder, findings: list[Finding], *, traced: bool) -> dict[str, ValidFields]:
+    """The runtimes of a repository, by name; one that has an error is left out."""
+    found: dict[str, ValidFields] = {}
+    for file in layout.read_runtimes(root):
+        for index, document in enumerate(read_documents(file, findings, traced=traced).documents):
+            data = document.data
+            problem = find_runtime_error(data, list(found))
+            if problem:
+                place = document if traced else read_traced(file)[index]
+                located = find_runtime_error(place.data, list(found)) or problem
+                findings.append(locate(located, file.path, place.location))
+            else:
+                found[str(value_of(data["metadata"]["name"]))] = data
+    return found
 
 
 def _check_name(document: ValidFields, folder: str, path: str) -> Iterable[Finding]:

@@ -14,6 +14,7 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, JobRef, Tracer, format_place
 from jobgen.render.build import identity_of
 from jobgen.render.expand import JobDocument
+from jobgen.render.runtimes import RUNTIME_KINDS
 from jobgen.repo import layout
 
 
@@ -97,11 +98,16 @@ def note_duplicate(
     entries: Sequence[layout.FileEntry],
     findings: list[Finding],
 ) -> bool:
-    """Report an object that an earlier job of the environment renders too. Return whether it is the first."""
+    """Report an object that an earlier job of the environment renders too. Return whether it is the first.
+
+    Jobs may share a runtime, which each of them renders.
+    """
     group = made.identity.api_version.rpartition("/")[0]
     first = seen.setdefault((made.env, made.identity._replace(api_version=group)), made)
     if first is made:
         return True
+    if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:
+        return False
     problem = Problem(
         "duplicate-identity", f"`{made.identity}` is rendered by two jobs; rename one of them", category="fleet"
     )

@@ -177,6 +177,16 @@ class EnvironmentRunner:
         attributes = self.attributes(job)
         return environment.patches_for(attributes) if environment.matches(attributes) else None
 
+    def list_runtime_patches(self, made: Sequence[Rendered]) -> list[Patch]:
+        """The patches that were applied to the runtime of a job, if it is one of the repository."""
+        environment = self.expander.environment
+        if len(made) < 2 or not environment.runtimes:
+            return []
+        from jobgen.render.runtimes import find_runtime, list_patches
+
+        runtime = find_runtime(made[0].object, environment.runtimes)
+        return list_patches(runtime, made[-1].identity.namespace, environment) if runtime else []
+
     def attributes(self, job: Job) -> JobAttributes:
         """The attributes of a job that selectors match on."""
         return job_attributes(job.document, self.expander)

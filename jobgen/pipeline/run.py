@@ -38,6 +38,7 @@ from jobgen.pipeline.selectors import (
     find_idle_selectors,
     find_unknown_roles,
     find_unlisted_overlays,
+    find_unused_runtimes,
 )
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
@@ -184,6 +185,8 @@ def _find_across_jobs(
                 from jobgen.pipeline.image_entries import find_idle_images
 
                 yield from find_idle_images(run.project, runners, [part.used for part in parts], tracer)
+        if run.checked and run.project.runtimes:
+            yield from find_unused_runtimes(run.project, (made for part in parts for made in part.made), tracer)
     yield from find_unknown_roles(run.project, runners, tracer)
     if run.policy_files and is_complete:
         yield from run.policy_files.find_unmatched(made.identity for part in parts for made in part.made)
@@ -411,7 +414,9 @@ def _render_job(run: Run, runner: EnvironmentRunner, tracer: Tracer, job: Job, p
     elif run.deployable and made and runner.find_missing_images(made[0].object):
         part.findings.extend(_drop_repeated(job, part, tracer.findings(job, runner.name, runner.find_missing_images)))
         made = None
-    if not made:
+    if made:
+        part.used.patches.update((patch.overlay, patch.place) for patch in runner.list_runtime_patches(made))
+    else:
         # It has errors, or it is paused, done or expired.
         part.unchecked.append(job.document.name)
     return made or []

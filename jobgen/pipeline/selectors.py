@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,11 +10,12 @@ from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, suggest_rename
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.environment import EnvironmentRunner, PatchName
+from jobgen.pipeline.environment import EnvironmentRunner, PatchName, Rendered
 from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
+from jobgen.render.runtimes import RUNTIME_KINDS, list_patches
 from jobgen.repo import layout
 from jobgen.spec.kinds import ANY_ROLE
 from jobgen.spec.overlay import (
@@ -67,6 +68,7 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
         for runner in every:
             known[runner.name].append(runner.attributes(job))
             used |= {(patch.overlay, patch.place) for patch in runner.patches_for(job) or ()}
+    used |= {(patch.overlay, patch.place) for runner in every for patch in _list_runtime_patches(runner)}
     severity = Severity.ERROR if use.checked else Severity.WARNING
     for key in sorted(patches.keys() - used):
         having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
@@ -79,6 +81,25 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
             yield from (
                 found._replace(severity=severity) for found in _report_empty(runner, known[runner.name], tracer)
             )
+
+
+def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], tracer: Tracer) -> Iterator[Finding]:
+    """Report runtimes that no job refers to, so that they are rendered nowhere."""
+    used = {each.identity.name for each in made if each.companion and each.identity.kind in RUNTIME_KINDS}
+    if project.runtimes.keys() <= used:
+        return
+    for name, runtime in tracer.traced_project().runtimes.items():
+        if name not in used:
+            message = f"no job refers to the runtime `{name}`, so it is not rendered; remove it"
+            problem = Problem("unused-runtime", message, runtime["metadata"]["name"], severity=Severity.WARNING)
+            yield locate(problem, "runtimes")
+
+
+def _list_runtime_patches(runner: EnvironmentRunner) -> Iterator[Patch]:
+    """The patches that match a runtime of the repository in any namespace; jobs that were not rendered may use it."""
+    environment = runner.expander.environment
+    for runtime in environment.runtimes.values():
+        yield from list_patches(runtime, "", environment)
 
 
 def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -> Finding:

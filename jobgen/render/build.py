@@ -22,9 +22,11 @@ from jobgen.model.data import (
 from jobgen.model.finding import Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest, suggest_type
+from jobgen.render.apply_patches import apply_images, apply_patches
 from jobgen.render.expand import Expander, JobDocument
+from jobgen.render.runtimes import complete_reference, render_runtimes
 from jobgen.spec.kinds import Kind
-from jobgen.spec.merge import Deletion, merge
+from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import JobAttributes, Patch
 
 _MAX_NAME_LENGTH = 253
@@ -61,12 +63,10 @@ def build_objects(
         return ()
     else:
         made = _place_in_namespace(job, expander)
-    made = _apply_patches(made, patches, problems, deletions)
-    images = expander.environment.images_for(is_spec=spec is not None)
-    if images:
-        from jobgen.render.rewrite_images import rewrite_images
-
-        made = rewrite_images(made, images, expander.kinds, deletions)
+    made = apply_patches(made, patches, problems, deletions)
+    if expander.environment.runtimes:
+        made = complete_reference(made, expander.environment.runtimes)
+    made = apply_images(made, expander.environment, expander.kinds, deletions, is_spec=spec is not None)
     if spec is not None and needs_name(spec):
         made = name_run(made, spec, _source_path(job), problems)
     companions: tuple[Mapping[str, Any], ...] = ()
@@ -74,22 +74,12 @@ def build_objects(
         from jobgen.render.network import connect_pods
 
         made, companions = connect_pods(made, spec, problems)
+    if expander.environment.runtimes:
+        runtimes = render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
+        companions = (*companions, *runtimes)
     if not problems:
         problems.extend(_find_unsafe_names(made))
     return (made, *companions)
-
-
-def _apply_patches(
-    made: Mapping[str, Any], patches: list[Patch], problems: list[Problem], deletions: list[Deletion]
-) -> Mapping[str, Any]:
-    for patch in patches:
-        if patch.manifest is not None:
-            made = merge(made, patch.manifest, deletions)
-        if patch.json_patch is not None:
-            from jobgen.render import json_patch
-
-            made = json_patch.apply_json_patch(made, patch.json_patch, problems)
-    return made
 
 
 def _source_path(job: JobDocument) -> Node:

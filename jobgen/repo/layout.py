@@ -25,7 +25,7 @@ from jobgen.repo.lock import KUSTOMIZATION, LOCK
 SETTINGS = "jobgen.yaml"
 _WORKFLOWS = (".github", "workflows")
 _SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
-_SOURCE_FOLDERS = ("jobs", "overlays", "policies", "schemas")
+_SOURCE_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
 _OWN_SCHEMA = lazy_pattern(r"schemas/(?P<group>[^/]+)/[^/_]+_(?P<version>v[a-z0-9]+)\.json")
 _OWN_GROUP = "jobgen.dev"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -175,7 +175,7 @@ def find_jobs(root: Folder) -> Iterator[FileEntry]:
 
 
 def find_sources(root: Folder, top: str) -> Iterator[FileEntry]:
-    """Find all files under jobs/, overlays/, policies/ or schemas/, also those that are skipped.
+    """Find all files under jobs/, overlays/, policies/, runtimes/ or schemas/, also those that are skipped.
 
     A skipped file that holds an object has a finding: its author expects that it is read.
     """
@@ -332,6 +332,11 @@ def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
         yield (parts[1] if len(parts) > 2 else ""), read_file(entry)
 
 
+def read_runtimes(root: Folder) -> Iterator[File]:
+    """Read the runtimes of TrainJobs, in runtimes/."""
+    return map(read_file, _walk(root, "runtimes", _SUFFIXES))
+
+
 def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
     home = find_shipped("schemas").parent
@@ -363,7 +368,7 @@ def read_own_schemas(root: Folder) -> Iterator[tuple[str, File]]:
 
 def read_layers(root: Folder) -> Iterator[File]:
     """Read all files of a repository that are written by hand, except jobs: overlays, kinds, policies, settings."""
-    for top in ("overlays", "schemas", "policies"):
+    for top in ("overlays", "schemas", "policies", "runtimes"):
         for entry in _walk(root, top, (".yaml", ".yml")):
             yield read_file(entry)
     found = read_settings(root)
@@ -409,7 +414,7 @@ def _list_state_folders(content: bytes) -> list[str]:
 def read_inputs(root: Folder) -> Iterator[File]:
     """Read everything but jobs that a lint depends on: the files of the repository and the shipped ones."""
     folders: set[str] = set()
-    for top in ("overlays", "policies", "schemas"):
+    for top in ("overlays", "policies", "runtimes", "schemas"):
         for file in map(read_file, _walk(root, top, _SUFFIXES)):
             folders.update(_list_state_folders(file.content) if top == "overlays" else ())
             yield file

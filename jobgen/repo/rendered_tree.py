@@ -20,7 +20,7 @@ from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_ob
 
 _STAGE = ".jobgen-stage"
 _INPUTS = ("jobgen.yaml", "jobs", "overlays")
-_SOURCES = ("jobs/", "overlays/", "policies/", "schemas/")
+_SOURCES = ("jobs/", "overlays/", "policies/", "runtimes/", "schemas/")
 _MAX_LOCK_BYTES = 64 * 1024 * 1024
 _NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
 _STALE_AND_EDITED = "is not wanted any more, but was changed after jobgen wrote it; move it, or remove it"

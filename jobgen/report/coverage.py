@@ -11,7 +11,7 @@ NO_SCHEMA_RULES = frozenset(("broken-schema", "missing-schema", "old-api-version
 HIDING_RULES = NO_SCHEMA_RULES | {"internal-error", "policy-not-evaluated", "too-many-errors", "wrong-type"}
 """Rules whose findings mean that other checks of the same object did not run."""
 
-_LAYERS = ("overlays/", "policies/", "schemas/", "jobgen.yaml")
+_LAYERS = ("overlays/", "policies/", "runtimes/", "schemas/", "jobgen.yaml")
 
 
 class Coverage(NamedTuple):

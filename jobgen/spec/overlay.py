@@ -131,6 +131,8 @@ class Environment(NamedTuple):
     images: tuple[ImageChange, ...] = ()
     as_written: bool = False
     """Whether manifests are for its cluster already, so that only job specs are selected and changed."""
+    runtimes: Mapping[str, Any] = MappingProxyType({})
+    """The runtimes of TrainJobs that the repository has, by name."""
 
     @property
     def is_dated(self) -> bool:
