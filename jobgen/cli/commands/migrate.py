@@ -39,21 +39,45 @@ from jobgen.yamlio.write import to_yaml
 
 
 @click.command("migrate")
-@click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
+@click.argument("jobs", nargs=-1, metavar="[JOB...]")
 @click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
+@click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
+@click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
+@click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing, as without --write.")
 @env_option
 @output_option
 @force_option
 @click.pass_obj
 def command(
-    directory: Path, jobs: tuple[str, ...], target: str, envs: tuple[str, ...], output: str | None, force: bool
+    directory: Path,
+    jobs: tuple[str, ...],
+    target: str,
+    envs: tuple[str, ...],
+    output: str | None,
+    force: bool,
+    all_jobs: bool,
+    write: bool,
+    dry_run: bool,
 ) -> Result:
     """Convert jobs to another kind or platform, and report what cannot be converted.
 
     JOB is a name or a pattern of jobs in this repository, or a file with specs or manifests. ENV is where a spec runs
     today.
     """
-    return migrate_jobs(directory, jobs, target, envs, output, force=force)
+    if not all_jobs:
+        if write or dry_run or not jobs:
+            message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
+            raise click.UsageError(message)
+        return migrate_jobs(directory, jobs, target, envs, output, force=force)
+    if jobs or envs or (dry_run and (write or output)) or (write and output):
+        raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
+    # Imported late: a migration of single jobs needs none of it.
+    from jobgen.cli.migrate_all import migrate_all
+
+    root = layout.find_root(directory.resolve())
+    if root is None:
+        return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
+    return migrate_all(root, target, output, write=write, force=force)
 
 
 class MigrationSource(NamedTuple):
@@ -286,10 +310,11 @@ def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: 
     if env:
         way += f"; overlay `{env}` has {kind.operator} {origin.surroundings.target_version}"
     lines = [f"{where}: `{job.document.sweep or job.document.name}`: {way}"]
-    lines += (
-        f"{job.file.path}:{find_line(job, entry.field) if origin.is_spec else job.start().line}: {entry}"
-        for entry in done.notes
-    )
+    for entry in done.notes:
+        line = job.start().line
+        if origin.is_spec:
+            line = find_line(job.traced_document().data["spec"], entry.field, line)
+        lines.append(f"{job.file.path}:{line}: {entry}")
     lines += (f"{where}: {each}" for each in done.differences)
     if not done.differences:
         lost = sum(note.change == "lost" for note in done.notes)

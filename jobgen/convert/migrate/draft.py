@@ -27,12 +27,30 @@ class MigrationNote(NamedTuple):
         return f"{self.change}: `{'.'.join(self.field)}`: {self.reason}"
 
 
+class BuiltRuntime(NamedTuple):
+    """The spec of a runtime, and what a job needs besides it."""
+
+    spec: Fields
+    env: tuple[Fields, ...]
+    """Variables that depend on the number of nodes, so that they belong in the job."""
+    injected: frozenset[str]
+    """Variables that the old operator set, whatever the job had set."""
+    roles_differ: bool
+    """Whether the job runs the master alone, because the runtime has the workers."""
+    has_resources: bool
+    """Whether the runtime has the resources of the nodes: a TrainJob cannot claim devices."""
+    notes: tuple[MigrationNote, ...]
+    name: str = ""
+
+
 class Surroundings(NamedTuple):
     """What overlays say about a job: its restart policies today, by role, and the operator that it is migrated to."""
 
     policies: Mapping[str, str] = MappingProxyType({})
     env: str = ""
     target_version: str = ""
+    runtime: BuiltRuntime | None = None
+    """The runtime that takes the fields that the other kind does not have."""
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -59,7 +77,11 @@ class Draft:
     def drop(self, path: KeyPath, reason: str = "") -> None:
         """Remove a field and note that it is lost."""
         pop_path(self.spec, path)
-        self.note(path, "lost", reason or self._find_reason(path))
+        runtime = self.surroundings.runtime
+        if runtime is None:
+            self.note(path, "lost", reason or self._find_reason(path))
+        elif not any(overlaps(path, note.field) for note in runtime.notes if note.change != "check"):
+            self.note(path, "moved", f"it is in the runtime `{runtime.name}` now")
 
     def _find_reason(self, path: KeyPath) -> str:
         """Why the target does not support a field: the reason for the longest known prefix of its path."""
@@ -77,7 +99,7 @@ class Draft:
             if isinstance(role, dict):
                 yield ("roles", name), role
 
-    def move_to_job(self, role: KeyPath, name: str, value: Any) -> None:
+    def move_to_job(self, role: KeyPath, name: str, value: Any, reason: str = "it applies to all nodes now") -> None:
         """Merge a field of a role into the field of the job."""
         common = self.spec.get(name)
         if value is None:
@@ -87,7 +109,7 @@ class Draft:
             self.spec[name] = shorten_resources(merge(_expand_resources(common), _expand_resources(value), []), "")
         else:
             self.spec = merge(self.spec, {name: value}, [])
-        self.note((*role, name), "moved", "it applies to all nodes now")
+        self.note((*role, name), "moved", reason)
 
 
 def _expand_resources(resources: Fields) -> Fields:
@@ -96,6 +118,11 @@ def _expand_resources(resources: Fields) -> Fields:
     sides = {side: {**short, **(resources.get(side) or {})} for side in ("limits", "requests")}
     kept = {side: amounts for side, amounts in sides.items() if amounts}
     return {**kept, "claims": resources["claims"]} if "claims" in resources else kept
+
+
+def overlaps(one: KeyPath, other: KeyPath) -> bool:
+    """Whether one path leads to the other, or is the same."""
+    return other[: len(one)] == one or one[: len(other)] == other
 
 
 def get_at(tree: Any, path: KeyPath) -> Any:

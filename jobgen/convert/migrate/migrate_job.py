@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, with_types
-from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.importing.invert import sort_fields
 from jobgen.convert.importing.verify import render_spec, renderer_for
 from jobgen.convert.migrate.compare import compare_workloads, describe_workload
-from jobgen.convert.migrate.draft import NO_SURROUNDINGS, Draft, MigrationNote, Surroundings, get_at, iter_leaves
+from jobgen.convert.migrate.draft import (
+    NO_SURROUNDINGS,
+    Draft,
+    MigrationNote,
+    Surroundings,
+    get_at,
+    iter_leaves,
+    overlaps,
+)
 from jobgen.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.model.data import Plain
 from jobgen.spec.kinds import Kind
@@ -49,6 +56,8 @@ def migrate_job(
     before: dict[str, Plain] = {**document, "spec": {"framework": framework, **old["spec"]}}
     spec: Fields = {"framework": framework, **copy.deepcopy(old["spec"])}
     draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target, surroundings=surroundings)
+    if surroundings.runtime:
+        draft.notes += surroundings.runtime.notes
     if framework not in target.frameworks:
         convert_mxnet_to_pytorch(draft)
     for step in STEPS:
@@ -78,9 +87,5 @@ def _note_lost_fields(old_spec: Fields, draft: Draft) -> None:
         is_unchanged = path in after and with_types(after[path]) == with_types(value)
         if is_unchanged or (value == {} and get_at(draft.spec, path) is not None):
             continue
-        if not any(note.change != "check" and _overlaps(note.field, path) for note in draft.notes):
+        if not any(note.change != "check" and overlaps(note.field, path) for note in draft.notes):
             draft.note(path, "lost", "it is not carried over")
-
-
-def _overlaps(one: KeyPath, other: KeyPath) -> bool:
-    return other[: len(one)] == one or one[: len(other)] == other

@@ -16,14 +16,19 @@ _COUNTED = frozenset(("replicas", "nprocPerNode", "slotsPerWorker"))
 
 
 def migrate_sweep(
-    document: dict[str, Plain], count: int, migrate: Callable[[dict[str, Plain]], MigratedJob]
+    document: dict[str, Plain],
+    count: int,
+    migrate: Callable[[dict[str, Plain]], MigratedJob],
+    *,
+    keeps_counts: bool = False,
 ) -> MigratedJob | str:
     """Migrate the document of a sweep with this number of members; a text says why that is impossible.
 
-    Every member of the new sweep must be the job that the old member is migrated to.
+    Every member of the new sweep must be the job that the old member is migrated to. With `keeps_counts`, numbers of
+    replicas stay where they are, so that they may be variables.
     """
     data: Any = document
-    counted = next(_find_counted(_without_matrix(data)["spec"]), "")
+    counted = "" if keeps_counts else next(_find_counted(_without_matrix(data)["spec"]), "")
     if counted:
         return f"`{counted}` is a variable of the matrix, which the other kind distributes; write a number"
     members = [migrate(_without_matrix(expand_member(data, index))) for index in range(count)]

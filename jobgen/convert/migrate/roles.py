@@ -50,7 +50,7 @@ def split_nodes(draft: Draft) -> None:
     """Turn identical nodes into the roles of a kind that has several."""
     known = draft.target.frameworks[draft.framework].roles
     own = draft.spec.get("roles") or {}
-    if draft.source.shape != "one" or draft.target.shape == "one":
+    if not _has_equal_nodes(draft.source) or _has_equal_nodes(draft.target):
         return
     if not set(own) <= {"node"}:
         _add_nodes_to_workers(draft, own)
@@ -76,6 +76,11 @@ def split_nodes(draft: Draft) -> None:
             draft.note((key,), "moved", "the launcher runs it now")
 
 
+def _has_equal_nodes(kind: Kind) -> bool:
+    """Whether all nodes of a kind share one template, whatever their roles."""
+    return kind.shape == "one" or any(role.joins for role in kind.roles.values())
+
+
 def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
     """Nodes beside other roles become workers, because all nodes of the source kind are identical."""
     if "node" not in own:
@@ -92,7 +97,11 @@ def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
 def join_roles(draft: Draft) -> None:
     """Turn roles into identical nodes: the workers' fields apply to all nodes, other fields are lost."""
     own = draft.spec.get("roles") or {}
-    if draft.target.shape != "one" or not own:
+    if not _has_equal_nodes(draft.target) or not own:
+        return
+    runtime = draft.surroundings.runtime
+    if runtime and runtime.roles_differ:
+        _keep_master(draft, own)
         return
     main = next((name for name in ("worker", "node", "master") if name in own), "")
     main_fields = own.get(main) or {}
@@ -115,6 +124,15 @@ def join_roles(draft: Draft) -> None:
             draft.drop((field,), "a TrainJob runs the launcher's instead")
 
 
+def _keep_master(draft: Draft, own: Fields) -> None:
+    """Turn the master into the only node; the runtime has the workers."""
+    for field, value in (own.get("master") or {}).items():
+        if field != "replicas":
+            draft.move_to_job(("roles", "master"), field, value, "the only node of the TrainJob is the master")
+    del draft.spec["roles"]
+    draft.note(("roles", "master"), "moved", "it is the only node of the TrainJob")
+
+
 def _move_to_job(draft: Draft, name: str, field: str, value: Any) -> None:
     pop_path(draft.spec, ("roles", name, field))
     has_launcher = any(draft.target.roles[other].launches for other in draft.spec.get("roles", {}))
@@ -130,6 +148,8 @@ def convert_restart_policies(draft: Draft) -> None:
         for path, holder in list(draft.holders()):
             if "restartPolicy" in holder:
                 draft.drop((*path, "restartPolicy"))
+        if draft.surroundings.runtime:
+            return
         for overlaid in sorted(set(draft.surroundings.policies.values())):
             reason = f"overlay `{draft.surroundings.env}` sets `{overlaid}`; set it in the template of the runtime"
             draft.note(("restartPolicy",), "lost", reason)

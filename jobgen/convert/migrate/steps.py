@@ -7,7 +7,7 @@ from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import KeyPath
-from jobgen.convert.migrate.draft import Draft, get_at, iter_leaves, pop_path, put_at
+from jobgen.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
 from jobgen.convert.migrate.roles import (
     convert_restart_policies,
     join_roles,
@@ -179,8 +179,30 @@ def _drop_template_fields(draft: Draft, path: KeyPath, template: Fields) -> None
         for field in list(spec):
             if field != "containers" and not _is_supported(draft, "pod", field):
                 draft.drop((*path, key, field))
-        if "containers" in spec:
+        if "containers" in spec and not _keep_container(draft, (*path, key), spec):
             draft.drop((*path, key, "containers"), "set it in the template of the runtime")
+
+
+def _keep_container(draft: Draft, path: KeyPath, spec: Fields) -> bool:
+    """Keep what the target supports of the main container if a runtime takes the rest; False if there is nothing."""
+    containers = spec["containers"] if draft.surroundings.runtime and isinstance(spec["containers"], list) else []
+    name = str(value_of(draft.target.container))
+    main = next((each for each in containers if isinstance(each, dict) and each.get("name") == name), {})
+    kept = {field: value for field, value in main.items() if _is_supported(draft, "container", field)}
+    if not kept:
+        return False
+    if len(kept) + 1 < len(main) or len(containers) > 1:
+        draft.drop((*path, "containers"))
+    put_at(draft.spec, (*path, "containers"), [{"name": name, **kept}])
+    return True
+
+
+def _move_resources(draft: Draft) -> None:
+    """Drop the resources of nodes that the runtime has."""
+    runtime = draft.surroundings.runtime
+    for path, holder in list(draft.holders()) if runtime and runtime.has_resources else ():
+        if "resources" in holder:
+            draft.drop((*path, "resources"))
 
 
 def _drop_job_fields(draft: Draft) -> None:
@@ -201,7 +223,7 @@ def _drop_job_fields(draft: Draft) -> None:
             draft.drop(path, f"{draft.target.name} supports {', '.join(f'`{name}`' for name in mapping.values)}")
         elif not _has_type(value, mapping.as_type, path):
             draft.drop(path)
-    if draft.spec.get("queue") and draft.source.platform != draft.target.platform:
+    if draft.spec.get("queue") and draft.name and draft.source.platform != draft.target.platform:
         draft.note(("queue",), "check", "make sure that the other platform has a queue of this name")
 
 
@@ -232,6 +254,9 @@ def _has_type(value: Any, as_type: str, path: KeyPath) -> bool:
 def _set_runtime(draft: Draft) -> None:
     """Name a runtime in a TrainJob whose framework has no default runtime."""
     path = (draft.framework, "runtime")
+    if draft.surroundings.runtime:
+        put_at(draft.spec, path, draft.surroundings.runtime.name)
+        return
     if draft.source.shape == "one" != draft.target.shape and not any("image" in each for _, each in draft.holders()):
         draft.note(("image",), "check", "it came from the runtime; set it in the job")
     if draft.target.shape != "one" or get_at(draft.spec, path) is not None:
@@ -254,35 +279,76 @@ def _drop_manifest_patch(draft: Draft) -> None:
 
 def _drop_reserved_variables(draft: Draft) -> None:
     """Drop variables that the target's operator rejects, and note those that it sets itself."""
+    if draft.surroundings.runtime:
+        _replace_variables(draft, draft.surroundings.runtime)
+        return
     named = draft.target.requirements.runtimes.get(str(get_at(draft.spec, (draft.framework, "runtime")) or ""))
     default = get_at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
     runtime = named or draft.target.requirements.runtimes.get(str(default or ""))
     rejected = draft.target.requirements.reserved.get(runtime.policy, ()) if runtime else ()
     for path, holder in list(draft.holders()):
         env = holder.get("env")
-        names = list(env) if isinstance(env, dict) else [item.get("name") for item in env or ()]
-        for name in names:
+        for name in _list_names(env):
             if name in rejected:
-                _drop_variable(draft, (*path, "env"), str(name))
+                _drop_variable(draft, (*path, "env"), name)
             elif name in RESERVED_VARIABLES.get(draft.target.name, ()):
-                draft.note((*path, "env", str(name)), "check", "the operator sets this variable itself")
+                draft.note((*path, "env", name), "check", "the operator sets this variable itself")
 
 
-def _drop_variable(draft: Draft, path: KeyPath, name: str) -> None:
+def _replace_variables(draft: Draft, runtime: BuiltRuntime) -> None:
+    """Drop variables that the old operator has always overridden, and add those that hold the number of nodes."""
+    for path, holder in list(draft.holders()):
+        for name in _list_names(holder.get("env")):
+            if name in runtime.injected:
+                reason = "the operator has always overridden it, so the value had no effect"
+                _drop_variable(draft, (*path, "env"), name, "changed", reason)
+    env = draft.spec.get("env")
+    for variable in runtime.env:
+        if isinstance(env, list):
+            env.append(dict(variable))
+        else:
+            put_at(draft.spec, ("env", variable["name"]), variable["value"])
+        reason = "it holds the number of nodes; change it together with `replicas`"
+        draft.note(("env", variable["name"]), "changed", reason)
+
+
+def _list_names(env: Any) -> list[str]:
+    names = list(env) if isinstance(env, dict) else [item.get("name") for item in env or ()]
+    return [str(name) for name in names]
+
+
+def _drop_variable(
+    draft: Draft,
+    path: KeyPath,
+    name: str,
+    change: Change = "lost",
+    reason: str = "the operator sets this variable and rejects jobs that set it",
+) -> None:
     env = get_at(draft.spec, path)
     if isinstance(env, list):
         put_at(draft.spec, path, [item for item in env if item.get("name") != name])
     else:
         pop_path(draft.spec, (*path, name))
-    draft.note((*path, name), "lost", "the operator sets this variable and rejects jobs that set it")
+    draft.note((*path, name), change, reason)
 
 
 def _note_changed_meanings(draft: Draft) -> None:
-    """Note what changes although the fields stay the same."""
+    """Note what changes although the fields stay the same; a runtime has notes of its own."""
+    if draft.surroundings.runtime:
+        return
     names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
     for field, reason in MEANINGS.get(names, ()):
         draft.note(tuple(field.split(".")), "check", reason)
 
+
+LAYER_STEPS: tuple[Callable[[Draft], None], ...] = (
+    convert_restart_policies,
+    _rename_main_container,
+    _drop_pod_fields,
+    _drop_job_fields,
+    _drop_reserved_variables,
+)
+"""The steps for the fields of an overlay, which are merged with those of jobs."""
 
 STEPS: tuple[Callable[[Draft], None], ...] = (
     _rename_fields,
@@ -294,6 +360,7 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     convert_restart_policies,
     _rename_main_container,
     _drop_pod_fields,
+    _move_resources,
     _drop_job_fields,
     _set_runtime,
     _drop_manifest_patch,

@@ -1,0 +1,163 @@
+"""Prove the migration of a repository: render all jobs before and after, and compare their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.convert.importing.common_fields import Fields
+from jobgen.convert.importing.patch import create_patch
+from jobgen.convert.migrate.prove import compare_created_pods
+from jobgen.convert.migrate.repository import RepositoryMigration
+from jobgen.convert.migrate.repository_jobs import Runners, SourceJob
+from jobgen.convert.migrate.repository_layers import add_patches
+from jobgen.model.data import untraced
+from jobgen.model.finding import Problem
+from jobgen.operators.compare import PodDifference
+from jobgen.pipeline import config
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job
+from jobgen.render.build import build_object, build_objects
+from jobgen.repo import layout
+from jobgen.repo.scratch import open_scratch
+
+_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
+
+
+class PodProof(NamedTuple):
+    """The differences between the pods of one document in one environment."""
+
+    source: SourceJob
+    env: str
+    differences: tuple[PodDifference, ...]
+
+
+class RepositoryProof(NamedTuple):
+    """The result of rendering everything again: what differs, and what cannot be rendered."""
+
+    pods: tuple[PodProof, ...]
+    errors: tuple[str, ...]
+    repairs: tuple[tuple[str, Fields], ...] = ()
+    """Patches, each with its environment, that restore the objects of jobs that were not migrated."""
+
+
+def complete_migration(
+    project: ProjectConfig, migration: RepositoryMigration
+) -> tuple[RepositoryMigration, RepositoryProof]:
+    """Prove a migration. If it changes jobs that stay, add patches that restore them, and prove it again."""
+    proof = prove_repository(project, migration)
+    if not proof.repairs:
+        return migration, proof
+    files = dict(migration.files)
+    for env in dict.fromkeys(env for env, _ in proof.repairs):
+        add_patches(files, env, [patch for each, patch in proof.repairs if each == env])
+    migration = migration._replace(files=files)
+    return migration, prove_repository(project, migration)
+
+
+def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
+    """Render the changed repository in a temporary folder, and compare it with the old one."""
+    with open_scratch() as folder:
+        for path, content in _list_files(project, migration.files):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        return _prove(project, config.load(folder), migration)
+
+
+def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    for top in _FOLDERS:
+        for entry in layout.find_sources(project.root, top):
+            if not (entry.skipped or entry.finding) and entry.path not in changed:
+                yield entry.path, layout.read_file(entry).content
+    settings = layout.read_settings(project.root)
+    if layout.SETTINGS not in changed:
+        yield layout.SETTINGS, settings.content if settings else b""
+    yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
+
+
+def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
+    errors = [f"{each.location.file}:{each.location.line}: {each.message}" for each in new.findings]
+    found: list[Any] = []
+    jobs = {
+        (job.file.path, job.position, job.item): job
+        for job in read_jobs(layout.find_jobs(new.root), new.frameworks, found)
+    }
+    errors += (f"{each.location.file}:{each.location.line}: {each.message}" for each in found)
+    pods: list[PodProof] = []
+    runners = {env: EnvironmentRunner(new, env) for env in old.environments()}
+    before = {env: EnvironmentRunner(old, env) for env in old.environments()}
+    for document in migration.documents:
+        if isinstance(document.result, str):
+            continue
+        for env, objects in document.source.rendered.items():
+            clusters = [each[env].expander.environment.cluster for each in (before, runners)]
+            differences: list[PodDifference] = []
+            for job, obj in zip(document.source.jobs, objects, strict=False):
+                place = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
+                made = _render(jobs.get((job.file.path, job.position, job.item)), runners[env], errors, place)
+                if made:
+                    differences += compare_created_pods((obj, clusters[0]), (made[0], clusters[1]), made[1])
+            pods.append(PodProof(document.source, env, tuple(differences)))
+    repairs: list[tuple[str, Fields]] = []
+    for env, message, patch in _compare_staying(before, runners, jobs, migration):
+        if env and patch:
+            repairs.append((env, patch))
+        errors.append(message)
+    return RepositoryProof(tuple(pods), tuple(errors), tuple(repairs))
+
+
+def _render(
+    job: Job | None, runner: EnvironmentRunner, errors: list[str], place: str
+) -> tuple[Fields, list[Fields]] | None:
+    """The object of a job, and its runtime; None if it cannot be rendered."""
+    patches = runner.patches_for(job) if job else None
+    if job is None or patches is None:
+        errors.append(f"{place}: it is not rendered any more")
+        return None
+    problems: list[Problem] = []
+    made: list[Any] = [
+        untraced(dict(each)) for each in build_objects(job.document, runner.expander, patches, problems, [])
+    ]
+    errors += (f"{place}: {problem.message}" for problem in problems)
+    if not made or problems:
+        return None
+    if len(made) == 1:
+        errors.append(f"{place}: there is no runtime in runtimes/ for it")
+        return None
+    return made[0], made[1:]
+
+
+def _compare_staying(
+    before: Runners, after: Runners, jobs: Mapping[tuple[str, int, int], Job], migration: RepositoryMigration
+) -> Iterator[tuple[str, str, Fields | None]]:
+    """The jobs that stay in an environment, but are rendered to another object there.
+
+    Yield the environment, the message, and the patch that restores the object, if there can be one.
+    """
+    moved = {
+        (job.file.path, job.position): each.source.rendered for each in migration.documents for job in each.source.jobs
+    }
+    for job in migration.staying:
+        for env in before:
+            if env in moved.get((job.file.path, job.position), ()):
+                continue
+            old = _render_plain(job, before[env])
+            new = _render_plain(jobs.get((job.file.path, job.position, job.item)), after[env])
+            if old != new:
+                where = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
+                message = f"{where}: the job was not migrated, but its object would change"
+                kinds = [str((old or {}).get("kind"))]
+                match = {"kinds": kinds, "names": [job.document.name]}
+                yield env, message, {"match": match, "manifest": create_patch(new, old)} if old and new else None
+
+
+def _render_plain(job: Job | None, runner: EnvironmentRunner) -> Any:
+    patches = runner.patches_for(job) if job else None
+    if job is None or patches is None:
+        return None
+    problems: list[Problem] = []
+    made = build_object(job.document, runner.expander, patches, problems, [])
+    return None if problems or made is None else untraced(dict(made))

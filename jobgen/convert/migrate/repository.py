@@ -1,0 +1,115 @@
+"""Migrate all jobs of a repository: specs, sweeps and manifests, their runtimes, and the overlays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.convert.importing.common_fields import Fields
+from jobgen.convert.importing.format_yaml import format_document
+from jobgen.convert.migrate.overlays import LayerMigration, LayerNote
+from jobgen.convert.migrate.repository_jobs import (
+    MigratedDocument,
+    Route,
+    collect_sources,
+    find_version,
+    migrate_documents,
+)
+from jobgen.convert.migrate.repository_layers import change_layers
+from jobgen.convert.migrate.rewrite import replace_documents
+from jobgen.convert.migrate.runtime import API_VERSION, KIND
+from jobgen.model.data import untraced
+from jobgen.model.finding import Finding
+from jobgen.pipeline.config import ProjectConfig, read_documents
+from jobgen.pipeline.environment import EnvironmentRunner
+from jobgen.pipeline.read_jobs import read_jobs
+from jobgen.pipeline.trace import Job
+from jobgen.render.build import is_spec
+from jobgen.repo import layout
+from jobgen.spec.kinds import Kind
+from jobgen.yamlio.write import to_yaml
+
+
+class RepositoryMigration(NamedTuple):
+    """All files that change, what was migrated, and the jobs that stay."""
+
+    files: Mapping[str, str]
+    documents: tuple[MigratedDocument, ...]
+    staying: tuple[Job, ...]
+    """The jobs that stay as they are in an environment."""
+    pinned: tuple[Job, ...]
+    """The jobs that get a `platform`, because both platforms support their framework."""
+    notes: tuple[tuple[str, LayerNote], ...]
+    findings: tuple[Finding, ...]
+
+
+def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> RepositoryMigration:
+    """Migrate all jobs of one kind in all environments of a repository."""
+    findings: list[Finding] = []
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.frameworks, findings))
+    runners = {env: EnvironmentRunner(project, env) for env in project.environments()}
+    route = Route(source, target, next(iter(source.frameworks)), find_version(runners, target))
+    sources, staying = collect_sources(jobs, project, runners, source)
+    documents = migrate_documents(sources, project, runners, route)
+    done = [each for each in documents if not isinstance(each.result, str)]
+    moved = {(job.file.path, job.position) for each in done for job in each.source.jobs}
+    candidates = [job for job in staying if (job.file.path, job.position) not in moved] if done else []
+    pinned = [job for job in candidates if _needs_platform(job, source, target)]
+    files: dict[str, str] = {}
+    _add_jobs(files, done, pinned, source.platform)
+    _add_runtimes(files, done, project)
+    layers = LayerMigration(source, target, route.framework, route.version, _list_injected(done))
+    notes = change_layers(files, done, project, runners, layers)
+    return RepositoryMigration(files, tuple(documents), tuple(staying), tuple(pinned), tuple(notes), tuple(findings))
+
+
+def _list_injected(done: Sequence[MigratedDocument]) -> frozenset[str]:
+    """The variables that the old operator sets in every job."""
+    found = [each.injected for document in done for built in document.built.values() for each in built]
+    return frozenset.intersection(*found) if found else frozenset()
+
+
+def _needs_platform(job: Job, source: Kind, target: Kind) -> bool:
+    """Whether a job that stays would be rendered for the new platform, because that supports its framework."""
+    spec: Any = untraced(job.document.data.get("spec"))
+    if not is_spec(job.document.data) or "platform" in spec:
+        return False
+    return spec.get("framework") in target.frameworks and source.platform != target.platform
+
+
+def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: Sequence[Job], platform: str) -> None:
+    changed: dict[str, tuple[layout.File, dict[int, Fields | str]]] = {}
+    for job in pinned:
+        document: Any = read_documents(job.file, []).documents[job.position].data
+        spec = {**document["spec"], "platform": platform}
+        changed.setdefault(job.file.path, (job.file, {}))[1][job.position] = {**document, "spec": spec}
+    for each in done:
+        assert not isinstance(each.result, str), "these were migrated"
+        job = each.source.jobs[0]
+        new: Fields | str = each.result.document
+        if not is_spec(each.source.document) and each.result.rendered is not None:
+            new = to_yaml(_with_runtime_kind(each.result.rendered))
+        changed.setdefault(job.file.path, (job.file, {}))[1][job.position] = new
+    for path, (file, documents) in changed.items():
+        files[path] = replace_documents(file, documents)
+
+
+def _with_runtime_kind(obj: Mapping[str, Any]) -> Fields:
+    """A TrainJob that refers to a runtime of its namespace."""
+    spec = obj["spec"]
+    return {**obj, "spec": {**spec, "runtimeRef": {**spec["runtimeRef"], "kind": KIND}}}
+
+
+def _add_runtimes(files: dict[str, str], done: Sequence[MigratedDocument], project: ProjectConfig) -> None:
+    users: dict[str, list[str]] = {}
+    for each in done:
+        users.setdefault(each.runtime, []).append(each.source.name)
+        if each.runtime in project.runtimes:
+            continue
+        manifest: Fields = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": each.runtime},
+            "spec": each.built[""][0].spec,
+        }
+        files[f"runtimes/{each.runtime}.yaml"] = format_document(manifest)

@@ -1,0 +1,274 @@
+"""PyTorchJobs as TrainJobs with runtimes: Trainer creates the pods that training-operator created."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from sharedfiles import shared_folder
+
+from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.convert.importing.verify import render_spec, renderer_for
+from jobgen.convert.migrate.draft import Surroundings
+from jobgen.convert.migrate.migrate_job import migrate_job
+from jobgen.convert.migrate.prove import compare_created_pods
+from jobgen.convert.migrate.runtime import build_runtime
+from jobgen.convert.migrate.runtime_names import RuntimeUser, name_runtimes
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+PROJECT = config.load(Path(__file__).parent.parent)
+KINDS = {kind.name: kind for kind in PROJECT.kinds}
+SOURCE, TARGET = KINDS["PyTorchJob"], KINDS["TrainJob"]
+VERSIONS = ("2.0.0", "2.1.0", "2.2.0", "2.3.0")
+
+TRAIN = {"name": "pytorch", "image": "registry.example.com/train:1", "command": ["python", "train.py"]}
+GPU = {"resources": {"limits": {"nvidia.com/gpu": "8"}}}
+
+
+def make_job(container=None, pod=None, spec=None, workers=2, **worker):
+    """A PyTorchJob with a master and workers; `worker` has fields that only the pods of workers have."""
+    template = {"spec": {**(pod or {}), "containers": [{**TRAIN, **(container or {})}]}}
+    other = copy.deepcopy(template)
+    other["spec"].update(worker)
+    replicas = {"Master": {"replicas": 1, "template": template}}
+    if workers:
+        replicas["Worker"] = {"replicas": workers, "template": other}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "bert", "namespace": "ml"},
+        "spec": {"pytorchReplicaSpecs": replicas, **(spec or {})},
+    }
+
+
+def elastic(**policy):
+    """An elastic PyTorchJob, which has workers only."""
+    job = make_job({"command": ["torchrun", "train.py"], **GPU}, spec={"elasticPolicy": policy})
+    del job["spec"]["pytorchReplicaSpecs"]["Master"]
+    return job
+
+
+def with_policy(policy, **run):
+    """A PyTorchJob with a restart policy in all roles."""
+    job = make_job(GPU, spec={"runPolicy": run} if run else None)
+    for replica in job["spec"]["pytorchReplicaSpecs"].values():
+        replica["restartPolicy"] = policy
+    return job
+
+
+SIDE = {"name": "side", "image": "registry.example.com/side:1"}
+JOBS = {
+    "plain": make_job(),
+    "one node": make_job(workers=0),
+    "gpu": make_job(GPU),
+    "torchrun with gpus": make_job({"command": ["torchrun", "train.py"], **GPU}),
+    "torchrun without gpus": make_job({"command": ["torchrun", "train.py"], "resources": {"requests": {"cpu": "4"}}}),
+    "torchrun with processes": make_job({"command": ["torchrun", "--nproc_per_node=2", "train.py"]}),
+    "shell": make_job({"command": ["bash", "-c", "torchrun --master_addr=$MASTER_ADDR train.py"]}),
+    "image's own command": make_job({"command": None, "args": ["--epochs=1"]}),
+    "number of processes": make_job(GPU, spec={"nprocPerNode": "4"}),
+    "processes by cpu": make_job(GPU, spec={"nprocPerNode": "cpu"}),
+    "env": make_job({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}], **GPU}),
+    "env of the operator": make_job({"env": [{"name": "WORLD_SIZE", "value": "7"}], **GPU}),
+    "envFrom": make_job({"envFrom": [{"configMapRef": {"name": "settings"}}], **GPU}),
+    "pull policy, folder, probes": make_job(
+        {"imagePullPolicy": "Always", "workingDir": "/src", "livenessProbe": {"exec": {"command": ["true"]}}, **GPU}
+    ),
+    "port": make_job({"ports": [{"name": "pytorchjob-port", "containerPort": 29500}], **GPU}),
+    "port without a name": make_job({"ports": [{"containerPort": 8080}], **GPU}),
+    "claims": make_job(
+        {"resources": {"claims": [{"name": "gpu"}]}},
+        {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
+    ),
+    "security": make_job({"securityContext": {"runAsUser": 1}, **GPU}, {"securityContext": {"fsGroup": 2}}),
+    "volumes": make_job(
+        {"volumeMounts": [{"name": "data", "mountPath": "/data"}], **GPU},
+        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+    ),
+    "init container": make_job(GPU, {"initContainers": [SIDE]}),
+    "sidecar": make_job(GPU, {"containers": [SIDE]}),
+    "scheduling": make_job(
+        GPU,
+        {
+            "nodeSelector": {"pool": "gpu"},
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+            "priorityClassName": "high",
+            "schedulerName": "volcano",
+            "serviceAccountName": "trainer",
+            "imagePullSecrets": [{"name": "pull"}],
+            "hostNetwork": True,
+            "terminationGracePeriodSeconds": 60,
+        },
+    ),
+    "workers on other nodes": make_job(GPU, nodeSelector={"pool": "gpu"}),
+    "workers with init containers": make_job(GPU, initContainers=[SIDE], volumes=[{"name": "x", "emptyDir": {}}]),
+    "Never": with_policy("Never"),
+    "OnFailure": with_policy("OnFailure", backoffLimit=3),
+    "ExitCode": with_policy("ExitCode", backoffLimit=3),
+    "run policy": with_policy("OnFailure", cleanPodPolicy="Running", activeDeadlineSeconds=600, suspend=False),
+    "elastic": elastic(minReplicas=1, maxReplicas=4, maxRestarts=3, rdzvBackend="c10d"),
+    "elastic without a range": elastic(rdzvId="a"),
+    "elastic with etcd": elastic(
+        rdzvBackend="etcd", rdzvHost="etcd", rdzvPort=2379, rdzvConf=[{"key": "a", "value": "b"}]
+    ),
+    "coscheduling": with_policy("OnFailure", schedulingPolicy={"minAvailable": 3, "scheduleTimeoutSeconds": 60}),
+    "volcano": with_policy("OnFailure", schedulingPolicy={"queue": "research"}),
+}
+JOBS["sidecar"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"].append(SIDE)
+JOBS["sidecar"]["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"].append(SIDE)
+JOBS["image's own command"] = make_job({"args": ["--epochs=1"]})
+for _replica in JOBS["image's own command"]["spec"]["pytorchReplicaSpecs"].values():
+    del _replica["template"]["spec"]["containers"][0]["command"]
+
+
+def migrate(manifest, version=""):
+    """The migration of a manifest, its runtime, and what differs between the pods."""
+    imported = import_manifest(manifest, SOURCE, PROJECT.kinds)
+    assert isinstance(imported, ImportedSpec), imported
+    old, _ = render_spec(imported.document, renderer_for(SOURCE.platform, PROJECT.kinds))
+    built = build_runtime(old, TARGET, version)
+    assert not isinstance(built, str), built
+    runtime = {"kind": "ClusterTrainingRuntime", "metadata": {"name": "bert"}, "spec": built.spec}
+    surroundings = Surroundings(target_version=version, runtime=built._replace(name="bert"))
+    done = migrate_job(imported.document, SOURCE, TARGET, "pytorch", PROJECT.kinds, surroundings)
+    assert done.problems == ()
+    cluster = Cluster(operators={"trainer": version} if version else {})
+    differences = compare_created_pods((old, Cluster()), (done.rendered, cluster), [runtime])
+    return done, built, [each for each in differences if each.training]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_pods_are_equal_and_nothing_is_lost(name):
+    for version in VERSIONS:
+        done, _, differences = migrate(JOBS[name], version)
+
+        assert differences == [], version
+        assert [note for note in done.notes if note.change == "lost"] == [], version
+
+
+@pytest.mark.parametrize(
+    ("job", "field", "reason"),
+    [
+        (elastic(metrics=[{"type": "Resource"}]), "pytorch.elasticPolicy.metrics", "no autoscaler"),
+        (with_policy("OnFailure", cleanPodPolicy="All"), "runPolicy.cleanPodPolicy", "until the TrainJob is deleted"),
+        (with_policy("OnFailure", ttlSecondsAfterFinished=9), "runPolicy.ttlSecondsAfterFinished", "may run again"),
+        (
+            with_policy("OnFailure", schedulingPolicy={"minAvailable": 2}),
+            "runPolicy.schedulingPolicy.minAvailable",
+            "waits for all 3 nodes",
+        ),
+        (
+            with_policy("OnFailure", schedulingPolicy={"queue": "a", "scheduleTimeoutSeconds": 9}),
+            "runPolicy.schedulingPolicy.scheduleTimeoutSeconds",
+            "no timeout",
+        ),
+    ],
+)
+def test_what_trainer_cannot_do_is_lost(job, field, reason):
+    done, _, _ = migrate(job)
+    lost = [note for note in done.notes if note.change == "lost"]
+
+    assert [".".join(note.field) for note in lost] == [field]
+    assert reason in lost[0].reason
+
+
+def test_always_becomes_on_failure():
+    done, built, differences = migrate(with_policy("Always"))
+
+    assert built.spec["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    assert [(note.change, note.field) for note in done.notes if note.change == "changed"] == [
+        ("changed", ("restartPolicy",))
+    ]
+    assert [each.kind for each in differences] == ["restart"]
+
+
+@pytest.mark.parametrize(
+    ("job", "policy", "jobs"),
+    [
+        ("gpu", True, ["node"]),
+        ("plain", True, ["node"]),
+        ("torchrun without gpus", False, ["node"]),
+        ("elastic", False, ["node"]),
+        ("workers on other nodes", False, ["node", "worker"]),
+    ],
+)
+def test_shape_of_the_runtime(job, policy, jobs):
+    _, built, _ = migrate(JOBS[job])
+
+    assert ("torch" in built.spec["mlPolicy"]) is policy
+    assert [each["name"] for each in built.spec["template"]["spec"]["replicatedJobs"]] == jobs
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ({"spec": {}}, "no replicas"),
+        ({"spec": {"pytorchReplicaSpecs": {"Master": {"replicas": "$N", "template": {"spec": {}}}}}}, "no replicas"),
+        ({"spec": {"pytorchReplicaSpecs": {"Chief": {"template": {"spec": {"containers": [TRAIN]}}}}}}, "no replicas"),
+        ({"spec": {"pytorchReplicaSpecs": []}}, "no replicas"),
+        ({"spec": {"pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [1]}}}}}}, "no replicas"),
+    ],
+)
+def test_other_objects_are_refused(job, reason):
+    assert reason in str(build_runtime(job, TARGET, ""))
+
+
+def user(name, spec, labels=None, path="jobs/a/x.yaml"):
+    return RuntimeUser(name, path, {"metadata": {"labels": labels or {}}}, {"": spec})
+
+
+@pytest.mark.parametrize(
+    ("users", "existing", "names"),
+    [
+        ([user("bert", 1)], {}, ["bert"]),
+        ([user("bert", 1)], {"bert": {"spec": 2}}, ["torch-a"]),
+        ([user("bert", 1)], {"old": {"spec": 1}}, ["old"]),
+        ([user("a", 1, {"team": "nlp"}), user("b", 1, {"team": "nlp"})], {}, ["torch-nlp"] * 2),
+        ([user("a", 1), user("b", 1)], {}, ["torch-a"] * 2),
+        ([user("a", 1, path="jobs/a/x"), user("b", 1, path="jobs/b/x")], {}, ["torch"] * 2),
+        ([user("a", 1), user("b", 2), user("c", 1)], {}, ["torch-a", "b", "torch-a"]),
+    ],
+)
+def test_equal_runtimes_share_a_name(users, existing, names):
+    assert name_runtimes(users, existing) == names
+
+
+def test_public_manifests():
+    """Of the public PyTorchJobs that are complete objects, at least 95 % create equal pods.
+
+    Only one field is lost in any of them: the metrics of an autoscaler, which no TrainJob can have.
+    """
+    counts: Counter[str] = Counter()
+    for path in sorted((shared_folder("corpus") / "PyTorchJob").iterdir()):
+        for document in read(path.read_bytes(), path.name).documents:
+            # Old versions have the same form.
+            manifest = {**document.data, "apiVersion": "kubeflow.org/v1"}
+            if not _is_complete(manifest):
+                continue
+            done, _, differences = migrate(manifest)
+            lost = {".".join(note.field) for note in done.notes if note.change == "lost"}
+            counts["all"] += 1
+            counts["equal"] += not differences
+            counts["kept"] += not lost
+
+            assert lost <= {"pytorch.elasticPolicy.metrics"}, path.name
+    assert counts["all"] > 50
+    assert counts["equal"] >= 0.95 * counts["all"], counts
+    assert counts["kept"] >= 0.9 * counts["all"], counts
+
+
+def _is_complete(manifest):
+    """Whether a manifest is a PyTorchJob rather than an excerpt or a text template."""
+    return "name" in manifest.get("metadata", {}) and not isinstance(build_runtime(manifest, TARGET, ""), str)
+
+
+def test_runtimes_are_valid_yaml_of_their_own():
+    for job in JOBS.values():
+        _, built, _ = migrate(job)
+
+        assert yaml.safe_load(yaml.safe_dump(built.spec)) == built.spec
