@@ -434,6 +434,15 @@ def test_value_that_is_not_rendered(tmp_path):
     assert squeezed(result.out) == "replicas = 3\n  jobs/bert.yaml:7:13 job: 3\n  not in the rendered object\n"
 
 
+def test_value_that_says_how_its_key_is_rendered(tmp_path):
+    write(tmp_path, {"jobs/bert.yaml": JOB.replace("  image", "  secrets: {s3: {env: true}}\n  image")})
+
+    [field] = json.loads(explain_name(tmp_path, "bert", "roles.worker.secrets", [], "json").out)["fields"]
+
+    assert (field["field"], field["value"]) == ("roles.worker.secrets.s3.env", True)
+    assert field["rendered"] == [{"field": f"{MAIN}.envFrom[0].secretRef.name", "value": "s3"}]
+
+
 def test_secrets_are_redacted_by_their_path_in_the_spec(tmp_path):
     token = "hf_" + "abcdefghijklmnopqrstuvwxyzABCDEFGH"
     write(tmp_path, {"jobs/bert.yaml": JOB.replace("TOKEN: none", f"TOKEN: {token}")})

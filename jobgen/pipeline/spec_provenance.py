@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Location, Node, untraced, value_of
+from jobgen.model.data import Location, Node, TracedKey, untraced, value_of
 from jobgen.model.path import Step
 from jobgen.pipeline.marked_spec import CHOICES, MarkedSpec
 from jobgen.pipeline.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
@@ -126,7 +126,7 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
     for steps in expand_path(path, written, gpu_resource):
         try:
             found = [
-                _Leaf(name, leaf.path, leaf.path, tuple(_find_rendered(marked, leaf)))
+                _Leaf(name, leaf.path, leaf.path, tuple(_find_rendered(marked, fields, leaf)))
                 for leaf in explain_path(fields, steps)
             ]
         except NoSuchFieldError:
@@ -178,7 +178,7 @@ def _explain_job_field(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_
     failure, seen = None, set[tuple[Step, ...]]()
     try:
         for leaf in explain_path(fields, path):
-            values = tuple(_find_rendered(marked, leaf))
+            values = tuple(_find_rendered(marked, fields, leaf))
             seen.update(place for value in values for place, _ in value.rendered)
             yield _Leaf("", leaf.path, leaf.path, values)
     except NoSuchFieldError as error:
@@ -203,11 +203,11 @@ def _explain_mapped(marked: MarkedSpec, path: tuple[Step, ...]) -> Iterator[_Lea
         return
 
 
-def _find_rendered(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[ExplainedSpecValue]:
+def _find_rendered(marked: MarkedSpec, fields: Mapping[str, Any], leaf: ExplainedValue) -> Iterator[ExplainedSpecValue]:
     """Explain a leaf of the spec: with later patches, once for each value that it has in the object."""
     own = tuple(_resolve(marked, leaf.assignments))
     by_patches: dict[tuple[Location | None, ...], tuple[list[Assignment], list[Any]]] = {}
-    for path, patches, node in _find_places(marked, leaf):
+    for path, patches, node in _find_places(marked, fields, leaf):
         key = tuple(each.location for each in patches)
         by_patches.setdefault(key, (patches, []))[1].append((path, node))
     if not by_patches:
@@ -216,14 +216,32 @@ def _find_rendered(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[Explain
         yield ExplainedSpecValue(leaf.path, (*patches, *own), tuple(rendered))
 
 
-def _find_places(marked: MarkedSpec, leaf: ExplainedValue) -> Iterator[tuple[tuple[Step, ...], list[Assignment], Node]]:
-    """The leaves of the object that come from a leaf of the spec, and the assignments that override it there."""
-    mark = leaf.assignments[0].location
+def _find_places(
+    marked: MarkedSpec, fields: Mapping[str, Any], leaf: ExplainedValue
+) -> Iterator[tuple[tuple[Step, ...], list[Assignment], Node]]:
+    """The leaves of the object that come from a leaf of the spec, and the assignments that override it there.
+
+    A value that only says how another is rendered, such as `env: true` of a Secret, is where the keys around it are.
+    """
+    marks = [leaf.assignments[0].location, *_list_keys(fields, leaf.path)]
+    mark = next((mark for mark in marks if mark in marked.places), None)
     for path in _SELECTED if leaf.path[0] in CHOICES else ():
         yield path, [], next(explain_path(marked.object, path)).assignments[0].value
     for path, assignments in marked.places.get(mark, ()) if mark else ():
         at = next(index for index, each in enumerate(assignments) if each.location == mark)
         yield path, list(_resolve(marked, assignments[:at])), assignments[0].value
+
+
+def _list_keys(tree: Any, path: tuple[Step, ...]) -> list[Location]:
+    """The locations of the keys on a path, the last first."""
+    found: list[Location] = []
+    for step in path:
+        if isinstance(tree, dict):
+            found += [key.location for key in tree if key == step and isinstance(key, TracedKey)]
+            tree = tree.get(str(step))
+        elif isinstance(tree, list) and isinstance(step, int):
+            tree = tree[step]
+    return found[::-1]
 
 
 def _resolve(marked: MarkedSpec, assignments: Iterable[Assignment]) -> Iterator[Assignment]:
