@@ -582,6 +582,7 @@ PLACELESS = re.compile(r"spec/runtimePatches/0/trainingRuntimeSpec/template/spec
 COME_ALONG = {"shm", "Memory", "/dev/shm"}
 # A sidecar is an init container that restarts always.
 ADDED = re.compile(r".*/initContainers/\d+/restartPolicy")
+HASHED = re.compile(r".*-[0-9a-f]{8}")
 # What a match may ask about: a change there can take a job out of an environment, or out of a patch.
 ASKED_ABOUT = re.compile(r"apiVersion|kind|metadata/(?:name|namespace|labels/.*)")
 # Fields with a fixed set of values.
@@ -710,8 +711,9 @@ def span_of(location, text):
 
 def is_excused(leaf, expected, words, before, after, *, repeated):
     """Whether a leaf may change with others: patches or other layers depend on their value."""
-    # An entry of `images` changes a part of a name, so the name below it counts, too.
-    if leaf in words and words[leaf][0].layer.startswith("images of "):
+    # An entry of `images` changes a part of a name, so the name below it counts, too. The name of a job's ConfigMap has
+    # a hash of its content.
+    if leaf in words and (words[leaf][0].layer.startswith("images of ") or HASHED.fullmatch(str(words[leaf][0].value))):
         return True
     asked = any(ASKED_ABOUT.fullmatch(shown(other)) for other in expected)
     lists = [(*other[:-1], other[-1][:-2]) for other in expected if is_name(other[-1], repeated=repeated)]

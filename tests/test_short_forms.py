@@ -124,7 +124,7 @@ CONTAINER_PATHS = """
     a - a.env a.env.B a.resources a.resources.limits a.ports a.mounts a.mounts.data a.mounts.data.mountPath a.image
     a.$patch a.securityContext a.volumeMounts
 """.split()
-SOURCE_PATHS = "a a.env a.env.B a.prefix a.mountPath a.items a.items.b a.defaultMode a.optional a.$patch".split()
+SOURCE_PATHS = "a a.env a.env.B a.prefix a.mountPath a.items a.items.b a.defaultMode a.optional a.$patch a.data".split()
 JOB_PATHS = [
     path
     for field, below in {
@@ -450,3 +450,44 @@ def test_new_image_changes_the_hash_of_a_run(tmp_path):
         names.update(made.identity.name for made in jobgen.render(tmp_path).objects)
 
     assert len(names) == 2
+
+
+def render_configs(folder, text, overlays=()):
+    """The names of the ConfigMaps of a job, and the findings."""
+    problems = list_problems(folder, f"{JOB}  configs: {{{text}}}\n", overlays)
+    objects = [] if problems else jobgen.render(folder).objects
+    return [made.identity.name for made in objects if made.identity.kind == "ConfigMap"], problems
+
+
+def test_name_of_an_inline_config_depends_on_its_content(tmp_path):
+    first, _ = render_configs(tmp_path, "a: {mountPath: /a, data: {x: one, w: two}}")
+    again, _ = render_configs(tmp_path, "a: {data: {w: two, x: one}, mountPath: /b}")
+    other, _ = render_configs(tmp_path, "a: {mountPath: /a, data: {x: one, w: three}}")
+
+    assert first == again != other
+    assert first[0].startswith("bert-a-")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a/b: {mountPath: /a, data: {x: v}}",
+            "9: `a/b` must be lower-case letters, digits, `-` and `.`, because it is ",
+        ),
+        ("a: {mountPath: /a, data: {x/w: z}}", "9: "),
+        ("a: {mountPath: /a, data: {x: 1}}", "9: `x` is `1`, and must be a string; quote it [wrong-type]"),
+        ("a: {data: {x: v}}", "9: config `a` is not used; add `env` or `mountPath` [missing-field]"),
+    ],
+)
+def test_mistake_in_an_inline_config_is_one_finding_on_its_line(tmp_path, text, message):
+    [problem] = render_configs(tmp_path, text)[1]
+
+    assert problem.startswith(message)
+
+
+@pytest.mark.parametrize("metadata", ["null", "{name: null}", "{name: null, generateName: bert-}", "{namespace: null}"])
+def test_inline_config_of_an_object_without_a_name_raises_nothing(tmp_path, metadata):
+    patch = f"  patches: [{{manifest: {{metadata: {metadata}}}}}]\n"
+
+    assert render_configs(tmp_path, "a: {mountPath: /a, data: {x: v}}", {"prod": patch}) is not None

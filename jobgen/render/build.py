@@ -79,6 +79,10 @@ def build_objects(
         companions = (*companions, *runtimes)
     if not problems:
         problems.extend(_find_unsafe_names(made))
+    if spec is not None and any("configs" in role.pod for role in spec.roles.values()) and not problems:
+        from jobgen.render.sources import build_config_maps
+
+        companions += build_config_maps(made, spec)
     return (made, *companions)
 
 

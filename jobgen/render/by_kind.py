@@ -167,7 +167,7 @@ def _render_template(
     if "secrets" in role.pod or "configs" in role.pod:
         from jobgen.render.sources import add_sources
 
-        template = add_sources(template, role.pod, problems)
+        template = add_sources(template, role.pod, job, problems)
     if "initContainers" in role.pod or "sidecars" in role.pod:
         from jobgen.render.init_containers import add_init_containers
 

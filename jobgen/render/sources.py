@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, to_scalar, value_of, with_value
+from jobgen.model.data import Node, to_scalar, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key
+from jobgen.render.companions import build_companion
+from jobgen.render.expand import JobSpec
 
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9-]+")
+_OBJECT_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63
+_HASH_LENGTH = 8
+# The name of an object has 253 characters.
+_MAX_START = 253 - 1 - _HASH_LENGTH
 _MOUNT_FIELDS = ("mountPath", "subPath", "readOnly")
 # What concerns the files only.
 _FILE_FIELDS = ("subPath", "readOnly", "items", "defaultMode")
@@ -42,7 +51,9 @@ class _Parts(NamedTuple):
     mounts: list[Any]
 
 
-def add_sources(template: dict[str, Any], fields: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+def add_sources(
+    template: dict[str, Any], fields: dict[str, Any], job: JobSpec, problems: list[Problem]
+) -> dict[str, Any]:
     """Add the Secrets and ConfigMaps of a role to its pod template."""
     spec = template["spec"]
     main, *others = spec["containers"]
@@ -50,12 +61,47 @@ def add_sources(template: dict[str, Any], fields: dict[str, Any], problems: list
     parts = _Parts(*([*(found or ())] for found in lists))
     for kind in _TYPES:
         for name, source in fields.get(kind.field, {}).items():
-            _add_variables(kind, name, source, parts, problems)
-            _add_volume(kind, name, source, parts, problems)
+            if "data" in source:
+                _check_inline_name(name, problems)
+            named = _name_object(job, name, source)
+            _add_variables(kind, (name, named), source, parts, problems)
+            _add_volume(kind, (name, named), source, parts, problems)
     added = {"env": parts.env, "envFrom": parts.env_from, "volumeMounts": parts.mounts}
     containers = [{**main, **{key: items for key, items in added.items() if items}}, *others]
     volumes = {"volumes": parts.volumes} if parts.volumes else {}
     return {**template, "spec": {**spec, **volumes, "containers": containers}}
+
+
+def build_config_maps(made: Mapping[str, Any], job: JobSpec) -> tuple[Mapping[str, Any], ...]:
+    """Build the ConfigMaps whose content is in the job, each once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    # A patch may have replaced the name.
+    owner = {**made, "metadata": {"name": job.metadata["name"], **made["metadata"]}}
+    for role in job.roles.values():
+        for name, source in role.pod.get("configs", {}).items():
+            if "data" in source:
+                named = _name_object(job, name, source)
+                companion = build_companion("v1", "ConfigMap", named, owner)
+                found[str(value_of(named))] = {**companion, "data": source["data"]}
+    return tuple(found.values())
+
+
+def _name_object(job: JobSpec, name: str, source: dict[str, Any]) -> Node:
+    """The name of a Secret or ConfigMap. If the job has its content, the name has a hash of it, so that pods change."""
+    if "data" not in source:
+        return to_scalar(name)
+    content = json.dumps(untraced(source["data"]), sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    start = f"{value_of(job.metadata['name'])}-{name}"[:_MAX_START].rstrip("-.")
+    return with_value(to_scalar(name), f"{start}-{digest}")
+
+
+def _check_inline_name(name: str, problems: list[Problem]) -> None:
+    if not _OBJECT_NAME.fullmatch(name):
+        message = (
+            f"`{name}` must be lower-case letters, digits, `-` and `.`, because it is a part of a ConfigMap's name"
+        )
+        problems.append(Problem("invalid-name", message, name, category="schema"))
 
 
 def name_volume(noun: str, name: str) -> str:
@@ -64,8 +110,9 @@ def name_volume(noun: str, name: str) -> str:
 
 
 def _add_variables(
-    kind: _SourceType, name: str, source: dict[str, Any], parts: _Parts, problems: list[Problem]
+    kind: _SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
 ) -> None:
+    name, named = names
     env, optional = source.get("env"), _select(source, ("optional",))
     if isinstance(env, dict):
         known = {value_of(entry.get("name")) for entry in parts.env}
@@ -73,16 +120,19 @@ def _add_variables(
             if variable in known:
                 message = f"{kind.noun} `{name}` sets `{variable}`, which is set already; set one of them to null"
                 problems.append(Problem("conflicting-env", message, variable))
-            reference = {"name": to_scalar(name), "key": key, **optional}
+            reference = {"name": named, "key": key, **optional}
             parts.env.append({"name": to_scalar(variable), "valueFrom": {kind.of_key: reference}})
     elif value_of(env) is True:
-        parts.env_from.append({**_select(source, ("prefix",)), kind.of_all: {"name": to_scalar(name), **optional}})
+        parts.env_from.append({**_select(source, ("prefix",)), kind.of_all: {"name": named, **optional}})
     if "prefix" in source and value_of(env) is not True:
         message = f"`prefix` of {kind.noun} `{name}` has no effect; set `env: true`, or remove it"
         problems.append(Problem("invalid-value", message, find_key(source, "prefix")))
 
 
-def _add_volume(kind: _SourceType, name: str, source: dict[str, Any], parts: _Parts, problems: list[Problem]) -> None:
+def _add_volume(
+    kind: _SourceType, names: tuple[str, Node], source: dict[str, Any], parts: _Parts, problems: list[Problem]
+) -> None:
+    name, named = names
     if "mountPath" not in source:
         stray = next((key for key in source if key in _FILE_FIELDS), None)
         if stray is not None:
@@ -94,7 +144,7 @@ def _add_volume(kind: _SourceType, name: str, source: dict[str, Any], parts: _Pa
         return
     volume = with_value(to_scalar(name), name_volume(kind.noun, name))
     _check_conflicts(volume, source["mountPath"], name, parts, problems)
-    content: dict[str, Any] = {kind.name: to_scalar(name)}
+    content: dict[str, Any] = {kind.name: named}
     if "items" in source:
         content["items"] = [{"key": to_scalar(key), "path": path} for key, path in source["items"].items()]
     if "defaultMode" in source:

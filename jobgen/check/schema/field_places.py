@@ -41,7 +41,7 @@ _OVERLAY_WORDS = {
     "commonAnnotations": "`defaults.annotations`",
     "commonLabels": "`defaults.labels`",
     "components": "`extends` for overlays",
-    "configMapGenerator": "the ConfigMap as a manifest under jobs/",
+    "configMapGenerator": "`configs` with `data` in a job or in `defaults`",
     "environment": "the name of the folder: overlays/<environment>/",
     "image": "`defaults.image`, or `merge.image` in `patches`",
     "namePrefix": "`namespace`, which separates environments",
