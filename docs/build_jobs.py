@@ -38,7 +38,7 @@ def main() -> int:
 def build_tables() -> str:
     """Return a table for each framework that has fields."""
     kinds = sorted((kind for kind in load(ROOT).kinds if kind.frameworks), key=lambda kind: (kind.platform, kind.name))
-    frameworks = sorted({name for kind in kinds for name in kind.frameworks})
+    frameworks = sorted({name for kind in kinds for name in (*kind.frameworks, kind.platform)})
     return "\n".join(filter(None, (_format_framework(name, kinds) for name in frameworks)))
 
 

@@ -13,7 +13,7 @@ from jobgen.spec.frameworks import find_default
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = [framework.name for framework in load_frameworks(ROOT)]
+SHIPPED = [block.name for block in load_frameworks(ROOT) if not block.is_platform]
 KIND = """\
 apiVersion: example.com/v1
 kind: HorovodJob

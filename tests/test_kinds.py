@@ -31,12 +31,14 @@ mpijob_v2beta1                kubeflow.org/v2beta1 MPIJob spec.mpiReplicaSpecs L
 trainjob_v1alpha1             trainer.kubeflow.org/v1alpha1 TrainJob spec.trainer.numNodes node,master,worker,launcher node - -
 tensorflowtrainingjob_v1beta1 batch.tensorstack.dev/v1beta1 TensorFlowTrainingJob spec.replicaSpecs chief,ps,worker,evaluator tensorflow - -
 pytorchtrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 PyTorchTrainingJob spec.replicaSpecs master,worker pytorch - -
-job_v1                        batch/v1 Job spec node,node,node main - -
+job_v1                        batch/v1 Job spec node,node,node,node main - -
+jobset_v1alpha2               jobset.x-k8s.io/v1alpha2 JobSet spec.replicatedJobs master,chief,node,worker,ps,evaluator,* main - -
 xgboosttrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 XGBoostTrainingJob spec.replicaSpecs master,worker xgboost - OnFailure
 """  # noqa: E501
 # First version that serves the kind, the one that deprecates it and the one that no longer has it.
 VERSIONS = {
     "jaxjob_v1": {"since": "1.9.0"},
+    "jobset_v1alpha2": {"since": "0.2.0"},
     "mpijob_v1": {"since": "1.4.0"},
     "mpijob_v2beta1": {"since": "0.3.0"},
     "mxjob_v1": {"since": "1.3.0", "deprecated": "1.8.0", "removed": "1.9.0"},

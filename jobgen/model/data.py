@@ -130,6 +130,15 @@ def with_value(leaf: Node, value: Scalar) -> Scalar | TracedScalar:
     return value
 
 
+def with_tree(leaf: Node, tree: Node) -> Node:
+    """A tree whose scalars are derived from `leaf`."""
+    if isinstance(tree, dict):
+        return {key: with_tree(leaf, value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [with_tree(leaf, value) for value in tree]
+    return with_value(leaf, value_of(tree))
+
+
 def to_key(leaf: Node) -> str:
     """A scalar as a mapping key, with its location if it has one."""
     return TracedKey.at(str(leaf.value), leaf.location, leaf.layer) if type(leaf) is TracedScalar else str(leaf)

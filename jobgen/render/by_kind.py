@@ -9,7 +9,8 @@ from jobgen.model.data import Node, TracedScalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_dotted
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, find_closest
+from jobgen.render.exit_codes import replace_exit_codes
 from jobgen.render.expand import JobSpec, RoleSpec
 from jobgen.render.join_roles import join_roles
 from jobgen.render.pod import build_pod_template
@@ -18,6 +19,7 @@ from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
+from jobgen.spec.replicas import get_at
 
 TOTAL_ANNOTATION = "jobgen.dev/replicas"
 # Fields that have no counterpart in the object: the roles add up to `replicas`, and `run` names the finished object.
@@ -38,13 +40,18 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
     shared: dict[str, Any] = {}
     for path, value in _list_fields(job.fields, kind):
         _render_field(job, path, value, resource, shared, problems)
-    templates = _render_templates(job, shared, problems, deletions)
+    templates = _render_templates(job, shared.get("template", {}), problems, deletions)
+    if "item" in shared:
+        layout = kind.replicas._replace(item=merge(kind.replicas.item, shared["item"], deletions))
+        job = job._replace(kind=kind._replace(replicas=layout))
     _declare_total(job, resource, problems)
     if kind.shape == "one":
         render_nodes(job, templates, resource, problems)
     else:
         job, templates = join_roles(job, templates, problems)
         templates = prepare(job, templates, resource, problems)
+        if kind.replicas.pod_failure_policy:
+            job = replace_exit_codes(job, templates)
         _render_items(job, templates, resource, problems, deletions)
     for manifest in job.manifests:
         resource = merge(resource, manifest, deletions)
@@ -76,25 +83,28 @@ def _render_field(
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:
-        hint = did_you_mean(path, list(kind.fields)) if "." in path else ""
+        hint = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
         problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
         return
     declared = job.cluster.find_version(kind.operator)
     if not field.versions.contains(declared):
-        problems.append(
-            Problem(
-                "unsupported-by-kind",
-                f"{kind.operator} {declared} does not support `{format_dotted(field.at)}`: it {field.versions}",
-                key,
-            )
-        )
+        shown = path if field.at[0] == "item" else format_dotted(field.at)
+        message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
+        problems.append(Problem("unsupported-by-kind", message, key))
         return
     converted = _convert_value(value, field, where, job, problems)
-    if field.at[0] == "template":
-        set_path(shared, field.at[1:], converted)
+    if field.at[0] in ("template", "item"):
+        # What all pod templates or all items have.
+        set_path(shared, field.at, converted)
     elif field.at[0] != "network":
         # `network` is what pods are connected with.
         set_path(resource, field.at, converted)
+
+
+def _list_siblings(path: str, kind: Kind) -> list[str]:
+    """The fields that can be meant instead of an unknown one; a common block does not make names similar."""
+    name = path.rpartition(".")[2]
+    return [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
 
 
 def _is_for_other_platform(path: str, job: JobSpec) -> bool:
@@ -255,7 +265,8 @@ def _render_item(
             continue
         if field == "replicas":
             for path in layout.counts if has_count else ():
-                set_path(item, path, value)
+                if get_at(item, path) is None:
+                    set_path(item, path, value)
             continue
         path = getattr(layout, _REPLICA_PATHS[field]) if has_count or field == "restartPolicy" else ()
         if path:

@@ -19,7 +19,7 @@ def join_roles(job: JobSpec, templates: dict[str, Any], problems: list[Problem])
     roles, kept = dict(job.roles), dict(templates)
     for target in dict.fromkeys(targets.values()):
         names = [name for name in templates if name == target or targets.get(name) == target]
-        if not must_join and _differ(job, templates, names):
+        if not must_join and (len(names) == 1 or _differ(job, templates, names)):
             continue
         merged = merge_templates(job, templates, names, problems)
         _check_replicas(job, names, problems)

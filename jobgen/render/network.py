@@ -10,9 +10,9 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.render.companions import build_companion
 from jobgen.render.expand import JobSpec
-from jobgen.render.rendezvous import INDEX, Group, RoleHosts, list_variables, order_roles
+from jobgen.render.rendezvous import INDEX, RANK_VARIABLES, Group, RoleHosts, list_variables, order_roles
 from jobgen.spec.kinds import Network
-from jobgen.spec.replicas import count_pods, find_template
+from jobgen.spec.replicas import count_pods, find_template, get_at
 
 _JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -32,36 +32,82 @@ def connect_pods(
     items = [
         item for item in job.kind.list_items(result) if isinstance(find_template(item.data, job.kind.replicas), dict)
     ]
-    hosts = [_name_hosts(str(value_of(name)), item, job, network) for item in items]
-    if sum(role.pods for role in hosts) < 2:
+    own = value_of(get_at(result, network.subdomain)) if network.subdomain else None
+    hosts = [_name_hosts(str(value_of(name)), item, job, network, own) for item in items]
+    if sum(role.pods for role in hosts) < 2 or not all(_have_names(item.data, job, network) for item in items):
         return made, ()
-    subdomain = _find_subdomain(items, job) or name
+    written, has_service = _find_subdomain(items, job), network.has_service and _wants_service(job)
+    if network.has_service and not has_service and written is None:
+        return made, ()
+    subdomain = written or name
     group = Group(str(value_of(name)), order_roles(hosts), _count_processes(result, job))
     for item, role in zip(items, hosts, strict=True):
         template = find_template(item.data, job.kind.replicas)
         assert isinstance(template, dict), "checked above"
         connected = _connect_template(template, list_variables(job.framework, group, role), network, name)
-        if network.has_service:
+        if has_service:
             connected["spec"].setdefault("subdomain", subdomain)
         _replace_template(result, (*item.path, *map(str, job.kind.replicas.template)), connected)
-    return result, (_build_service(result, subdomain, name),) if network.has_service else ()
+    problems.extend(_find_missing_ranks(job, group, items, hosts))
+    return result, (_build_service(result, subdomain, name),) if has_service else ()
 
 
-def _name_hosts(name: str, item: Any, job: JobSpec, network: Network) -> RoleHosts:
+def _have_names(item: Mapping[str, Any], job: JobSpec, network: Network) -> bool:
+    """Whether each pod of an item has a DNS name of its own, and all of them run at the same time."""
+    layout = job.kind.replicas
+    counts = {value_of(found) for path in layout.counts if (found := get_at(item, path)) is not None}
+    factor = value_of(get_at(item, layout.times)) if layout.times else None
+    named = all(value_of(get_at(item, path)) == value for path, value in network.when)
+    return named and len(counts) <= 1 and factor in (None, 1)
+
+
+def _wants_service(job: JobSpec) -> bool:
+    """Whether a job leaves its Service to jobgen: `kubernetes: {service: false}` says that it brings its own."""
+    settings = job.fields.get(job.kind.platform)
+    return not (isinstance(settings, dict) and value_of(settings.get("service")) is False)
+
+
+def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Iterator[Problem]:
+    """Report roles whose processes need a rank that Kubernetes cannot compute from the index of a pod."""
+    variable = RANK_VARIABLES.get(job.framework, "")
+    for item, role in zip(items, hosts, strict=True):
+        if (
+            not variable
+            or group.find_rank(role)
+            or _sets_variable(find_template(item.data, job.kind.replicas), variable)
+        ):
+            continue
+        first, replicas = group.roles[0].name, job.roles[role.name].replica.get("replicas")
+        message = (
+            f"the ranks of `{role.name}` follow those of `{first}`, and no variable can express this;"
+            f" give both roles the same pods, or set `{variable}` in the command"
+        )
+        yield Problem("unsupported-by-kind", message, replicas or job.metadata["name"])
+
+
+def _sets_variable(template: Any, variable: str) -> bool:
+    containers = template["spec"].get("containers") or [] if isinstance(template.get("spec"), dict) else []
+    env = [entry for each in containers[:1] if isinstance(each, dict) for entry in each.get("env") or ()]
+    return any(isinstance(entry, dict) and value_of(entry.get("name")) == variable for entry in env)
+
+
+def _name_hosts(name: str, item: Any, job: JobSpec, network: Network, own: Any) -> RoleHosts:
     role = str(value_of(item.key))
     described = job.kind.find_role(role)
     pods = count_pods(item.data, job.kind.replicas, described.omitted if described else 1)
     host = network.host.replace("{job}", name).replace("{role}", role)
-    subdomain = find_template(item.data, job.kind.replicas)
-    own = subdomain.get("spec", {}).get("subdomain") if isinstance(subdomain, dict) else None
-    if network.has_service and isinstance(value_of(own), str):
-        host = f"{host.partition('.')[0]}.{value_of(own)}"
+    if network.has_service:
+        own = value_of(_find_subdomain([item], job))
+    if isinstance(own, str):
+        host = f"{host.partition('.')[0]}.{own}"
     return RoleHosts(role, pods, host)
 
 
 def _find_subdomain(items: list[Any], job: JobSpec) -> Node:
     specs = (find_template(item.data, job.kind.replicas) for item in items)
-    written = (spec["spec"].get("subdomain") for spec in specs if isinstance(spec, dict) and "spec" in spec)
+    written = (
+        spec["spec"].get("subdomain") for spec in specs if isinstance(spec, dict) and isinstance(spec.get("spec"), dict)
+    )
     return next((node for node in written if isinstance(value_of(node), str)), None)
 
 

@@ -116,6 +116,10 @@ _FRAMEWORKS: Mapping[str, Callable[[Group, RoleHosts], Variables]] = {
 }
 
 
+RANK_VARIABLES: Mapping[str, str] = {"jax": "JAX_PROCESS_ID", "xgboost": "RANK"}
+"""The variable with the rank, for frameworks whose processes cannot agree on ranks themselves."""
+
+
 def list_variables(framework: str, group: Group, role: RoleHosts) -> Variables:
     """Return the variables of the pods of a role; none for a framework that is not distributed by variables."""
     found = _FRAMEWORKS.get(framework)
@@ -124,7 +128,8 @@ def list_variables(framework: str, group: Group, role: RoleHosts) -> Variables:
 
 def order_roles(roles: Sequence[RoleHosts]) -> tuple[RoleHosts, ...]:
     """Return the roles, the leading one first."""
-    return tuple(sorted(roles, key=lambda role: role.name not in _LEADERS))
+    return tuple(sorted(roles, key=lambda role: role.name not in LEADERS))
 
 
-_LEADERS = frozenset(("chief", "leader", "master"))
+LEADERS = frozenset(("chief", "leader", "master"))
+"""Roles whose first pod has rank 0."""

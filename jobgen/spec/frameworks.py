@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.model.data import untraced
+from jobgen.model.data import untraced, value_of
 from jobgen.spec.kinds import Kind
 
 
@@ -77,7 +77,9 @@ def declared_frameworks(description: Mapping[str, Any]) -> Frameworks:
     fields: dict[str, FrameworkField] = {}
     for path in paths if isinstance(paths, dict) else ():
         _add_field(fields, FrameworkField(str(path)))
-    return _build_blocks(map(str, names if isinstance(names, dict) else ()), fields)
+    platform = str(value_of(description.get("platform")))
+    used = [platform] if any(path.startswith(f"{platform}.") for path in fields) else []
+    return _build_blocks(map(str, names if isinstance(names, dict) else ()), fields, used)
 
 
 def _add_field(fields: dict[str, FrameworkField], field: FrameworkField) -> None:

@@ -101,6 +101,10 @@ class Network(NamedTuple):
     """The text that the operator replaces by the index of a pod."""
     has_service: bool = False
     """Whether jobgen renders a headless Service for the pods, because the operator creates none."""
+    subdomain: tuple[Step, ...] = ()
+    """The path of the field of the object that replaces the part of the DNS name after the first dot."""
+    when: tuple[tuple[tuple[Step, ...], Any], ...] = ()
+    """Paths and values that the item of a role must have; otherwise its pods have no DNS names."""
 
 
 class Kind(NamedTuple):
@@ -336,7 +340,14 @@ def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
 
 
 def _parse_network(raw: dict[str, Any]) -> Network:
-    return Network(raw["host"], raw.get("index", ""), raw.get("indexText", ""), has_service=raw.get("service", False))
+    return Network(
+        raw["host"],
+        raw.get("index", ""),
+        raw.get("indexText", ""),
+        has_service=raw.get("service", False),
+        subdomain=parse_dotted(raw.get("subdomain", "")),
+        when=tuple((parse_dotted(path), value) for path, value in raw.get("when", {}).items()),
+    )
 
 
 def _parse_field(value: Any) -> FieldMapping:

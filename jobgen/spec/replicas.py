@@ -30,6 +30,8 @@ class ReplicaLayout(NamedTuple):
     restart_policy: tuple[Step, ...] = ("restartPolicy",)
     item: Any = MappingProxyType({})
     """Fields that every item has."""
+    pod_failure_policy: tuple[Step, ...] = ()
+    """Path of the policy that `restartPolicy: ExitCode` becomes, in kinds that have no such restart policy."""
 
     @property
     def keeps_restart_policy(self) -> bool:
@@ -79,6 +81,7 @@ def parse_layout(raw: Mapping[str, Any], traced: Any) -> ReplicaLayout:
         template=parse_dotted(raw.get("template", "template")),
         restart_policy=parse_dotted(raw.get("restartPolicy", "restartPolicy")),
         item=traced.get("item", {}),
+        pod_failure_policy=parse_dotted(raw.get("podFailurePolicy", "")),
     )
 
 

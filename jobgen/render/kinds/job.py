@@ -15,7 +15,8 @@ def prepare(
 ) -> dict[str, Any]:
     """Give the pods of a job with several of them an index."""
     [role] = job.roles.values()
-    count = role.replica.get("replicas")
-    if isinstance(value_of(count), int) and value_of(count) != 1:
+    item = job.kind.replicas.item
+    count = item.get("completions", role.replica.get("replicas"))
+    if isinstance(value_of(count), int) and value_of(count) != 1 and "completionMode" not in item:
         set_path(resource, ("spec", "completionMode"), with_value(count, "Indexed"))
     return templates
