@@ -1273,6 +1273,39 @@ def test_processes_matter_to_launchers(command, resources, equal):
 
 
 @pytest.mark.parametrize(
+    ("command", "equal"),
+    [
+        (["torchrun", "train.py"], False),
+        (["torchrun", "--nnodes=1:4", "train.py"], True),
+        (["python", "train.py"], True),
+    ],
+)
+def test_elastic_nodes_matter_to_launchers(command, equal):
+    after = train_job(trainer={"numNodes": 3, "image": "train:1", "command": command, "resourcesPerNode": GPUS})
+    for elastic, same in (({"minReplicas": 1, "maxReplicas": 4}, equal), ({}, True)):
+        spec = {"elasticPolicy": elastic}.items()
+        before = pytorch_job(3, master=False, spec=spec, command=command, resources=GPUS)
+
+        assert is_equal_for_training(compare_pods(create_pods(before), create_pods(after))) is same
+
+
+def test_autoscalers_of_elastic_jobs():
+    created = create_all(pytorch_job(spec={"elasticPolicy": {"metrics": [{"type": "Resource"}]}}.items()))
+
+    assert [(each.kind, each.name) for each in created.objects[3:]] == [("HorizontalPodAutoscaler", "mnist")]
+
+
+# Trainer 2.3 reads resources only with a policy, and knows JAX since 2.2.
+def test_runtimes_without_a_known_policy():
+    found = runtime({"numNodes": 2, "jax": {}})
+    job = train_job("own", {"resourcesPerNode": GPUS, "numNodes": 3}, **OWN)
+
+    assert env_of(create_pods(job, [found], cluster(trainer="2.1.0"))[2]) == LAST
+    plain = {**found, "spec": {"template": found["spec"]["template"]}}
+    assert "resources" not in create_pods(job, [plain])[2].spec["containers"][0]
+
+
+@pytest.mark.parametrize(
     ("policy", "job", "pod", "equal"),
     [
         ("OnFailure", {}, {}, True),

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.operators.compare_containers import Side, compare_containers, count_processes, is_empty, is_launched
+from jobgen.operators.compare_containers import (
+    Side,
+    compare_containers,
+    count_processes,
+    is_empty,
+    is_launched,
+    read_elastic_range,
+)
 from jobgen.operators.created import CreatedPod, Fields, Restarts
 from jobgen.operators.differences import Change, describe_changes
 from jobgen.operators.hosts import Hosts, find_hosts
@@ -103,6 +110,10 @@ def _compare_starts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
     processes = count_processes(one), count_processes(other)
     if all(processes) and processes[0] != processes[1]:
         yield Change("processes", "processes", *processes, training=is_launched(one) or is_launched(other))
+    ranges = read_elastic_range(one), read_elastic_range(other)
+    if ranges[0] != ranges[1]:
+        launched = is_launched(one) or is_launched(other)
+        yield Change("nodes", "elastic nodes", ranges[0] or None, ranges[1] or None, training=launched)
     before, after = one.restarts, other.restarts
     if before[:2] != after[:2]:
         # `Always` also restarts what succeeded. Who restarts what failed, the kubelet or the operator, does not matter.

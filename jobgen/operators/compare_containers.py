@@ -84,6 +84,18 @@ def count_processes(pod: CreatedPod) -> str:
     return str(devices) if pod.processes in ("auto", "gpu") and devices else pod.processes
 
 
+def read_elastic_range(pod: CreatedPod) -> str:
+    """Return the range of nodes that the launcher accepts, such as `1:4`; empty if the number of nodes is fixed."""
+    container = _find_main(pod)
+    variable = read_env(pod, container, {}).get("PET_NNODES")
+    options = find_option_values(
+        parse_command([*as_items(container.get("command")), *as_items(container.get("args"))]), "nnodes"
+    )
+    text = next((option.text for option in options), variable.value if variable else "")
+    least, colon, most = text.partition(":")
+    return text if colon and least != most else ""
+
+
 def _find_main(pod: CreatedPod) -> Fields:
     return find_container(pod.spec, pod.main) or next(list_containers(pod.spec), {})
 

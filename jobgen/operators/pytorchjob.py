@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobgen.operators.created import Created, Fields
+from jobgen.operators.created import Created, CreatedObject, Fields
 from jobgen.operators.pod_edits import append, as_fields, as_items, as_string, variable
 from jobgen.operators.training_operator import JobKind, Replicas, TrainingJob, append_env, create_replicas, read_job
 from jobgen.spec.overlay import Cluster
@@ -35,7 +35,10 @@ def create_pytorch_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster
     job = read_job(obj, KIND, cluster)
     elastic = as_fields(job.spec.get("elasticPolicy"))
     processes = _read_processes(job.spec) or _number(elastic.get("nProcPerNode"))
-    return create_replicas(job, KIND, _inject, processes)
+    created = create_replicas(job, KIND, _inject, processes)
+    if not elastic.get("metrics"):
+        return created
+    return created._replace(objects=(*created.objects, CreatedObject("HorizontalPodAutoscaler", job.name)))
 
 
 def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:

@@ -209,9 +209,10 @@ def _apply_source(container: Fields, source: Fields) -> Fields:
 
 
 def _apply_resources(run: TrainerRun, container: Fields) -> Fields:
-    """Set the resources: since 2.3 they are merged into those of the runtime, before they replace them."""
+    """Set the resources: before 2.3 they replace those of the runtime; since then, its policy lets them be merged."""
     own = as_fields((run.trainer or {}).get("resourcesPerNode"))
-    if not (own.get("limits") or own.get("requests")):
+    ignored = run.is_since(2, 3) and not run.policy
+    if ignored or not (own.get("limits") or own.get("requests")):
         return container
     amounts = {key: as_fields(own[key]) for key in ("limits", "requests") if isinstance(own.get(key), dict)}
     if run.is_since(2, 3):
@@ -244,7 +245,7 @@ def _rank_roles(run: TrainerRun) -> dict[str, int]:
 
 
 def _list_objects(run: TrainerRun, spec: Fields) -> Iterator[CreatedObject]:
-    if "mpi" in run.policy:
+    if run.has_policy("mpi"):
         yield CreatedObject("Secret", f"{run.name}-mpi-ssh-auth")
         yield CreatedObject("ConfigMap", f"{run.name}-mpi-hostfile", data={"hostfile": write_hostfile(run, spec)})
     if run.group_policy.get("coscheduling") or run.group_policy.get("volcano"):

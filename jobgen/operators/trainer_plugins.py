@@ -27,6 +27,7 @@ CONTAINER = "node"
 """The name of the container that trains, and of the replicated Job with the nodes."""
 _LAUNCHER = "launcher"
 _PORT = 29500
+_SINCE = {"jax": (2, 2), "xgboost": (2, 2)}
 _INDEX_PATH = f"metadata.annotations['{INDEX_KEY}']"
 
 
@@ -60,6 +61,10 @@ class TrainerRun(NamedTuple):
         """Return whether the version of Trainer is this one or later."""
         return not self.version or self.version >= version
 
+    def has_policy(self, name: str) -> bool:
+        """Return whether the runtime has a policy of a framework, and Trainer knows it."""
+        return isinstance(self.policy.get(name), dict) and self.is_since(*_SINCE.get(name, ()))
+
     @property
     def launcher_is_node(self) -> bool:
         """Whether the launcher of MPI trains, too."""
@@ -77,7 +82,7 @@ class TrainerRun(NamedTuple):
 
     def is_node(self, pod_set: PodSet) -> bool:
         """Return whether the pods of a replicated Job train."""
-        if "mpi" in self.policy:
+        if self.has_policy("mpi"):
             return pod_set.name == CONTAINER or (self.launcher_is_node and pod_set.name == _LAUNCHER)
         return pod_set.step == "trainer"
 
@@ -88,7 +93,7 @@ def count_nodes(run: TrainerRun) -> tuple[PodSet, ...]:
     if type(nodes) is not int:
         return run.pod_sets
     nodes = max(nodes, 0)
-    if "mpi" not in run.policy:
+    if not run.has_policy("mpi"):
         first = next((each for each in run.pod_sets if each.step == "trainer"), None)
         return tuple(replace(each, count=nodes) if each is first else each for each in run.pod_sets)
     count = max(nodes - 1, 1) if run.launcher_is_node else nodes
@@ -97,9 +102,9 @@ def count_nodes(run: TrainerRun) -> tuple[PodSet, ...]:
 
 def count_processes(run: TrainerRun) -> str:
     """Return the processes that the launcher starts on each node; empty if Trainer does not set them."""
-    if "torch" in run.policy:
+    if run.has_policy("torch"):
         return _count_torch_processes(run) if run.trainer is not None else ""
-    if "mpi" in run.policy:
+    if run.has_policy("mpi"):
         return _count_slots(run)
     return ""
 
@@ -181,7 +186,7 @@ def _round_up(amount: Any) -> int:
 
 def inject_variables(run: TrainerRun, pod_set: PodSet) -> Fields:
     """Return the pod spec with the variables and the port of the policy."""
-    name = next((name for name in _VARIABLES if name in run.policy), "")
+    name = next(filter(run.has_policy, _VARIABLES), "")
     if not name:
         return pod_set.spec
     spec = pod_set.spec
