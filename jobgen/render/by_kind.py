@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.model.data import Node, TracedScalar, value_of, with_value
+from jobgen.model.data import Node, TracedKey, TracedScalar, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_dotted
@@ -83,7 +83,7 @@ def _render_field(
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:
-        hint = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
+        hint = _suggest_patch(key) or (did_you_mean(path, _list_siblings(path, kind)) if "." in path else "")
         problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
         return
     declared = job.cluster.find_version(kind.operator)
@@ -105,6 +105,14 @@ def _list_siblings(path: str, kind: Kind) -> list[str]:
     """The fields that can be meant instead of an unknown one; a common block does not make names similar."""
     name = path.rpartition(".")[2]
     return [known for known in kind.fields if find_closest(name, [known.rpartition(".")[2]])]
+
+
+def _suggest_patch(key: Any) -> str:
+    """How to set a field of an overlay's defaults that only some platforms support."""
+    layer = key.layer if type(key) is TracedKey else ""
+    if not layer.startswith("defaults of "):
+        return ""
+    return f"; it is among the {layer}: set it in a patch with `match: {{platforms: […]}}` instead"
 
 
 def _is_for_other_platform(path: str, job: JobSpec) -> bool:
