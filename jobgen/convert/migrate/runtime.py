@@ -25,6 +25,7 @@ _QUEUE = "scheduling.volcano.sh/queue-name"
 _UNLIMITED = 2147483647
 _RETRIED = 128
 _DEADLINE = VersionRange(since="2.2.0")
+_VOLCANO = VersionRange(since="2.1.0")
 _POD_LABELS = "training.kubeflow.org/"
 
 
@@ -135,7 +136,7 @@ def _build_container(
         for field, value in container.items()
         if field not in held.container and not (shape and field in shape.container_fields)
     }
-    env = [each for each in left.pop("env", None) or () if each.get("name") not in variables.injected]
+    env = [each for each in left.pop("env", None) or () if str(each.get("name")) not in variables.injected]
     added = variables.runtime if is_main or job.split else [*variables.runtime, *variables.job]
     ports = list(left.pop("ports", None) or ())
     if is_main and not any(each.get("name") == PORT["name"] for each in list_ports({"ports": ports})):
@@ -192,16 +193,12 @@ def _set_scheduling(job: TorchJob, policy: Fields, spec: Fields, template: Field
     queue, priority, timeout = (policy.get(name) for name in ("queue", "priorityClass", "scheduleTimeoutSeconds"))
     scheduler = get_at(job.main.template, ("spec", "schedulerName"))
     if queue or priority or scheduler == "volcano":
-        spec["podGroupPolicy"] = {"volcano": {}}
-        if queue:
-            template["metadata"] = {"annotations": {_QUEUE: queue}}
-        if priority:
-            for each in template["spec"]["replicatedJobs"]:
-                each["template"]["spec"]["template"]["spec"]["priorityClassName"] = priority
-            reason = "Volcano takes the priority of the pods, so the pods have it now"
-            _note(notes, "schedulingPolicy.priorityClass", "changed", reason)
-        if timeout is not None:
-            _note(notes, "schedulingPolicy.scheduleTimeoutSeconds", "lost", "the policy for Volcano has no timeout")
+        if _VOLCANO.contains(job.version):
+            _set_volcano(policy, spec, template, notes)
+        else:
+            reason = f"Trainer {job.version} has no policy for Volcano"
+            notes.extend(MigrationNote(("runPolicy", "schedulingPolicy", name), "lost", reason) for name in policy)
+            return
     else:
         coscheduling = {} if timeout is None else {"scheduleTimeoutSeconds": timeout}
         spec["podGroupPolicy"] = {"coscheduling": coscheduling}
@@ -209,6 +206,19 @@ def _set_scheduling(job: TorchJob, policy: Fields, spec: Fields, template: Field
         _note(notes, "schedulingPolicy.minAvailable", "lost", f"Trainer always waits for all {job.nodes} nodes")
     if policy.get("minResources") is not None:
         _note(notes, "schedulingPolicy.minResources", "moved", "Trainer adds up the requests of all nodes")
+
+
+def _set_volcano(policy: Fields, spec: Fields, template: Fields, notes: list[MigrationNote]) -> None:
+    spec["podGroupPolicy"] = {"volcano": {}}
+    if policy.get("queue"):
+        template["metadata"] = {"annotations": {_QUEUE: policy["queue"]}}
+    if policy.get("priorityClass"):
+        for each in template["spec"]["replicatedJobs"]:
+            each["template"]["spec"]["template"]["spec"]["priorityClassName"] = policy["priorityClass"]
+        reason = "Volcano takes the priority of the pods, so the pods have it now"
+        _note(notes, "schedulingPolicy.priorityClass", "changed", reason)
+    if policy.get("scheduleTimeoutSeconds") is not None:
+        _note(notes, "schedulingPolicy.scheduleTimeoutSeconds", "lost", "the policy for Volcano has no timeout")
 
 
 def _note(notes: list[MigrationNote], field: str, change: Any, reason: str) -> None:

@@ -98,8 +98,10 @@ def read_torch_job(job: Mapping[str, Any]) -> TorchJob | str:
     found = {name: _read_replica(value) for name, value in (replicas if isinstance(replicas, dict) else {}).items()}
     roles = {name.lower(): each for name, each in found.items()}
     if not roles or set(roles) - {"master", "worker"} or None in roles.values():
-        return "it has no replicas `Master` or `Worker` with a number and a pod template"
+        return "it has no replicas `Master` or `Worker` with a number and a pod template of named containers"
     elastic = get_at(job, ("spec", "elasticPolicy"))
+    if isinstance(elastic, dict) and not all(isinstance(each, dict) for each in _as_list(elastic.get("rdzvConf"))):
+        return "its `elasticPolicy.rdzvConf` is not a list of maps"
     own = get_at(job, ("spec", "nprocPerNode"))
     old = elastic.get("nProcPerNode") if isinstance(elastic, dict) else None
     policy = get_at(job, ("spec", "runPolicy"))
@@ -117,8 +119,26 @@ def _read_replica(value: Any) -> TorchReplica | None:
     if not isinstance(value, dict) or not isinstance(1 if count is None else count, int):
         return None
     template = value.get("template")
+    containers = get_at(template, ("spec", "containers"))
+    if not isinstance(containers, list) or not all(map(_is_readable, containers)):
+        return None
     replica = TorchReplica(1 if count is None else count, value.get("restartPolicy") or _POLICY, template or {})
     return replica if isinstance(template, dict) and replica.containers else None
+
+
+def _is_readable(container: Any) -> bool:
+    """Whether a container has a name, and its variables, ports and words are lists of what they must be."""
+    if not isinstance(container, dict) or not isinstance(container.get("name"), str):
+        return False
+    items = [each for key in ("env", "ports") for each in _as_list(container.get(key))]
+    return all(isinstance(each, dict) for each in items) and all(
+        isinstance(word, str) for key in ("command", "args") for word in _as_list(container.get(key))
+    )
+
+
+def _as_list(value: Any) -> list[Any]:
+    """A list; a value that is none is an item that no list has."""
+    return value if isinstance(value, list) else [] if value is None else [None]
 
 
 def list_ports(container: Fields) -> list[Fields]:
