@@ -34,3 +34,8 @@ def lacks_health_check(manifest: Manifest) -> bool:
     if workload is None:
         return is_training_job(manifest)
     return workload.operator != "kubernetes" and not workload.scheduled
+
+
+def uses_server_side_apply(manifest: Manifest) -> bool:
+    """Return whether the API server merges the object: with Flux, and with Argo CD if the object asks for it."""
+    return manifest.cluster.gitops == "flux" or "ServerSideApply=true" in split_annotation(manifest, SYNC_OPTIONS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, split_annotation
+from jobgen.k8s.argocd_annotations import uses_server_side_apply
 from jobgen.k8s.objects import Manifest, as_mapping, as_text
 from jobgen.model.data import Node, untraced
 
@@ -34,14 +34,10 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
         message = f"the object has {size // 1024} KiB, but etcd stores at most 1536 KiB; move long strings to a volume"
         evidence = original_message("object-too-large-to-store", size // 1024)
         yield Violation(longest, message, severity=ERROR, evidence=evidence)
-    elif size > _APPLIED and not _uses_server_side_apply(manifest):
+    elif size > _APPLIED and not uses_server_side_apply(manifest):
         message = f"the object has {size // 1024} KiB, but client-side apply accepts at most 256 KiB"
         message += "; move long strings to a volume or use server-side apply"
         yield Violation(longest, message, evidence=original_message("object-too-large-to-apply", size // 1024))
-
-
-def _uses_server_side_apply(manifest: Manifest) -> bool:
-    return manifest.cluster.gitops == "flux" or "ServerSideApply=true" in split_annotation(manifest, SYNC_OPTIONS)
 
 
 def _long_strings(manifest: Manifest) -> Iterator[Node]:
