@@ -36,17 +36,18 @@ def main() -> int:
 
 
 def build_tables() -> str:
-    """Return a table for each framework that has fields."""
+    """Return a table for each framework and each platform that has fields."""
     kinds = sorted((kind for kind in load(ROOT).kinds if kind.frameworks), key=lambda kind: (kind.platform, kind.name))
-    frameworks = sorted({name for kind in kinds for name in (*kind.frameworks, kind.platform)})
-    return "\n".join(filter(None, (_format_framework(name, kinds) for name in frameworks)))
+    frameworks = sorted({name for kind in kinds for name in kind.frameworks})
+    platforms = sorted({kind.platform for kind in kinds} - set(frameworks))
+    return "\n".join(filter(None, (_format_block(name, kinds) for name in (*frameworks, *platforms))))
 
 
-def _format_framework(framework: str, kinds: list[Kind]) -> str:
-    prefix = f"{framework}."
+def _format_block(name: str, kinds: list[Kind]) -> str:
+    prefix = f"{name}."
     paths = sorted({path for kind in kinds for path in kind.fields if path.startswith(prefix)})
     rows = "".join(_format_row(path, [kind for kind in kinds if path in kind.fields]) for path in paths)
-    head = f"### {framework}\n\n| field | type | meaning | example | default | platforms |\n|---|---|---|---|---|---|\n"
+    head = f"### {name}\n\n| field | type | meaning | example | default | platforms |\n|---|---|---|---|---|---|\n"
     return head + rows if rows else ""
 
 

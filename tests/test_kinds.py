@@ -33,6 +33,7 @@ tensorflowtrainingjob_v1beta1 batch.tensorstack.dev/v1beta1 TensorFlowTrainingJo
 pytorchtrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 PyTorchTrainingJob spec.replicaSpecs master,worker pytorch - -
 job_v1                        batch/v1 Job spec node,node,node,node main - -
 jobset_v1alpha2               jobset.x-k8s.io/v1alpha2 JobSet spec.replicatedJobs master,chief,node,worker,ps,evaluator,* main - -
+job_v1alpha1                  batch.volcano.sh/v1alpha1 Job spec.tasks master,master,chief,ps,worker,evaluator,* main - Always
 xgboosttrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 XGBoostTrainingJob spec.replicaSpecs master,worker xgboost - OnFailure
 """  # noqa: E501
 # First version that serves the kind, the one that deprecates it and the one that no longer has it.

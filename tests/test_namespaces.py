@@ -18,7 +18,7 @@ from jobgen.check.pod_security.checks import find_breaches
 from jobgen.check.pod_security.levels import LATEST, list_levels, parse_version
 from jobgen.check.rules import all_rules
 from jobgen.k8s.pod_counts import count_pods
-from jobgen.pipeline import result_cache
+from jobgen.pipeline import config, result_cache
 from jobgen.spec.overlay import Cluster
 
 LABEL = "pod-security.kubernetes.io/"
@@ -253,8 +253,11 @@ def test_references_are_not_followed_if_a_file_cannot_be_read(tmp_path):
     assert [each[2] for each in found(tmp_path, *NEW_RULES)] == ["pod-security-violation"]
 
 
-def view(obj, cluster=None):
-    return Checker(Path(), (), cluster or Cluster()).manifest({"metadata": {"name": "x", "namespace": "ml"}, **obj})
+KINDS = config.load(Path(__file__).parent.parent).kinds
+
+
+def view(obj, cluster=None, kinds=()):
+    return Checker(Path(), kinds, cluster or Cluster()).manifest({"metadata": {"name": "x", "namespace": "ml"}, **obj})
 
 
 TEMPLATE = {"spec": {"containers": []}}
@@ -280,7 +283,12 @@ COUNTS = [
         },
         [6, 1],
     ),
-    ("batch.volcano.sh/v1alpha1", "Job", {"spec": {"tasks": [{"replicas": 3, "template": TEMPLATE}]}}, [3]),
+    (
+        "batch.volcano.sh/v1alpha1",
+        "Job",
+        {"spec": {"tasks": [{"replicas": 3, "template": TEMPLATE}, {"name": "idle", "template": TEMPLATE}]}},
+        [3, 0],
+    ),
     (
         "leaderworkerset.x-k8s.io/v1",
         "LeaderWorkerSet",
@@ -316,6 +324,8 @@ def test_counts_of_pods(api_version, kind, fields, expected):
     assert [count for _, count in count_pods(manifest)] == expected
     # The same templates as everywhere else.
     assert len(manifest.pods) == len(expected)
+    described = view(manifest.object, kinds=KINDS)
+    assert [count for _, count in count_pods(described)] == expected
 
 
 def limits(*items):

@@ -14,7 +14,7 @@ from jobgen.render.exit_codes import replace_exit_codes
 from jobgen.render.expand import JobSpec, RoleSpec
 from jobgen.render.join_roles import join_roles
 from jobgen.render.pod import build_pod_template
-from jobgen.render.prepare import prepare
+from jobgen.render.prepare import finish, prepare
 from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
@@ -25,6 +25,8 @@ TOTAL_ANNOTATION = "jobgen.dev/replicas"
 # Fields that have no counterpart in the object: the roles add up to `replicas`, and `run` names the finished object.
 _NOT_RENDERED = frozenset(("replicas", "run"))
 _PLATFORM_BLOCKS = frozenset(("jobset", "kubernetes", "ray", "tensorstack", "trainer", "volcano"))
+# Paths of fields that the code of a kind reads: `network` is what pods are connected with.
+_READ_BY_CODE = frozenset(("code", "network"))
 _WHOLE_NUMBER = lazy_pattern("[0-9]{1,18}")
 
 
@@ -53,6 +55,7 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
         if kind.replicas.pod_failure_policy:
             job = replace_exit_codes(job, templates)
         _render_items(job, templates, resource, problems, deletions)
+        finish(job, resource, problems)
     for manifest in job.manifests:
         resource = merge(resource, manifest, deletions)
     return resource
@@ -83,7 +86,9 @@ def _render_field(
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:
-        hint = _suggest_patch(key) or (did_you_mean(path, _list_siblings(path, kind)) if "." in path else "")
+        advice = kind.unsupported.get(path)
+        similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
+        hint = _suggest_patch(key) or (f"; {advice}" if advice else similar)
         problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
         return
     declared = job.cluster.find_version(kind.operator)
@@ -96,8 +101,7 @@ def _render_field(
     if field.at[0] in ("template", "item"):
         # What all pod templates or all items have.
         set_path(shared, field.at, converted)
-    elif field.at[0] != "network":
-        # `network` is what pods are connected with.
+    elif field.at[0] not in _READ_BY_CODE:
         set_path(resource, field.at, converted)
 
 

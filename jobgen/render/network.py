@@ -41,15 +41,25 @@ def connect_pods(
         return made, ()
     subdomain = written or name
     group = Group(str(value_of(name)), order_roles(hosts), _count_processes(result, job))
+    provided = _list_provided(result, network)
     for item, role in zip(items, hosts, strict=True):
         template = find_template(item.data, job.kind.replicas)
         assert isinstance(template, dict), "checked above"
-        connected = _connect_template(template, list_variables(job.framework, group, role), network, name)
+        variables = list_variables(job.framework, group, role)
+        missing = {key: value for key, value in variables.items() if key not in provided}
+        connected = _connect_template(template, missing, network, name)
         if has_service:
             connected["spec"].setdefault("subdomain", subdomain)
         _replace_template(result, (*item.path, *map(str, job.kind.replicas.template)), connected)
-    problems.extend(_find_missing_ranks(job, group, items, hosts))
+    if RANK_VARIABLES.get(job.framework, "") not in provided:
+        problems.extend(_find_missing_ranks(job, group, items, hosts))
     return result, (_build_service(result, subdomain, name),) if has_service else ()
+
+
+def _list_provided(made: Mapping[str, Any], network: Network) -> frozenset[str]:
+    """The variables that the operator sets in the pods of an object."""
+    sets = (names for path, names in network.provided.items() if get_at(made, path) is not None)
+    return frozenset().union(*sets)
 
 
 def _have_names(item: Mapping[str, Any], job: JobSpec, network: Network) -> bool:

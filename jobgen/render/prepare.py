@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.model.finding import Problem
 from jobgen.render.expand import JobSpec
 
-# The module of each code; it has a function `prepare`. Imported late: most repositories use one of them.
+# The module of each code; it has a function `prepare`, and perhaps `finish`. Imported late: most repositories use one.
 _MODULES = {
     "job": "jobgen.render.kinds.job",
     "jobset": "jobgen.render.kinds.jobset",
@@ -29,3 +29,11 @@ def prepare(
     module = import_module(_MODULES[job.kind.code])
     prepared: dict[str, Any] = module.prepare(job, templates, resource, problems)
     return prepared
+
+
+def finish(job: JobSpec, resource: dict[str, Any], problems: list[Problem]) -> None:
+    """Complete an object with the items of its roles, before `manifest` is merged into it."""
+    if job.kind.code:
+        module = import_module(_MODULES[job.kind.code])
+        if hasattr(module, "finish"):
+            module.finish(job, resource, problems)

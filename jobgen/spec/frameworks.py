@@ -77,9 +77,10 @@ def declared_frameworks(description: Mapping[str, Any]) -> Frameworks:
     fields: dict[str, FrameworkField] = {}
     for path in paths if isinstance(paths, dict) else ():
         _add_field(fields, FrameworkField(str(path)))
+    listed = [str(name) for name in names] if isinstance(names, dict) else []
     platform = str(value_of(description.get("platform")))
-    used = [platform] if any(path.startswith(f"{platform}.") for path in fields) else []
-    return _build_blocks(map(str, names if isinstance(names, dict) else ()), fields, used)
+    has_block = platform not in listed and any(path.startswith(f"{platform}.") for path in fields)
+    return _build_blocks(listed, fields, [platform] if has_block else ())
 
 
 def _add_field(fields: dict[str, FrameworkField], field: FrameworkField) -> None:

@@ -105,6 +105,8 @@ class Network(NamedTuple):
     """The path of the field of the object that replaces the part of the DNS name after the first dot."""
     when: tuple[tuple[tuple[Step, ...], Any], ...] = ()
     """Paths and values that the item of a role must have; otherwise its pods have no DNS names."""
+    provided: Mapping[tuple[Step, ...], frozenset[str]] = MappingProxyType({})
+    """Variables that the operator sets, if the object has a field: its path, and their names."""
 
 
 class Kind(NamedTuple):
@@ -141,6 +143,8 @@ class Kind(NamedTuple):
     code: str = ""
     """The function of `jobgen/render/prepare.py` for what depends on several fields."""
     network: Network | None = None
+    unsupported: Mapping[str, str] = MappingProxyType({})
+    """What to do instead of setting fields of a job that the kind does not support."""
 
     @property
     def replicas_at(self) -> tuple[Step, ...]:
@@ -266,7 +270,7 @@ def parse_kind(described: Any) -> Kind:
         roles={name: _parse_role(name, raw["roles"][name], traced["roles"][name]) for name in raw.get("roles", ())},
         container=traced.get("container", ""),
         fields={name: _parse_field(value) for name, value in raw.get("fields", {}).items()},
-        branches=frozenset(name.rpartition(".")[0] for name in raw.get("fields", {})),
+        branches=frozenset(name.rpartition(".")[0] for name in (*raw.get("fields", ()), *raw.get("unsupported", ()))),
         template=_parse_template(template, traced["template"]) if template else None,
         aliases=tuple(raw.get("spellings", ())),
         older=tuple(VersionRange(shape.get("since", ""), shape["until"]) for shape in raw.get("specs", ())),
@@ -283,6 +287,7 @@ def parse_kind(described: Any) -> Kind:
         single=raw.get("single", ""),
         code=raw.get("code", ""),
         network=_parse_network(raw["network"]) if "network" in raw else None,
+        unsupported=raw.get("unsupported", {}),
     )
 
 
@@ -347,6 +352,7 @@ def _parse_network(raw: dict[str, Any]) -> Network:
         has_service=raw.get("service", False),
         subdomain=parse_dotted(raw.get("subdomain", "")),
         when=tuple((parse_dotted(path), value) for path, value in raw.get("when", {}).items()),
+        provided={parse_dotted(path): frozenset(names) for path, names in raw.get("provided", {}).items()},
     )
 
 

@@ -40,7 +40,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
     kind = manifest.kind
     if queue is None:
         return
-    if kind is None:
+    if kind is None or (manifest.group, manifest.kind_name) in (*_WITHOUT_KUEUE, *_MANAGED_SINCE):
         yield from _check_other_kind(manifest, queue)
         return
     if is_mpi_v1(manifest):
@@ -54,7 +54,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _check_other_kind(manifest: Manifest, queue: Node) -> Iterator[Violation]:
-    """Check an object of a kind that has no description."""
+    """Check an object of a kind that is no kind of the training operators."""
     name = (manifest.group, manifest.kind_name)
     declared = str(manifest.cluster.operators.get("kueue", ""))
     if name == ("batch", "CronJob"):
