@@ -134,7 +134,7 @@ JOB_PATHS = [
         "configs": SOURCE_PATHS,
     }.items()
     for path in (field, *(f"{field}.{each}" for each in below))
-]
+] + ["serviceAccount", "serviceAccount.name", "serviceAccount.create", "serviceAccount.annotations"]
 
 
 @pytest.mark.parametrize("path", JOB_PATHS)
@@ -491,3 +491,28 @@ def test_inline_config_of_an_object_without_a_name_raises_nothing(tmp_path, meta
     patch = f"  patches: [{{manifest: {{metadata: {metadata}}}}}]\n"
 
     assert render_configs(tmp_path, "a: {mountPath: /a, data: {x: v}}", {"prod": patch}) is not None
+
+
+ACCOUNTS = {
+    "no name": ("{create: true}", "9: `serviceAccount` has no `name`; add it [missing-field]"),
+    "annotations of another": (
+        "{name: a, annotations: {b: c}}",
+        "9: `annotations` of `serviceAccount` have no effect; set `create: true`, or remove them [invalid-value]",
+    ),
+    "wrong name": (
+        "{name: A_b, create: true}",
+        "9: `name` is `A_b`, and must be lower-case letters, digits, `-` and `.` [invalid-value]",
+    ),
+    "list": ("[a]", "9: `serviceAccount` is a list, and must be a mapping or a string [wrong-type]"),
+    "misspelled": (
+        "{name: a, craete: true}",
+        "9: `craete` is not a field of a service account; did you mean `create`? [unknown-field]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ACCOUNTS)
+def test_mistake_in_a_service_account_is_one_finding_on_its_line(tmp_path, case):
+    text, message = ACCOUNTS[case]
+
+    assert list_problems(tmp_path, f"{JOB}  serviceAccount: {text}\n") == [message]

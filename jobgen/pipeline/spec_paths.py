@@ -38,7 +38,7 @@ def find_template_path(path: tuple[Step, ...]) -> tuple[Step, ...]:
     match path:
         case ("env", str() as name, *rest):
             return (*_MAIN_CONTAINER, "env", NamedItem("name", name), *(rest or ["value"]))
-        case ("serviceAccount",):
+        case ("serviceAccount",) | ("serviceAccount", "name"):
             return ("spec", "serviceAccountName")
         case (field, *_) if field in _PARTS_OF_CONTAINER:
             return (*_MAIN_CONTAINER, *path)

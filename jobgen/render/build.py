@@ -23,7 +23,7 @@ from jobgen.model.finding import Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest, suggest_type
 from jobgen.render.apply_patches import apply_images, apply_patches
-from jobgen.render.expand import Expander, JobDocument
+from jobgen.render.expand import Expander, JobDocument, JobSpec
 from jobgen.render.runtimes import complete_reference, render_runtimes
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion
@@ -79,11 +79,23 @@ def build_objects(
         companions = (*companions, *runtimes)
     if not problems:
         problems.extend(_find_unsafe_names(made))
-    if spec is not None and any("configs" in role.pod for role in spec.roles.values()) and not problems:
+    if spec is not None and not problems:
+        companions += _build_own_companions(made, spec)
+    return (made, *companions)
+
+
+def _build_own_companions(made: Mapping[str, Any], spec: JobSpec) -> tuple[Mapping[str, Any], ...]:
+    """The ConfigMaps and ServiceAccounts whose content is in the job."""
+    companions: tuple[Mapping[str, Any], ...] = ()
+    if any("configs" in role.pod for role in spec.roles.values()):
         from jobgen.render.sources import build_config_maps
 
         companions += build_config_maps(made, spec)
-    return (made, *companions)
+    if any(isinstance(role.pod.get("serviceAccount"), dict) for role in spec.roles.values()):
+        from jobgen.render.service_accounts import build_service_accounts
+
+        companions += build_service_accounts(made, spec)
+    return companions
 
 
 def _source_path(job: JobDocument) -> Node:

@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.model.data import Node, ValidFields, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
-from jobgen.model.suggest import suggest_quantity
+from jobgen.model.suggest import find_key, suggest_quantity
 
 _CONTAINER_FIELDS = frozenset(("image", "imagePullPolicy", "command", "args", "workingDir", "envFrom", "ports"))
 _POD_FIELDS = frozenset(("nodeSelector", "tolerations", "affinity", "imagePullSecrets"))
@@ -53,11 +53,22 @@ def build_pod_template(fields: dict[str, Any], container_name: Node, problems: l
         elif field == "resources":
             container[field] = render_resources(value, problems)
         elif field == "serviceAccount":
-            spec["serviceAccountName"] = value
+            spec["serviceAccountName"] = _name_account(field, value, problems)
     check_ports(fields.get("ports", ()), problems)
     _add_security(fields.get("securityContext", {}), container, spec)
     _add_volumes(fields, container, spec, problems)
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
+
+
+def _name_account(field: str, account: Node, problems: list[Problem]) -> Node:
+    if not isinstance(account, dict):
+        return account
+    if "name" not in account:
+        problems.append(Problem("missing-field", f"`{field}` has no `name`; add it", field))
+    if account.get("annotations") and value_of(account.get("create")) is not True:
+        message = f"`annotations` of `{field}` have no effect; set `create: true`, or remove them"
+        problems.append(Problem("invalid-value", message, find_key(account, "annotations")))
+    return account.get("name")
 
 
 def render_env(name: str, value: Node, problems: list[Problem]) -> dict[str, Any]:
