@@ -203,7 +203,8 @@ def test_every_shipped_framework_has_an_example_job():
 def test_the_schemas_on_disk_name_no_framework():
     text = "".join((ROOT / f"schemas/jobgen.dev/{name}_v1.json").read_text() for name in ("trainingjob", "overlay"))
 
-    assert [name for name in SHIPPED if f'"{name}"' in text] == []
+    # Ray is a platform, too.
+    assert [name for name in SHIPPED if f'"{name}"' in text] == ["ray"]
 
 
 def test_the_docs_list_the_shipped_frameworks():

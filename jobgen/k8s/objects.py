@@ -17,7 +17,14 @@ from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
-from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template
+from jobgen.spec.replicas import (
+    ReplicaLayout,
+    RoleDescription,
+    count_pods,
+    find_restart_policy,
+    find_template,
+    get_at,
+)
 
 CLUSTER_SCOPED = frozenset(
     """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
@@ -340,7 +347,7 @@ class Role:
         self.definition = _find_definition(self.replica_type, manifest.kind)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role's name in jobgen, which is the same for every kind."""
-        self.count = _count_pods(replica_spec, self.definition, manifest.kind)
+        self.count = _count_pods(replica_spec, self.definition, manifest)
         """The number of pods: the declared number, or the operator's default."""
         layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
         self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self)
@@ -365,9 +372,9 @@ class Role:
         return self.count * self.pod.gpus
 
 
-def _count_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:
-    omitted = definition.omitted if definition else 1
-    if kind is None or (definition and definition.at):
+def _count_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, manifest: Manifest) -> int:
+    omitted, kind = definition.omitted if definition else 1, manifest.kind
+    if kind is None or (definition and definition.at and get_at(manifest.object, definition.at) is replica_spec):
         return omitted
     if kind.shape == "one":
         declared = as_integer(replica_spec.get(str(kind.replicas_at[-1])))

@@ -19,19 +19,19 @@ def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
 
     A DaemonSet counts as one pod, because its number of nodes is unknown. A template that others complete counts 0.
     """
-    if manifest.kind is not None:
-        suspended = is_suspended(manifest)
+    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
+    list_templates = _KINDS.get((group, manifest.kind_name))
+    suspended = is_suspended(manifest)
+    if manifest.kind is not None and list_templates is None:
         for role in manifest.roles:
             yield role.pod, 0 if suspended else role.count
         own = {id(role.pod) for role in manifest.roles}
         yield from ((pod, 0) for pod in manifest.pods if id(pod) not in own)
         return
-    group = as_text(manifest.object.get("apiVersion")).rpartition("/")[0]
-    list_templates = _KINDS.get((group, manifest.kind_name))
-    suspended = is_suspended(manifest)
+    pods = {id(pod.template): pod for pod in manifest.pods} if manifest.kind else {}
     for template, count in list_templates(manifest.object) if list_templates else ():
         if isinstance(template, dict):
-            yield Pod(template, manifest), 0 if suspended else count
+            yield pods.get(id(template)) or Pod(template, manifest), 0 if suspended else count
 
 
 def _number(node: Node, default: int = 1) -> int:

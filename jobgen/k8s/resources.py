@@ -50,8 +50,13 @@ def count_gpus(manifest: Manifest) -> int:
 
 def list_counted_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
     """Return the pods of an object of any kind, each with the number of times that it counts."""
+    if not manifest.kind:
+        return list(count_pods(manifest))
     # A kind with a description counts as a whole also while a job is suspended.
-    return [(role.pod, role.count) for role in manifest.roles] if manifest.kind else list(count_pods(manifest))
+    roles = [(role.pod, role.count) for role in manifest.roles]
+    if len(manifest.pods) == len(roles):
+        return roles
+    return roles + [(pod, count) for pod, count in count_pods(manifest) if count and pod.role is None]
 
 
 def find_shared_devices(manifest: Manifest) -> tuple[SharedDevices, ...]:

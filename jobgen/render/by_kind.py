@@ -14,7 +14,7 @@ from jobgen.render.exit_codes import replace_exit_codes
 from jobgen.render.expand import JobSpec, RoleSpec
 from jobgen.render.join_roles import join_roles
 from jobgen.render.pod import build_pod_template
-from jobgen.render.prepare import finish, prepare
+from jobgen.render.prepare import complete_item, finish, prepare
 from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
@@ -170,22 +170,27 @@ def _render_templates(
     job: JobSpec, shared: dict[str, Any], problems: list[Problem], deletions: list[Deletion]
 ) -> dict[str, Any]:
     """The pod template of each role. Roles that share their fields share the template."""
-    made: dict[tuple[int, int], Node] = {}
+    made: dict[tuple[int, int, str], Node] = {}
     templates: dict[str, Any] = {}
     for name, role in job.roles.items():
-        key = (id(role.pod), id(role.templates))
+        container = job.kind.name_container(name)
+        key = (id(role.pod), id(role.templates), str(value_of(container)))
         if key not in made:
-            made[key] = _render_template(job, role, shared, problems, deletions)
+            made[key] = _render_template(job, role, container, shared, problems, deletions)
         templates[name] = made[key]
     return templates
 
 
 def _render_template(
-    job: JobSpec, role: RoleSpec, shared: dict[str, Any], problems: list[Problem], deletions: list[Deletion]
+    job: JobSpec,
+    role: RoleSpec,
+    container: Node,
+    shared: dict[str, Any],
+    problems: list[Problem],
+    deletions: list[Deletion],
 ) -> Node:
-    named = value_of(job.kind.container)
-    container = job.metadata["name"] if named == "{job}" else job.kind.container
-    template = build_pod_template(role.pod, container, problems)
+    name = job.metadata["name"] if value_of(container) == "{job}" else container
+    template = build_pod_template(role.pod, name, problems)
     if "secrets" in role.pod or "configs" in role.pod:
         from jobgen.render.sources import add_sources
 
@@ -208,8 +213,11 @@ def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Proble
         return
     if job.cluster.gitops:
         set_path(resource, ("metadata", "annotations", TOTAL_ANNOTATION), with_value(declared, str(value_of(declared))))
+    # A role with a place of its own, such as the head of a Ray cluster, has no replicas to count.
     counts = {
-        name: value_of(role.replica["replicas"]) for name, role in job.roles.items() if "replicas" in role.replica
+        name: value_of(role.replica["replicas"])
+        for name, role in job.roles.items()
+        if "replicas" in role.replica and not ((described := job.kind.find_role(name)) and described.at)
     }
     if sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
@@ -248,7 +256,7 @@ def _render_items(
     layout = kind.replicas
     if layout.shape == "map":
         set_path(resource, layout.at, {str(value_of(spelling)): item for spelling, item in made.values()})
-    elif layout.shape == "list":
+    elif layout.shape == "list" and made:
         set_path(resource, layout.at, [{layout.key: spelling, **item} for spelling, item in made.values()])
     elif made:
         [(_, item)] = made.values()
@@ -275,7 +283,7 @@ def _render_item(
     for field, value in role.replica.items():
         if field == "platforms":
             continue
-        if field == "replicas":
+        if field == "replicas" and (has_count or value_of(value) == 1):
             for path in layout.counts if has_count else ():
                 if get_at(item, path) is None:
                     set_path(item, path, value)
@@ -288,6 +296,7 @@ def _render_item(
             problems.append(Problem("unsupported-by-kind", message, value))
     if not layout.keeps_restart_policy:
         set_path(item, layout.template, template)
+    complete_item(job, name, item)
     for manifest in role.manifests:
         item = merge(item, manifest, deletions)
     return item

@@ -21,7 +21,7 @@ def join_roles(job: JobSpec, templates: dict[str, Any], problems: list[Problem])
         names = [name for name in templates if name == target or targets.get(name) == target]
         if not must_join and (len(names) == 1 or _differ(job, templates, names)):
             continue
-        merged = merge_templates(job, templates, names, problems)
+        merged = merge_templates(job, {name: templates[name] for name in names}, names, problems)
         _check_replicas(job, names, problems)
         for name in names:
             del roles[name], kept[name]

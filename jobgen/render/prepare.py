@@ -37,3 +37,10 @@ def finish(job: JobSpec, resource: dict[str, Any], problems: list[Problem]) -> N
         module = import_module(_MODULES[job.kind.code])
         if hasattr(module, "finish"):
             module.finish(job, resource, problems)
+
+
+def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
+    """Set fields in the item of a role that depend on several fields of the job, if the kind has such fields."""
+    complete = getattr(import_module(_MODULES[job.kind.code]), "complete_item", None) if job.kind.code else None
+    if complete is not None:
+        complete(job, name, item)

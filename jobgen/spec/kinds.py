@@ -169,6 +169,11 @@ class Kind(NamedTuple):
         """Return the description of a role by its name in jobgen."""
         return self.roles.get(name) or (self.any_role._replace(name=name, spelling=name) if self.any_role else None)
 
+    def name_container(self, role: str) -> Any:
+        """Return the name of the main container of a role; `{job}` stands for the name of the job."""
+        described = self.roles.get(role)
+        return self.container if described is None or not described.container else described.container
+
     @property
     def name(self) -> str:
         """The name of the kind."""
@@ -341,6 +346,7 @@ def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
         at=parse_dotted(raw.get("at", "")),
         ignores=frozenset(raw.get("ignores", ())),
         joins=raw.get("joins", ""),
+        container=traced.get("container", ""),
     )
 
 

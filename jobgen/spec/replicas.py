@@ -57,6 +57,8 @@ class RoleDescription(NamedTuple):
     """Fields of all roles that do not apply to this one."""
     joins: str = ""
     """The role whose replicas its replicas are counted to, because the kind has one template for both."""
+    container: Any = ""
+    """The name of its main container, if it is not that of the kind."""
 
 
 class ReplicaItem(NamedTuple):

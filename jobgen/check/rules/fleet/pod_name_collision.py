@@ -6,11 +6,14 @@ from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.objects import Manifest, as_text
 from jobgen.spec.overlay import Cluster
 
+_RANDOM = "xxxxx"
+
 
 def collect(manifest: Manifest) -> Iterator[Fact]:
     """Yield what the names of a job's pods are made of: its namespace and name, and its roles."""
     kind = manifest.kind
-    if kind is not None and kind.name_suffix and kind.shape != "one":
+    # A suffix with random characters makes names differ.
+    if kind is not None and kind.name_suffix and kind.shape != "one" and _RANDOM not in kind.name_suffix:
         group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
         roles = tuple(role.replica_type.lower() for role in manifest.roles)
         yield Fact(((manifest.namespace, manifest.name), (group, kind.name), roles), ("metadata", "name"))

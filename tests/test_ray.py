@@ -1,0 +1,91 @@
+"""RayJobs: totals of pods and GPUs, and what jobgen renders passes the checks of KubeRay and Kueue."""
+
+import pytest
+import yaml
+from transcripts import find_transcripts, read_transcript
+
+from jobgen import lint
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.pod_counts import count_pods
+from jobgen.k8s.resources import count_gpus
+from jobgen.pipeline import config
+from jobgen.spec.overlay import Cluster
+
+GPU = {"resources": {"limits": {"nvidia.com/gpu": 4}}}
+RENDERED = [path for path in find_transcripts("render") if "rayjob" in path.stem and "errors" not in path.stem]
+
+
+def template(**container):
+    return {"spec": {"containers": [{"name": "ray", "image": "ray:2.52.0", **container}]}}
+
+
+def group(name="worker", **fields):
+    return {"groupName": name, "template": template(**GPU), **fields}
+
+
+def ray_job(*groups, **spec):
+    cluster = {"headGroupSpec": {"template": template()}, "workerGroupSpecs": list(groups)}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "a"},
+        "spec": {"rayClusterSpec": cluster, **spec},
+    }
+
+
+@pytest.fixture(scope="module")
+def kind(tmp_path_factory):
+    kinds = config.load(tmp_path_factory.mktemp("repository")).kinds
+    return next(kind for kind in kinds if kind.name == "RayJob")
+
+
+# The pods of the head and of all groups, and their GPUs.
+COUNTS = [
+    (ray_job(), 1, 0),
+    (ray_job(group()), 1, 0),
+    (ray_job(group(replicas=2)), 3, 8),
+    (ray_job(group(replicas=2, numOfHosts=4)), 9, 32),
+    (ray_job(group(replicas=0, minReplicas=2)), 3, 8),
+    (ray_job(group(minReplicas=2)), 3, 8),
+    (ray_job(group(replicas=5, maxReplicas=3)), 4, 12),
+    (ray_job(group("a", replicas=1), group("b", replicas=2)), 4, 12),
+    (ray_job(group("head", replicas=2)), 3, 8),
+    (ray_job(group(replicas="2")), 1, 0),
+]
+
+
+@pytest.mark.parametrize(("obj", "pods", "gpus"), COUNTS)
+def test_totals_of_a_ray_job(obj, pods, gpus, kind):
+    described, plain = (Manifest(obj, each, Cluster()) for each in (kind, None))
+
+    assert (described.pod_count, described.gpus) == (pods, gpus)
+    assert [count for _, count in count_pods(described)] == [count for _, count in count_pods(plain)]
+    assert sum(count for _, count in count_pods(described)) == pods
+    assert count_gpus(described) == count_gpus(plain) == gpus
+
+
+@pytest.mark.parametrize(("mode", "gpus"), [(None, 12), ("K8sJobMode", 12), ("HTTPMode", 8)])
+def test_submitter_counts_as_a_pod_if_there_is_one(mode, gpus, kind):
+    own = {} if mode is None else {"submissionMode": mode}
+    obj = ray_job(group(replicas=2), submitterPodTemplate=template(**GPU), **own)
+    described = Manifest(obj, kind, Cluster())
+
+    assert count_gpus(described) == gpus
+    assert sum(count for _, count in count_pods(described)) == 3 + (gpus == 12)
+
+
+@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.stem)
+def test_rendered_ray_jobs_have_no_errors(path, tmp_path):
+    manifests = read_transcript(path).expected["manifests"].decode()
+    (tmp_path / "jobgen.yaml").write_text("cluster: {operators: {kuberay: 1.7.0, kueue: 0.19.0}}\n")
+    (tmp_path / "jobs").mkdir()
+    objects = list(yaml.safe_load_all(manifests))
+    for obj in objects:
+        if "rayClusterSpec" in obj["spec"] and obj["spec"].get("shutdownAfterJobFinishes"):
+            obj["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gpu-a"}
+            if obj["spec"]["rayClusterSpec"].get("enableInTreeAutoscaling"):
+                obj["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    (tmp_path / "jobs" / "a.yaml").write_text(yaml.safe_dump_all(objects))
+
+    assert len(objects) > 0
+    assert [found.message for found in lint(tmp_path).findings if found.severity == "error"] == []
