@@ -1226,6 +1226,21 @@ def test_arguments_that_refer_to_variables_of_the_operator(argument, equal):
     assert is_equal_for_training(compare_pods(create_pods(before), create_pods(after))) is equal
 
 
+# A job must set the variables of its nodes itself where no operator does; losing one that users wrote is different.
+@pytest.mark.parametrize(
+    ("before", "after", "kind"), [([], ["RANK"], "injected"), (["RANK"], [], "env"), ([], ["A"], "env")]
+)
+def test_variables_of_nodes_that_a_job_sets(before, after, kind):
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2}
+    jobs = [
+        {**JOB, "spec": {**spec, "template": template(env=[{"name": name, "value": "0"} for name in names])}}
+        for names in (before, after)
+    ]
+    found = compare_pods(*map(create_pods, jobs))
+
+    assert [(each.kind, each.training) for each in found] == [(kind, kind == "env")]
+
+
 # Addresses of nodes are in texts that users wrote: they must be those of the same nodes.
 @pytest.mark.parametrize(
     ("before", "after", "kinds"),

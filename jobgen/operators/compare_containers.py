@@ -17,6 +17,11 @@ from jobgen.operators.process_env import Variable, expand, read_env
 
 _SEPARATE = frozenset("name image command args env ports resources volumeMounts".split())
 _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|torchx|mpirun|mpiexec|deepspeed")
+_WORLD = re.compile(
+    r"(PET|JAX|DMLC|PADDLE|OMPI_MCA|I_MPI|HYDRA)_\w+|MASTER_(ADDR|PORT)|WORLD_SIZE|(NODE_)?RANK|TF_CONFIG|"
+    r"COORDINATOR_(ADDRESS|PORT)|NUM_PROCESSES|PROCESS_ID|WORKER_(ADDRS|PORT)|MPI_HOST|JOB_COMPLETION_INDEX"
+)
+"""Variables that describe the nodes. A job must set them itself where no operator does."""
 _SCRIPTS = re.compile(r"\.(sh|bash)$")
 
 
@@ -81,7 +86,9 @@ def count_processes(pod: CreatedPod) -> str:
     """Return the processes on a node; `auto` is one for each accelerator."""
     limits = as_fields(as_fields(_find_main(pod).get("resources")).get("limits"))
     devices = sum((to_milli(amount) or 0) // 1000 for name, amount in limits.items() if is_device(str(name)))
-    return str(devices) if pod.processes in ("auto", "gpu") and devices else pod.processes
+    written = read_env(pod, _find_main(pod), {}).get("PET_NPROC_PER_NODE")
+    processes = pod.processes or (written.value if written else "")
+    return str(devices) if processes in ("auto", "gpu") and devices else processes
 
 
 def read_elastic_range(pod: CreatedPod) -> str:
@@ -149,7 +156,9 @@ def _compare_texts(field: str, raw: list[list[Any]], env: _Envs, hosts: tuple[Ho
 def _compare_env(prefix: str, env: _Envs, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     for name in dict.fromkeys([*env[0], *env[1]]):
         one, other = env[0].get(name), env[1].get(name)
-        kind = _classify_variable(one, other, hosts)
+        kind = "injected" if one is None and _WORLD.fullmatch(name) else _classify_variable(one, other, hosts)
+        if kind == "env" and one and other and name.endswith("_PORT") and _WORLD.fullmatch(name):
+            kind = "ports"
         if kind:
             values = [each.value if each else None for each in (one, other)]
             if one and other and one.value == other.value:
