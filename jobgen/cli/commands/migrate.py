@@ -42,6 +42,7 @@ from jobgen.yamlio.write import to_yaml
 @click.argument("jobs", nargs=-1, metavar="[JOB...]")
 @click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
 @click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
+@click.option("--runtimes", is_flag=True, help="With a JOB: write the runtimes of TrainJobs for what they do not have.")
 @click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
 @click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing, as without --write.")
 @env_option
@@ -56,6 +57,7 @@ def command(
     output: str | None,
     force: bool,
     all_jobs: bool,
+    runtimes: bool,
     write: bool,
     dry_run: bool,
 ) -> Result:
@@ -68,7 +70,7 @@ def command(
         if write or dry_run or not jobs:
             message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
             raise click.UsageError(message)
-        return migrate_jobs(directory, jobs, target, envs, output, force=force)
+        return migrate_jobs(directory, jobs, target, envs, output, force=force, runtimes=runtimes)
     if jobs or envs or (dry_run and (write or output)) or (write and output):
         raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
     # Imported late: a migration of single jobs needs none of it.
@@ -100,7 +102,14 @@ class MigrationOutput(NamedTuple):
 
 
 def migrate_jobs(
-    directory: Path, wanted: Sequence[str], target: str, envs: Sequence[str], output: str | None, *, force: bool = False
+    directory: Path,
+    wanted: Sequence[str],
+    target: str,
+    envs: Sequence[str],
+    output: str | None,
+    *,
+    force: bool = False,
+    runtimes: bool = False,
 ) -> Result:
     """Convert jobs, by name or by file, to another kind or platform."""
     root = layout.find_root(directory.resolve())
@@ -124,7 +133,11 @@ def migrate_jobs(
         return error_result(
             ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
         )
-    outputs = [_migrate(job, size, project, target, envs) for job, size in jobs]
+    outputs = (
+        _migrate_with_runtimes([job for job, _ in jobs], project, target)
+        if runtimes
+        else [_migrate(job, size, project, target, envs) for job, size in jobs]
+    )
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
     code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
@@ -133,7 +146,25 @@ def migrate_jobs(
     error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
     if error:
         return error._replace(err=report + error.err)
-    return Result(code, err=f"{report}{pluralize(len(done), 'job')} written\n")
+    return Result(code, err=f"{report}{pluralize(len(done), 'file' if runtimes else 'job')} written\n")
+
+
+def _migrate_with_runtimes(jobs: Sequence[Job], project: ProjectConfig, target: str) -> list[MigrationOutput]:
+    from jobgen.cli.migrate_all import SOURCE, TARGET
+    from jobgen.cli.migrate_runtimes import migrate_with_runtimes
+
+    kinds = {kind.name: kind for kind in project.kinds}
+    if not _is_selected(kinds[TARGET], target):
+        raise click.UsageError(f"`--runtimes` migrates to `{kinds[TARGET].platform}`")
+    members = [member for job in jobs for member in (_list_members(job, project) if job.document.sweep else (job,))]
+    found = migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET])
+    return [MigrationOutput(each.path.removesuffix(".yaml"), each.text, each.report) for each in found]
+
+
+def _list_members(job: Job, project: ProjectConfig) -> list[Job]:
+    """All members of the sweep that a job belongs to."""
+    entry = layout.FileEntry(job.file.path, content=job.file.content)
+    return [each for each in read_jobs([entry], project.frameworks, []) if each.position == job.position]
 
 
 def _jobs(
@@ -327,6 +358,7 @@ def _make_files(folder: Path, done: Sequence[MigrationOutput]) -> dict[Path, str
     """Return the files to write; jobs of the same name share a file."""
     files: dict[Path, str] = {}
     for each in done:
-        path = folder / f"{to_spec_name(each.name)}.yaml"
+        below, _, name = each.name.rpartition("/")
+        path = folder / below / f"{to_spec_name(name)}.yaml"
         files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
     return files

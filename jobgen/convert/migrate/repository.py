@@ -17,14 +17,14 @@ from jobgen.convert.migrate.repository_jobs import (
 )
 from jobgen.convert.migrate.repository_layers import change_layers
 from jobgen.convert.migrate.rewrite import replace_documents
-from jobgen.convert.migrate.runtime import API_VERSION, KIND
+from jobgen.convert.migrate.runtime import API_VERSION, KIND, refer_to_runtime
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.pipeline.environment import EnvironmentRunner
 from jobgen.pipeline.read_jobs import read_jobs
-from jobgen.pipeline.trace import Job
-from jobgen.render.build import is_spec
+from jobgen.pipeline.trace import WHOLE, Job
+from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.write import to_yaml
@@ -49,7 +49,10 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     jobs = list(read_jobs(layout.find_jobs(project.root), project.frameworks, findings))
     runners = {env: EnvironmentRunner(project, env) for env in project.environments()}
     route = Route(source, target, next(iter(source.frameworks)), find_version(runners, target))
-    sources, staying = collect_sources(jobs, project, runners, source)
+    # An item of a List has no document of its own that could be changed.
+    listed = [job for job in jobs if _is_listed(job)]
+    sources, staying = collect_sources([job for job in jobs if job not in listed], project, runners, source)
+    staying += listed
     documents = migrate_documents(sources, project, runners, route)
     done = [each for each in documents if not isinstance(each.result, str)]
     moved = {(job.file.path, job.position) for each in done for job in each.source.jobs}
@@ -61,6 +64,14 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     layers = LayerMigration(source, target, route.framework, route.version, _list_injected(done))
     notes = change_layers(files, done, project, runners, layers)
     return RepositoryMigration(files, tuple(documents), tuple(staying), tuple(pinned), tuple(notes), tuple(findings))
+
+
+def _is_listed(job: Job) -> bool:
+    """Whether a job is an item of a List."""
+    if job.item <= WHOLE:
+        return False
+    data = read_documents(job.file, []).documents[job.position].data
+    return split_list(data)[job.item] is not data
 
 
 def _list_injected(done: Sequence[MigratedDocument]) -> frozenset[str]:
@@ -88,16 +99,10 @@ def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: S
         job = each.source.jobs[0]
         new: Fields | str = each.result.document
         if not is_spec(each.source.document) and each.result.rendered is not None:
-            new = to_yaml(_with_runtime_kind(each.result.rendered))
+            new = to_yaml(refer_to_runtime(each.result.rendered))
         changed.setdefault(job.file.path, (job.file, {}))[1][job.position] = new
     for path, (file, documents) in changed.items():
         files[path] = replace_documents(file, documents)
-
-
-def _with_runtime_kind(obj: Mapping[str, Any]) -> Fields:
-    """A TrainJob that refers to a runtime of its namespace."""
-    spec = obj["spec"]
-    return {**obj, "spec": {**spec, "runtimeRef": {**spec["runtimeRef"], "kind": KIND}}}
 
 
 def _add_runtimes(files: dict[str, str], done: Sequence[MigratedDocument], project: ProjectConfig) -> None:

@@ -19,7 +19,7 @@ from jobgen.convert.migrate.runtime_names import RuntimeUser, name_runtimes
 from jobgen.model.data import untraced
 from jobgen.pipeline.config import ProjectConfig, read_documents
 from jobgen.pipeline.environment import EnvironmentRunner, new_overlay_use
-from jobgen.pipeline.trace import Job
+from jobgen.pipeline.trace import WHOLE, Job
 from jobgen.render.build import is_spec
 from jobgen.spec.kinds import Kind
 
@@ -78,16 +78,19 @@ def collect_sources(
     jobs: Sequence[Job], project: ProjectConfig, runners: Runners, kind: Kind
 ) -> tuple[list[SourceJob], list[Job]]:
     """The documents to migrate, and the jobs that stay as they are in an environment."""
-    groups: dict[tuple[str, int], list[Job]] = {}
+    groups: dict[tuple[str, int, int], list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.file.path, job.position), []).append(job)
+        # The members of a sweep are one document, the items of a List are not.
+        groups.setdefault((job.file.path, job.position, max(job.item, WHOLE)), []).append(job)
     sources: list[SourceJob] = []
     staying: list[Job] = []
     for group in groups.values():
         rendered = {env: _render(group, runner) for env, runner in runners.items()}
         own = {env: made for env, made in rendered.items() if made and all(_is_of_kind(each, kind) for each in made)}
         if own:
-            document = read_documents(group[0].file, []).documents[group[0].position].data
+            document: Any = untraced(group[0].document.data)
+            if group[0].document.sweep:
+                document = read_documents(group[0].file, []).documents[group[0].position].data
             base = tuple(_render_alone(job, project, kind) for job in group)
             others = any(made for env, made in rendered.items() if env not in own)
             sources.append(SourceJob(tuple(group), document, base, own, others))
@@ -123,14 +126,12 @@ def _render_alone(job: Job, project: ProjectConfig, kind: Kind) -> Fields:
 
 
 def migrate_documents(
-    sources: Sequence[SourceJob], project: ProjectConfig, runners: Runners, route: Route
+    sources: Sequence[SourceJob], project: ProjectConfig, runners: Runners, route: Route, *, by_namespace: bool = False
 ) -> list[MigratedDocument]:
-    """Migrate documents; those whose runtimes are equal share one."""
+    """Migrate documents. Those whose runtimes are equal share one; with `by_namespace`, only within a namespace."""
     built = [_build_runtimes(source, runners, route) for source in sources]
     users = [
-        RuntimeUser(
-            source.name, source.jobs[0].file.path, source.base[0], {env: made[0].spec for env, made in each.items()}
-        )
+        RuntimeUser(source.name, source.jobs[0].file.path, source.base[0], _list_specs(source, each, by_namespace))
         for source, each in zip(sources, built, strict=True)
         if not isinstance(each, str)
     ]
@@ -148,6 +149,13 @@ def migrate_documents(
             pop_path(result.document, ("spec", route.framework, "runtime"))
         found.append(MigratedDocument(source, name, each, result, route.framework))
     return found
+
+
+def _list_specs(source: SourceJob, built: Mapping[str, tuple[BuiltRuntime, ...]], by_namespace: bool) -> dict[str, Any]:
+    """What must be equal so that jobs can share a runtime: its spec in each environment, and maybe its namespace."""
+    specs: dict[str, Any] = {env: made[0].spec for env, made in built.items()}
+    namespace = source.base[0].get("metadata", {}).get("namespace", "")
+    return {**specs, "namespace/": namespace} if by_namespace and not is_spec(source.document) else specs
 
 
 def _build_runtimes(source: SourceJob, runners: Runners, route: Route) -> dict[str, tuple[BuiltRuntime, ...]] | str:

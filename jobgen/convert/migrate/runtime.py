@@ -244,3 +244,9 @@ def _note_differences(job: TorchJob) -> Iterator[MigrationNote]:
         if any(_POD_LABELS in str(get_at(each.template, ("spec", field))) for each in (job.master, job.worker) if each):
             reason = f"the pods have no labels `{_POD_LABELS}…`; select them by `jobset.sigs.k8s.io/jobset-name`"
             yield MigrationNote((field,), "check", reason)
+
+
+def refer_to_runtime(obj: Mapping[str, Any]) -> Fields:
+    """A TrainJob that refers to a runtime of its namespace."""
+    spec = obj["spec"]
+    return {**obj, "spec": {**spec, "runtimeRef": {**spec["runtimeRef"], "kind": KIND}}}
