@@ -12,7 +12,7 @@ from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_seed_manifests import SEEDS, typed
-from transcripts import find_transcripts
+from transcripts import find_transcripts, read_transcript
 
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.patch import create_patch
@@ -49,6 +49,21 @@ def test_imported_seed_renders_to_the_seed(name, tmp_path):
     assert done.returncode == 0, done.stderr
     assert [typed(made.object) for made in run] == [typed(SEEDS[name])]
     assert run.findings == []
+
+
+@pytest.mark.parametrize("name", ["kind-job", "kind-job-fields", "kind-jobset", "kind-jobset-roles-apart"])
+def test_rendered_jobs_and_job_sets_are_imported(name):
+    """What jobgen renders for platforms that know no framework, and what it adds for the framework, is a spec again."""
+    text = read_transcript(HERE / f"render/{name}.txt").expected["manifests"]
+    manifests = [each.data for each in read(text, "").documents if each.data["kind"] != "Service"]
+    results = {
+        manifest["metadata"]["name"]: import_manifest(manifest, kind_of(manifest), SHELF.kinds)
+        for manifest in manifests
+    }
+
+    assert len(results) > 2
+    assert [name for name, result in results.items() if not isinstance(result, ImportedSpec)] == []
+    assert all("containers" not in result.text for result in results.values())
 
 
 def test_import_of_a_folder_factors_out_common_fields(tmp_path):

@@ -12,7 +12,8 @@ from jobgen.render.expand import JobSpec, RoleSpec
 
 def join_roles(job: JobSpec, templates: dict[str, Any], problems: list[Problem]) -> tuple[JobSpec, dict[str, Any]]:
     """Join roles that the kind counts to another role. Roles that differ stay apart, if the kind has several items."""
-    targets = {name: role.joins for name in templates if (role := job.kind.find_role(name)) and role.joins}
+    known = job.kind.frameworks[job.framework].roles
+    targets = {name: role.joins for name in templates if (role := job.kind.find_role(name)) and role.joins in known}
     if not targets:
         return job, templates
     must_join = job.kind.shape == "item"

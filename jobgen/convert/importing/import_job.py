@@ -64,7 +64,9 @@ def import_manifest(manifest: dict[str, Plain], kind: Kind, kinds: Sequence[Kind
         text = format_document(candidate.document)
         if _reads_as(text, candidate.document):
             found.append(ImportedSpec(candidate.document, text, kind, clean, tuple(removed)))
-    return min(found, key=lambda each: each.text.count("\n")) if found else failure or ImportFailure((), ())
+    # The first framework is the most likely one, even if the spec of another is shorter.
+    best = [each for each in found if each.framework == found[0].framework]
+    return min(best, key=lambda each: each.text.count("\n")) if best else failure or ImportFailure((), ())
 
 
 def keep_manifest(manifest: dict[str, Plain], kind: Kind) -> ImportedSpec:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
-from jobgen.convert.importing.job_fields import detect_framework, drop_defaults, take_job_fields
+from jobgen.convert.importing.job_fields import drop_defaults, list_frameworks, take_job_fields
 from jobgen.convert.importing.patch import create_patch
 from jobgen.convert.importing.pod_fields import is_valid_field, split_template
 from jobgen.convert.importing.verify import Difference, SpecRenderer, find_differences, is_equivalent, render_spec
@@ -29,6 +29,16 @@ _RANK = {field: rank for rank, field in enumerate(_ORDER)}
 """The order of fields in a spec; `FRAMEWORK` stands for the settings of any framework."""
 
 
+class _Forms(NamedTuple):
+    """Which parts of a manifest become fields of a spec, rather than a patch of the object."""
+
+    split_templates: bool
+    split_maps: bool
+
+
+_FORMS = tuple(_Forms(split_templates, split_maps) for split_templates in (True, False) for split_maps in (True, False))
+
+
 class Candidate(NamedTuple):
     """A spec, and how the object that it renders to differs from the manifest."""
 
@@ -39,17 +49,15 @@ class Candidate(NamedTuple):
 
 def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer) -> Iterator[Candidate]:
     """Specs for a manifest, those with the most short forms first."""
-    for split_templates in (True, False):
-        for split_maps in (True, False):
-            yield _build_candidate(manifest, kind, renderer, split_templates=split_templates, split_maps=split_maps)
+    for framework in list_frameworks(manifest, kind):
+        for forms in _FORMS:
+            yield _build_candidate(manifest, kind, framework, renderer, forms)
 
 
 def _build_candidate(
-    manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer, *, split_templates: bool, split_maps: bool
+    manifest: dict[str, Plain], kind: Kind, framework: str, renderer: SpecRenderer, forms: _Forms
 ) -> Candidate:
-    document = _build_document(
-        manifest, kind, renderer.gpu_resource, split_templates=split_templates, split_maps=split_maps
-    )
+    document = _build_document(manifest, kind, framework, renderer.gpu_resource, forms)
     rendered, problems = render_spec(document, renderer)
     if rendered is None:
         return Candidate(document, (), tuple(problems))
@@ -60,16 +68,13 @@ def _build_candidate(
     return Candidate(document, differences, tuple(problems))
 
 
-def _build_document(
-    manifest: dict[str, Plain], kind: Kind, gpu_resource: str, *, split_templates: bool, split_maps: bool
-) -> Fields:
-    framework = detect_framework(manifest, kind)
+def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_resource: str, forms: _Forms) -> Fields:
     spec, left = take_job_fields(manifest, kind, framework)
     metadata = _build_metadata(left["metadata"])
-    roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=split_templates)
+    roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=forms.split_templates)
     _take_job_fields_of_templates(spec, roles, kind)
     drop_defaults(spec, kind.frameworks[framework].defaults)
-    common, own = extract_common(_drop_role_defaults(roles, kind, framework), split_maps=split_maps)
+    common, own = extract_common(_drop_role_defaults(roles, kind, framework), split_maps=forms.split_maps)
     for fields in (common, *own.values()):
         containers = (each for field in ("initContainers", "sidecars") for each in fields.get(field, {}).values())
         for holder in (fields, *containers):
@@ -112,8 +117,13 @@ def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, spli
     for name, replica in _list_replicas(manifest, kind, framework):
         template = split_template(replica.get("template"), container) if split_templates else None
         fields: Fields = {**template.fields} if template else {}
-        if template and template.rest:
-            fields["podTemplate"] = template.rest
+        rest = (
+            _drop_restart_policy(template.rest)
+            if template and kind.replicas.keeps_restart_policy
+            else template and template.rest
+        )
+        if rest:
+            fields["podTemplate"] = rest
         for key in ("replicas", "restartPolicy"):
             if key not in replica:
                 fields[key] = None
@@ -123,12 +133,26 @@ def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, spli
     return roles
 
 
+def _drop_restart_policy(template: Fields) -> Fields:
+    """A template without the restart policy, where that of the role is the same field."""
+    pod = template.get("spec")
+    if not isinstance(pod, dict):
+        return template
+    left = {key: value for key, value in pod.items() if key != "restartPolicy"}
+    return {**{key: value for key, value in template.items() if key != "spec"}, **({"spec": left} if left else {})}
+
+
 def _list_replicas(manifest: Fields, kind: Kind, framework: str) -> Iterator[tuple[str, Fields]]:
     """The roles of a manifest in the kind's order, each as a replica with a template."""
     if kind.shape == "one":
         yield kind.frameworks[framework].single, _to_replica(manifest, kind)
         return
     items = list(kind.list_items(manifest))
+    if kind.shape == "item":
+        yield from (
+            (kind.frameworks[framework].single, _to_plain_replica(item.data, kind, has_count=True)) for item in items
+        )
+        return
     for name in _list_role_names(items, kind, framework):
         role = kind.find_role(name)
         found = [item for item in items if role and item.key == value_of(role.spelling)]
@@ -138,9 +162,10 @@ def _list_replicas(manifest: Fields, kind: Kind, framework: str) -> Iterator[tup
 
 def _list_role_names(items: Sequence[ReplicaItem], kind: Kind, framework: str) -> list[str]:
     """The roles of a framework in the kind's order, then others that the kind takes under any name."""
-    known = [name for name in kind.frameworks[framework].roles if name != ANY_ROLE]
-    spellings = {value_of(role.spelling) for role in kind.roles.values()}
-    others = [str(item.key) for item in items if item.key not in spellings] if kind.any_role else []
+    roles = kind.frameworks[framework].roles
+    known = [name for name in roles if name != ANY_ROLE]
+    spellings = {value_of(kind.roles[name].spelling) for name in known}
+    others = [str(item.key) for item in items if item.key not in spellings] if ANY_ROLE in roles else []
     return list(dict.fromkeys((*known, *others)))
 
 
@@ -173,7 +198,8 @@ def _drop_role_defaults(roles: dict[str, Fields], kind: Kind, framework: str) ->
     restart_policy = value_of(kind.frameworks[framework].defaults.get("restartPolicy"))
     result: dict[str, Fields] = {}
     for name, fields in roles.items():
-        defaults = {"replicas": value_of(kind.roles[name].replicas), "restartPolicy": restart_policy}
+        role = kind.find_role(name)
+        defaults = {"replicas": value_of(role.replicas) if role else 1, "restartPolicy": restart_policy}
         result[name] = {
             key: value
             for key, value in fields.items()

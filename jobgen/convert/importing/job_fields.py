@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.pod_fields import is_valid_field
-from jobgen.model.data import Node, Plain, untraced
+from jobgen.model.data import Node, Plain, untraced, value_of
 from jobgen.model.path import Step
 from jobgen.render.set_path import set_path
 from jobgen.spec.frameworks import Frameworks, collect_frameworks
-from jobgen.spec.kinds import FieldMapping, Kind
+from jobgen.spec.kinds import FieldMapping, Kind, Network
+from jobgen.spec.replicas import count_pods, find_count, find_template
 
 _MISSING = object()
+
+
+_GENERIC = "generic"
+_SIGNS = {
+    "pytorch": ("torchrun", "torch.distributed", "PET_NNODES", "MASTER_ADDR"),
+    "tensorflow": ("TF_CONFIG",),
+    "paddle": ("paddle.distributed", "PADDLE_MASTER"),
+    "jax": ("JAX_COORDINATOR_ADDRESS",),
+}
+"""Texts in the command and names of variables by which a framework is recognized in a kind that runs any."""
+
+
+def list_frameworks(manifest: dict[str, Plain], kind: Kind) -> list[str]:
+    """The frameworks that a job may have, the most likely first."""
+    if _GENERIC not in kind.frameworks:
+        return [detect_framework(manifest, kind)]
+    items = list(kind.list_items(manifest))
+    texts = [text for item in items for text in _list_texts(find_template(item.data, kind.replicas))]
+    found = (name for name, signs in _SIGNS.items() if any(sign in text for sign in signs for text in texts))
+    keys = {item.key for item in items}
+    served = (name for name in found if name in kind.frameworks and keys <= _list_spellings(kind, name))
+    return [*list(served)[:1], _GENERIC]
+
+
+def _list_spellings(kind: Kind, framework: str) -> set[Any]:
+    return {value_of(kind.roles[name].spelling) for name in kind.frameworks[framework].roles}
+
+
+def _list_texts(template: Any) -> Iterator[str]:
+    """Yield the words of the commands in a pod template, and the names of variables."""
+    containers = _get(template, ("spec", "containers"))
+    for each in containers if isinstance(containers, list) else ():
+        words = (word for field in ("command", "args") for word in (_get(each, (field,)),) if isinstance(word, list))
+        yield from (word for listed in words for word in listed if isinstance(word, str))
+        env = _get(each, ("env",))
+        yield from (str(_get(entry, ("name",))) for entry in (env if isinstance(env, list) else ()))
 
 
 def detect_framework(manifest: dict[str, Plain], kind: Kind) -> str:
@@ -34,6 +71,9 @@ def take_job_fields(manifest: dict[str, Plain], kind: Kind, framework: str) -> t
     spec: Fields = {}
     frameworks = collect_frameworks([kind])
     for path, field in _list_fields(kind, framework):
+        if field.at[0] == "item":
+            _take_item_field(spec, left, kind, (path, field), frameworks)
+            continue
         value = _get(left, field.at)
         if value is _MISSING or field.at[0] == "template":
             continue
@@ -45,7 +85,36 @@ def take_job_fields(manifest: dict[str, Plain], kind: Kind, framework: str) -> t
         ours = _to_our_value(value, field)
         if ours is not _MISSING and _set_if_valid(spec, tuple(path.split(".")), ours, frameworks):
             _remove(left, field.at)
+    if kind.network is not None and kind.network.has_service and _have_names(manifest, kind, kind.network):
+        # What the manifest has is all there is: its Service, if there is one, is another object.
+        set_path(spec, (kind.platform, "service"), value=False)
     return spec, left
+
+
+def _have_names(manifest: Fields, kind: Kind, network: Network) -> bool:
+    """Whether a job with these pods is rendered with a Service for their DNS names."""
+    items = [item.data for item in kind.list_items(manifest)]
+    named = all(_get(item, path) == value for item in items for path, value in network.when)
+    return named and sum(count_pods(item, kind.replicas, 1) for item in items) > 1
+
+
+def _take_item_field(
+    spec: Fields, left: Fields, kind: Kind, named: tuple[str, FieldMapping], frameworks: Frameworks
+) -> None:
+    """Take a field that all items of roles have with the same value."""
+    (path, field), items = named, list(kind.list_items(left))
+    at = field.at[1:]
+    values = [_get(item.data, at) for item in items]
+    if not values or values[0] is _MISSING or any(value != values[0] for value in values):
+        return
+    if at in kind.replicas.counts and all(
+        value == find_count(item.data, kind.replicas) for item, value in zip(items, values, strict=True)
+    ):
+        return
+    if _set_if_valid(spec, tuple(path.split(".")), values[0], frameworks):
+        for item in items:
+            assert isinstance(item.data, dict), "items of a copied manifest"
+            _remove(item.data, at)
 
 
 def _list_fields(kind: Kind, framework: str) -> list[tuple[str, FieldMapping]]:

@@ -25,11 +25,29 @@ _SERVER_FIELDS = (
 _PLACEHOLDER = lazy_pattern(r"\{\{|\$\{?\w|\{%|<%")
 
 
+_JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name", "controller-uid", "job-name")
+_JOB_FIELDS = (
+    ("spec", "selector"),
+    *((*path, "metadata", "labels", label) for path in ((), ("spec", "template")) for label in _JOB_LABELS),
+)
+"""What the API server sets in a Job, unless it has `manualSelector: true`."""
+
+
+def _list_server_fields(manifest: Any) -> tuple[tuple[str, ...], ...]:
+    if manifest.get("apiVersion") != "batch/v1" or manifest.get("kind") != "Job":
+        return _SERVER_FIELDS
+    spec = manifest.get("spec")
+    is_stored = (
+        isinstance(spec, dict) and isinstance(spec.get("selector"), dict) and spec.get("manualSelector") is not True
+    )
+    return (*_SERVER_FIELDS, *_JOB_FIELDS) if is_stored else _SERVER_FIELDS
+
+
 def remove_server_fields(manifest: dict[str, Plain]) -> tuple[dict[str, Plain], list[str]]:
     """The manifest without server fields and nulls, and the paths of what was removed."""
     removed: list[str] = []
     clean: Any = manifest
-    for path in _SERVER_FIELDS:
+    for path in _list_server_fields(manifest):
         clean = _remove(clean, path, path, removed)
     return _remove_nulls(clean, (), removed), removed
 

@@ -9,14 +9,19 @@ from jobgen.model.finding import Problem
 from jobgen.render.expand import JobSpec
 from jobgen.render.set_path import set_path
 
+# Kubernetes refuses these fields without an index.
+_NEED_INDEX = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+
 
 def prepare(
     job: JobSpec, templates: dict[str, Any], resource: dict[str, Any], _problems: list[Problem]
 ) -> dict[str, Any]:
-    """Give the pods of a job with several of them an index."""
+    """Give the pods of a job with several of them an index, if the framework or another field needs one."""
     [role] = job.roles.values()
     item = job.kind.replicas.item
     count = item.get("completions", role.replica.get("replicas"))
-    if isinstance(value_of(count), int) and value_of(count) != 1 and "completionMode" not in item:
-        set_path(resource, ("spec", "completionMode"), with_value(count, "Indexed"))
+    needed = next((item[name] for name in _NEED_INDEX if name in item), None)
+    is_distributed = job.framework != "generic" and isinstance(value_of(count), int) and value_of(count) != 1
+    if (is_distributed or needed is not None) and "completionMode" not in item:
+        set_path(resource, ("spec", "completionMode"), with_value(count if is_distributed else needed, "Indexed"))
     return templates
