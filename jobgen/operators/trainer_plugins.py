@@ -116,7 +116,8 @@ def _count_torch_processes(run: TrainerRun) -> str:
         wanted = get_fields(run.policy, "torch").get("numProcPerNode")
     text = str(wanted) if type(wanted) is int else as_string(wanted, "auto")
     if not run.is_since(2, 1):
-        return _count_by_limits(text, as_fields(trainer.get("resourcesPerNode")))
+        own = trainer.get("resourcesPerNode")
+        return _count_by_limits(text, own) if isinstance(own, dict) else text
     resources = _read_resources(run)
     if (text == "cpu" and not run.is_since(2, 2)) or (text == "auto" and not _count_gpus(resources)):
         requested, limit = (_count_cpus(as_fields(resources.get(key))) for key in ("requests", "limits"))
@@ -126,8 +127,6 @@ def _count_torch_processes(run: TrainerRun) -> str:
 
 def _count_by_limits(text: str, resources: Fields) -> str:
     """Return the processes in 2.0, which looks at the limits, and at the requests unless the limits gave the number."""
-    if not resources:
-        return text
     uses_cpu: Callable[[Fields], bool] = lambda _: False  # noqa: E731
     if text == "auto":
         uses_cpu = lambda amounts: not any("gpu" in str(name).lower() for name in amounts)  # noqa: E731
