@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import jobgen
+from jobgen.cli.commands.gitops import argocd
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -160,3 +161,9 @@ def test_result_cache_depends_on_runtimes(tmp_path):
 
     assert before == []
     assert lint(root) == [("mutable-image-tag", "runtimes/shared.yaml")]
+
+
+def test_argocd_renders_again_when_a_runtime_changes(tmp_path):
+    done = argocd(repository(tmp_path), (), "paths", "https://git.example.com/jobs.git", "main")
+
+    assert ";/policies;/runtimes;/schemas" in done.out

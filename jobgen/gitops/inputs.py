@@ -146,6 +146,8 @@ class GitSource(NamedTuple):
     revision: str
     prefix: tuple[str, ...] = ()
     """The folders between the root of the Git repository and the jobs repository."""
+    has_runtimes: bool = False
+    """Whether the jobs repository has runtimes of TrainJobs."""
 
     @property
     def tree(self) -> tuple[str, ...]:
@@ -158,7 +160,8 @@ class GitSource(NamedTuple):
 
     def input_paths(self, overlays: tuple[str, ...]) -> tuple[str, ...]:
         """All files and folders that an environment is rendered from, as absolute paths in the Git repository."""
-        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in overlays), "policies", "schemas"]
+        runtimes = ["runtimes"] if self.has_runtimes else []
+        names = ["jobgen.yaml", "jobs", *(f"overlays/{name}" for name in overlays), "policies", *runtimes, "schemas"]
         return tuple("/".join(("", *self.prefix, name)) for name in names)
 
 
