@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields
+from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.patch import create_patch
+from jobgen.convert.migrate.draft import BuiltRuntime, Surroundings
+from jobgen.convert.migrate.migrate_job import migrate_job
 from jobgen.convert.migrate.prove import compare_created_pods
 from jobgen.convert.migrate.repository import RepositoryMigration
-from jobgen.convert.migrate.repository_jobs import Runners, SourceJob
+from jobgen.convert.migrate.repository_jobs import MigratedDocument, Route, Runners, SourceJob
 from jobgen.convert.migrate.repository_layers import add_patches
+from jobgen.convert.migrate.runtime import refer_to_runtime
 from jobgen.model.data import untraced
 from jobgen.model.finding import Problem
 from jobgen.operators.compare import PodDifference
@@ -22,6 +26,7 @@ from jobgen.pipeline.trace import Job
 from jobgen.render.build import build_object, build_objects
 from jobgen.repo import layout
 from jobgen.repo.scratch import open_scratch
+from jobgen.spec.kinds import Kind
 
 _FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
 
@@ -40,13 +45,13 @@ class RepositoryProof(NamedTuple):
     pods: tuple[PodProof, ...]
     errors: tuple[str, ...]
     repairs: tuple[tuple[str, Fields], ...] = ()
-    """Patches, each with its environment, that restore the objects of jobs that were not migrated."""
+    """Patches, each with its environment, that restore what patches of the old objects did."""
 
 
 def complete_migration(
     project: ProjectConfig, migration: RepositoryMigration
 ) -> tuple[RepositoryMigration, RepositoryProof]:
-    """Prove a migration. If it changes jobs that stay, add patches that restore them, and prove it again."""
+    """Prove a migration. If a patch of an object is missing now, add one for the new object, and prove it again."""
     proof = prove_repository(project, migration)
     if not proof.repairs:
         return migration, proof
@@ -86,27 +91,73 @@ def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigratio
         for job in read_jobs(layout.find_jobs(new.root), new.frameworks, found)
     }
     errors += (f"{each.location.file}:{each.location.line}: {each.message}" for each in found)
-    pods: list[PodProof] = []
-    runners = {env: EnvironmentRunner(new, env) for env in old.environments()}
-    before = {env: EnvironmentRunner(old, env) for env in old.environments()}
-    for document in migration.documents:
-        if isinstance(document.result, str):
-            continue
-        for env, objects in document.source.rendered.items():
-            clusters = [each[env].expander.environment.cluster for each in (before, runners)]
-            differences: list[PodDifference] = []
-            for job, obj in zip(document.source.jobs, objects, strict=False):
-                place = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
-                made = _render(jobs.get((job.file.path, job.position, job.item)), runners[env], errors, place)
-                if made:
-                    differences += compare_created_pods((obj, clusters[0]), (made[0], clusters[1]), made[1])
-            pods.append(PodProof(document.source, env, tuple(differences)))
+    sides = _Sides(
+        {env: EnvironmentRunner(old, env) for env in old.environments()},
+        {env: EnvironmentRunner(new, env) for env in old.environments()},
+        jobs,
+    )
     repairs: list[tuple[str, Fields]] = []
-    for env, message, patch in _compare_staying(before, runners, jobs, migration):
+    done = [document for document in migration.documents if not isinstance(document.result, str)]
+    pods = [
+        _compare_document(document, env, sides, migration.route, errors, repairs)
+        for document in done
+        for env in document.source.rendered
+    ]
+    for env, message, patch in _compare_staying(sides.before, sides.after, jobs, migration):
         if env and patch:
             repairs.append((env, patch))
         errors.append(message)
     return RepositoryProof(tuple(pods), tuple(errors), tuple(repairs))
+
+
+class _Sides(NamedTuple):
+    """The environments before and after the migration, and the jobs after it."""
+
+    before: Runners
+    after: Runners
+    jobs: Mapping[tuple[str, int, int], Job]
+
+
+def _compare_document(
+    document: MigratedDocument,
+    env: str,
+    sides: _Sides,
+    route: Route,
+    errors: list[str],
+    repairs: list[tuple[str, Fields]],
+) -> PodProof:
+    """Compare the pods of a document in an environment; add the patches that a TrainJob still needs there."""
+    source = document.source
+    clusters = [each[env].expander.environment.cluster for each in (sides.before, sides.after)]
+    differences: list[PodDifference] = []
+    for place, (job, obj) in enumerate(source.list_rendered(env)):
+        name = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
+        made = _render(sides.jobs.get((job.file.path, job.position, job.item)), sides.after[env], errors, name)
+        if made is None:
+            continue
+        differences += compare_created_pods((obj, clusters[0]), (made[0], clusters[1]), made[1])
+        patches = sides.before[env].patches_for(job) or ()
+        if env and any(patch.manifest is not None or patch.json_patch is not None for patch in patches):
+            runtime = document.built[env][place]._replace(name=document.runtime)
+            patch = _complete_object(made[0], obj, runtime, sides.before[env].expander.kinds, route)
+            if patch:
+                match = {"kinds": [route.target.name], "names": [job.document.name]}
+                repairs.append((env, {"match": match, "manifest": patch}))
+    return PodProof(source, env, tuple(differences))
+
+
+def _complete_object(
+    made: Fields, before: Fields, runtime: BuiltRuntime, kinds: Sequence[Kind], route: Route
+) -> Fields:
+    """The patch that gives a TrainJob what a patch of the old object gave that; none if nothing is missing."""
+    imported = import_manifest(before, route.source, kinds)
+    if not isinstance(imported, ImportedSpec):
+        return {}
+    surroundings = Surroundings(target_version=route.version, runtime=runtime)
+    done = migrate_job(imported.document, route.source, route.target, route.framework, kinds, surroundings)
+    if done.rendered is None or done.problems:
+        return {}
+    return create_patch(made, refer_to_runtime(done.rendered))
 
 
 def _render(

@@ -41,6 +41,7 @@ class RepositoryMigration(NamedTuple):
     """The jobs that get a `platform`, because both platforms support their framework."""
     notes: tuple[tuple[str, LayerNote], ...]
     findings: tuple[Finding, ...]
+    route: Route
 
 
 def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> RepositoryMigration:
@@ -63,7 +64,9 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     _add_runtimes(files, done, project)
     layers = LayerMigration(source, target, route.framework, route.version, _list_injected(done))
     notes = change_layers(files, done, project, runners, layers)
-    return RepositoryMigration(files, tuple(documents), tuple(staying), tuple(pinned), tuple(notes), tuple(findings))
+    return RepositoryMigration(
+        files, tuple(documents), tuple(staying), tuple(pinned), tuple(notes), tuple(findings), route
+    )
 
 
 def _is_listed(job: Job) -> bool:

@@ -43,6 +43,9 @@ class SourceJob(NamedTuple):
     base: tuple[Fields, ...]
     """The objects without overlays."""
     rendered: Mapping[str, tuple[Fields, ...]]
+    """The objects by environment; one may lack some members of a sweep."""
+    places: Mapping[str, tuple[int, ...]]
+    """The number of the job of each of these objects."""
     has_other_kinds: bool = False
     """Whether an environment of another platform renders it to another kind, which stays as it is."""
 
@@ -50,6 +53,10 @@ class SourceJob(NamedTuple):
     def name(self) -> str:
         """The name of the job or the sweep."""
         return self.jobs[0].document.sweep or self.jobs[0].document.name
+
+    def list_rendered(self, env: str) -> Iterator[tuple[Job, Fields]]:
+        """The jobs that an environment renders, with their objects."""
+        return zip((self.jobs[place] for place in self.places[env]), self.rendered[env], strict=True)
 
     @property
     def where(self) -> str:
@@ -85,7 +92,9 @@ def collect_sources(
     sources: list[SourceJob] = []
     staying: list[Job] = []
     for group in groups.values():
-        rendered = {env: _render(group, runner) for env, runner in runners.items()}
+        found = {env: _render(group, runner) for env, runner in runners.items()}
+        rendered = {env: tuple(made.values()) for env, made in found.items()}
+        places = {env: tuple(made) for env, made in found.items()}
         own = {env: made for env, made in rendered.items() if made and all(_is_of_kind(each, kind) for each in made)}
         if own:
             document: Any = untraced(group[0].document.data)
@@ -93,7 +102,7 @@ def collect_sources(
                 document = read_documents(group[0].file, []).documents[group[0].position].data
             base = tuple(_render_alone(job, project, kind) for job in group)
             others = any(made for env, made in rendered.items() if env not in own)
-            sources.append(SourceJob(tuple(group), document, base, own, others))
+            sources.append(SourceJob(tuple(group), document, base, own, places, others))
         if len(own) < sum(map(bool, rendered.values())) or not own:
             staying += group
     return sources, staying
@@ -103,16 +112,16 @@ def _is_of_kind(obj: Mapping[str, Any], kind: Kind) -> bool:
     return kind.describes(str(obj.get("apiVersion")), str(obj.get("kind")))
 
 
-def _render(jobs: Sequence[Job], runner: EnvironmentRunner) -> tuple[Fields, ...]:
-    """The objects of some jobs in an environment; none if it does not have them."""
-    found: list[Fields] = []
-    for job in jobs:
+def _render(jobs: Sequence[Job], runner: EnvironmentRunner) -> dict[int, Fields]:
+    """The objects of some jobs in an environment, by the number of the job."""
+    found: dict[int, Fields] = {}
+    for number, job in enumerate(jobs):
         patches = runner.patches_for(job)
         made = runner.build_objects(job, patches, new_overlay_use()) if patches is not None else []
         if made:
             plain: Any = untraced(made[0].object)
-            found.append(plain)
-    return tuple(found)
+            found[number] = plain
+    return found
 
 
 def _render_alone(job: Job, project: ProjectConfig, kind: Kind) -> Fields:

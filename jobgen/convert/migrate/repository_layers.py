@@ -167,7 +167,8 @@ def _list_runtime_patches(env: str, done: Sequence[MigratedDocument]) -> Iterato
 def _list_job_patches(env: str, done: Sequence[MigratedDocument]) -> Iterator[Fields]:
     """Patches for jobs: numbers of nodes in variables, and the runtime if other environments have none."""
     for each in done:
-        for job, base, own in zip(each.source.jobs, each.built[""], each.built.get(env, ()), strict=False):
+        for place, own in zip(each.source.places.get(env, ()), each.built.get(env, ()), strict=False):
+            job, base = each.source.jobs[place], each.built[""][place]
             merge: Fields = {}
             if base.env != own.env:
                 merge["env"] = {variable["name"]: variable["value"] for variable in own.env}
