@@ -5,6 +5,8 @@ import yaml
 from transcripts import find_transcripts, read_transcript
 
 from jobgen import lint
+from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.k8s.resources import count_gpus
@@ -34,8 +36,12 @@ def ray_job(*groups, **spec):
 
 
 @pytest.fixture(scope="module")
-def kind(tmp_path_factory):
-    kinds = config.load(tmp_path_factory.mktemp("repository")).kinds
+def kinds(tmp_path_factory):
+    return config.load(tmp_path_factory.mktemp("repository")).kinds
+
+
+@pytest.fixture(scope="module")
+def kind(kinds):
     return next(kind for kind in kinds if kind.name == "RayJob")
 
 
@@ -89,3 +95,74 @@ def test_rendered_ray_jobs_have_no_errors(path, tmp_path):
 
     assert len(objects) > 0
     assert [found.message for found in lint(tmp_path).findings if found.severity == "error"] == []
+
+
+def with_cluster(obj, **fields):
+    return {**obj, "spec": {**obj["spec"], "rayClusterSpec": {**obj["spec"]["rayClusterSpec"], **fields}}}
+
+
+# Fields of the import, or None for any.
+IMPORTED = [
+    (ray_job(group(replicas=2), entrypoint="python train.py --name 'two words'"), "command"),
+    (ray_job(group(replicas=2), entrypoint="python train.py && echo $HOME"), "ray"),
+    (ray_job(group(replicas=2), entrypoint="python train.py\n"), "ray"),
+    (ray_job(group(replicas=2), entrypoint="python 'train.py"), "ray"),
+    (ray_job(group(replicas=2), entrypoint="echo '$(A)'"), "ray"),
+    (ray_job(group(replicas=2), entrypoint=""), None),
+    (ray_job(group(replicas=2, command=["sh"])), None),
+    (
+        ray_job({**group(), "template": template(command=["sh", "-c"], args=["ulimit -n 65536"])}, entrypoint="a b"),
+        None,
+    ),
+    (ray_job(group(), shutdownAfterJobFinishes=True), None),
+    (ray_job(group(), shutdownAfterJobFinishes=False), "ray"),
+    (ray_job(group(rayStartParams={"num-gpus": "4"})), "ray"),
+    (ray_job(group(rayStartParams={"num-gpus": 4})), None),
+    (ray_job(group(rayStartParams={})), None),
+    (ray_job(group(replicas=1, minReplicas=1, maxReplicas=5, numOfHosts=4)), "roles"),
+    (ray_job(group(replicas=0, minReplicas=2, maxReplicas=5)), "roles"),
+    (ray_job(group(minReplicas="1")), None),
+    (ray_job(group("a"), group("b")), "roles"),
+    (ray_job(group("head")), None),
+    (ray_job(group(["a"])), None),
+    (ray_job(group("worker", template=template(restartPolicy="Never"))), None),
+    (ray_job(group("a", template={"spec": {"restartPolicy": "Never", "containers": []}})), None),
+    (ray_job(group("a", template={})), None),
+    (ray_job({"groupName": "a"}), None),
+    (ray_job(submitterPodTemplate=template(), submitterConfig={"backoffLimit": 0}), "ray"),
+    (ray_job(submitterPodTemplate={}), None),
+    (
+        ray_job(deletionStrategy={"deletionRules": [{"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED"}}]}),
+        "ray",
+    ),
+    (
+        ray_job(suspend=True, backoffLimit=2, ttlSecondsAfterFinished=5, managedBy="ray.io/kuberay-operator"),
+        "runPolicy",
+    ),
+    (with_cluster(ray_job(group()), enableInTreeAutoscaling=True), "ray"),
+    (with_cluster(ray_job(group()), enableInTreeAutoscaling=True, autoscalerOptions={"version": "v2"}), "ray"),
+    (with_cluster(ray_job(group()), autoscalerOptions={"version": "v2"}), "manifest"),
+    (with_cluster(ray_job(group()), enableInTreeAutoscaling=False), "manifest"),
+    (with_cluster(ray_job(), workerGroupSpecs=[]), "manifest"),
+    (with_cluster(ray_job(), headGroupSpec={"serviceType": "ClusterIP", "template": template(**GPU)}), "roles"),
+    (with_cluster(ray_job(), headGroupSpec=None), None),
+    ({**ray_job(), "spec": {"entrypoint": "a", "clusterSelector": {"ray.io/cluster": "shared"}}}, "ray"),
+    ({**ray_job(), "spec": {}}, None),
+    ({**ray_job(), "metadata": {"name": "a", "labels": {"kueue.x-k8s.io/queue-name": "q"}}}, "queue"),
+]
+
+
+@pytest.mark.parametrize(("obj", "field"), IMPORTED)
+def test_imported_ray_job_renders_to_itself(obj, field, kind, kinds):
+    imported = import_manifest(obj, kind, kinds)
+
+    assert isinstance(imported, ImportedSpec), imported
+    assert field is None or field in imported.document["spec"]
+    rendered, problems = render_spec(imported.document, renderer_for("ray", kinds))
+    assert problems == []
+    assert is_equivalent(rendered, imported.manifest)
+
+
+@pytest.mark.parametrize("groups", [(group("a"), group("a")), (group(None), group(7))])
+def test_ray_job_without_distinct_groups_is_not_imported(groups, kind, kinds):
+    assert not isinstance(import_manifest(ray_job(*groups), kind, kinds), ImportedSpec)

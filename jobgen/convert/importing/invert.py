@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, extract_common, shorten_resources, with_types
@@ -16,6 +17,8 @@ from jobgen.model.path import Step
 from jobgen.spec.kinds import ANY_ROLE, Kind
 from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template
 
+# What kinds need beyond their description.
+_ADJUSTED = {"ray-job": "jobgen.convert.importing.ray_job"}
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
@@ -61,11 +64,29 @@ def _build_candidate(
     rendered, problems = render_spec(document, renderer)
     if rendered is None:
         return Candidate(document, (), tuple(problems))
-    if not is_equivalent(rendered, manifest):
+    if not is_equivalent(rendered, manifest) and _patch_roles(document, rendered, manifest, kind):
+        rendered, problems = render_spec(document, renderer)
+    if rendered is not None and not is_equivalent(rendered, manifest):
         document["spec"]["manifest"] = create_patch(rendered, manifest)
         rendered, problems = render_spec(document, renderer)
     differences = () if rendered is None else tuple(find_differences(manifest, rendered))
     return Candidate(document, differences, tuple(problems))
+
+
+def _patch_roles(document: Fields, rendered: Fields, manifest: Fields, kind: Kind) -> bool:
+    """Add `manifest` to roles whose items differ, in kinds that list their items by a name; a list has no other key."""
+    if kind.shape != "list":
+        return False
+    named = {value_of(role.spelling): name for name, role in kind.roles.items()}
+    wanted = {item.key: item.data for item in kind.list_items(manifest) if isinstance(item.key, str)}
+    patched = False
+    for item in list(kind.list_items(rendered)):
+        if isinstance(item.key, str) and item.key in wanted and not is_equivalent(item.data, wanted[item.key]):
+            role = document["spec"].setdefault("roles", {}).setdefault(named.get(item.key, str(item.key)), {})
+            if "manifest" not in role:
+                role["manifest"] = create_patch(item.data, wanted[item.key])
+                patched = True
+    return patched
 
 
 def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_resource: str, forms: _Forms) -> Fields:
@@ -73,8 +94,14 @@ def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_
     metadata = _build_metadata(left["metadata"])
     roles = _build_roles(left, kind, framework, str(metadata["name"]), split_templates=forms.split_templates)
     _take_job_fields_of_templates(spec, roles, kind)
+    if kind.code in _ADJUSTED:
+        import_module(_ADJUSTED[kind.code]).adjust_fields(manifest, kind, spec, roles)
     drop_defaults(spec, kind.frameworks[framework].defaults)
-    common, own = extract_common(_drop_role_defaults(roles, kind, framework), split_maps=forms.split_maps)
+    roles = _drop_role_defaults(roles, kind, framework)
+    apart = {name: _pop_fields(fields, _list_ignored(name, kind)) for name, fields in roles.items()}
+    common, own = extract_common(roles, split_maps=forms.split_maps)
+    for name, fields in apart.items():
+        own[name].update(fields)
     for fields in (common, *own.values()):
         containers = (each for field in ("initContainers", "sidecars") for each in fields.get(field, {}).values())
         for holder in (fields, *containers):
@@ -84,6 +111,16 @@ def _build_document(manifest: dict[str, Plain], kind: Kind, framework: str, gpu_
     if own and not (list(own) == [kind.frameworks[framework].single] and not own[next(iter(own))]):
         spec["roles"] = {name: sort_fields(fields) for name, fields in own.items()}
     return {"apiVersion": API_VERSION, "kind": "TrainingJob", "metadata": metadata, "spec": sort_fields(spec)}
+
+
+def _list_ignored(role: str, kind: Kind) -> frozenset[str]:
+    """The fields that a role does not take from the job, and that can only be its own."""
+    described = kind.find_role(role)
+    return (described.ignores if described else frozenset()) | {"manifest"}
+
+
+def _pop_fields(fields: Fields, names: Iterable[str]) -> Fields:
+    return {name: fields.pop(name) for name in names if name in fields}
 
 
 def sort_fields(fields: Fields) -> Fields:
@@ -112,9 +149,10 @@ def to_spec_name(name: str) -> str:
 
 def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, split_templates: bool) -> dict[str, Fields]:
     """The fields of every role of the kind; what they cannot express is patched into the object."""
-    container = job if value_of(kind.container) == "{job}" else str(value_of(kind.container))
     roles: dict[str, Fields] = {}
     for name, replica in _list_replicas(manifest, kind, framework):
+        named = str(value_of(kind.name_container(name)))
+        container = job if named == "{job}" else named
         template = split_template(replica.get("template"), container) if split_templates else None
         fields: Fields = {**template.fields} if template else {}
         rest = (
@@ -165,7 +203,7 @@ def _list_role_names(items: Sequence[ReplicaItem], kind: Kind, framework: str) -
     roles = kind.frameworks[framework].roles
     known = [name for name in roles if name != ANY_ROLE]
     spellings = {value_of(kind.roles[name].spelling) for name in known}
-    others = [str(item.key) for item in items if item.key not in spellings] if ANY_ROLE in roles else []
+    others = [str(item.key) for item in items if str(item.key) not in spellings] if ANY_ROLE in roles else []
     return list(dict.fromkeys((*known, *others)))
 
 

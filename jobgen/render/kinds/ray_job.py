@@ -70,15 +70,24 @@ def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
     item.setdefault("maxReplicas", item["replicas"])
 
 
+def _find_container(template: Any) -> Mapping[str, Any]:
+    """The container that runs Ray; `podTemplate` may have replaced it by anything."""
+    containers = get_at(template, ("spec", "containers"))
+    first = containers[0] if isinstance(containers, list) and containers else None
+    return first if isinstance(first, dict) else {}
+
+
 def _list_command(template: Any) -> list[Node]:
-    container = template["spec"]["containers"][0]
-    return [node for field in _COMMAND for node in container.get(field) or ()]
+    written = [_find_container(template).get(field) for field in _COMMAND]
+    return [node for words in written if isinstance(words, list) for node in words]
 
 
-def _remove_command(template: Any) -> dict[str, Any]:
-    first, *rest = template["spec"]["containers"]
-    bare = {key: value for key, value in first.items() if key not in _COMMAND}
-    return {**template, "spec": {**template["spec"], "containers": [bare, *rest]}}
+def _remove_command(template: Any) -> Any:
+    container = _find_container(template)
+    if not container:
+        return template
+    bare = {key: value for key, value in container.items() if key not in _COMMAND}
+    return {**template, "spec": {**template["spec"], "containers": [bare, *template["spec"]["containers"][1:]]}}
 
 
 def _set_entrypoint(commands: dict[str, list[Node]], spec: dict[str, Any]) -> Iterator[Problem]:
@@ -130,7 +139,7 @@ def _complete_submitter(template: dict[str, Any], head: Any, job: JobSpec) -> di
     containers = spec.get("containers")
     first, *rest = containers if isinstance(containers, list) and containers else [{}]
     if isinstance(first, dict):
-        image = head["spec"]["containers"][0].get("image") if head else None
+        image = _find_container(head).get("image")
         defaults = {"name": _SUBMITTER, **({} if image is None else {"image": image})}
         spec["containers"] = [{**defaults, **first}, *rest]
     spec.setdefault("restartPolicy", _like(template, "Never"))
@@ -153,10 +162,9 @@ def _find_unused_fields(job: JobSpec, templates: Mapping[str, Any], spec: Mappin
     """Report what describes pods, because a job with `clusterSelector` creates none."""
     message = "a RayJob with `ray.clusterSelector` has no pods, so `{}` has no effect; remove it"
     for name, template in templates.items():
-        [container, *others] = template["spec"]["containers"]
-        fields = {key: value for key, value in container.items() if key != "name"}
-        fields.update((key, value) for key, value in template["spec"].items() if key != "containers" or others)
-        fields.update(template.get("metadata") or {})
+        fields = {key: value for key, value in _find_container(template).items() if key != "name"}
+        for part in (template.get("spec"), template.get("metadata")):
+            fields.update((key, value) for key, value in (part or {}).items() if key != "containers")
         for key, value in fields.items():
             yield Problem("unsupported-by-kind", message.format(key), value if value_of(value) is value else key)
             return
@@ -168,8 +176,9 @@ def _find_unused_fields(job: JobSpec, templates: Mapping[str, Any], spec: Mappin
 
 
 def _requests_cpu(template: Any) -> bool:
-    resources = template["spec"]["containers"][0].get("resources") or {}
-    return any("cpu" in amounts for amounts in resources.values() if isinstance(amounts, dict))
+    resources = _find_container(template).get("resources")
+    amounts = resources.values() if isinstance(resources, dict) else ()
+    return any("cpu" in each for each in amounts if isinstance(each, dict))
 
 
 def _to_text(value: Node) -> Node:
