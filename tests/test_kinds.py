@@ -35,6 +35,10 @@ job_v1                        batch/v1 Job spec node,node,node,node main - -
 jobset_v1alpha2               jobset.x-k8s.io/v1alpha2 JobSet spec.replicatedJobs master,chief,node,worker,ps,evaluator,* main - -
 job_v1alpha1                  batch.volcano.sh/v1alpha1 Job spec.tasks master,master,chief,ps,worker,evaluator,* main - Always
 rayjob_v1                     ray.io/v1 RayJob spec.rayClusterSpec.workerGroupSpecs head,worker,master,chief,node,* ray-worker - -
+genericjob_v1beta1            batch.tensorstack.dev/v1beta1 GenericJob spec.replicaSpecs master,worker,* main - OnFailure
+deepspeedjob_v1beta1          batch.tensorstack.dev/v1beta1 DeepSpeedJob spec.worker worker worker - OnFailure
+colossalaijob_v1beta1         batch.tensorstack.dev/v1beta1 ColossalAIJob spec.replicaSpecs launcher,worker worker - OnFailure
+mpijob_v1beta1                batch.tensorstack.dev/v1beta1 MPIJob spec.replicaSpecs launcher,worker worker - OnFailure
 xgboosttrainingjob_v1beta1    batch.tensorstack.dev/v1beta1 XGBoostTrainingJob spec.replicaSpecs master,worker xgboost - OnFailure
 """  # noqa: E501
 # First version that serves the kind, the one that deprecates it and the one that no longer has it.

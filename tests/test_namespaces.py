@@ -290,6 +290,20 @@ COUNTS = [
         [3, 0],
     ),
     (
+        "batch.tensorstack.dev/v1beta1",
+        "GenericJob",
+        {
+            "spec": {
+                "replicaSpecs": [
+                    {"type": "a", "template": TEMPLATE},
+                    {"type": "b", "replicas": 3, "template": TEMPLATE},
+                ]
+            }
+        },
+        [1, 3],
+    ),
+    ("batch.tensorstack.dev/v1beta1", "DeepSpeedJob", {"spec": {"worker": {"replicas": 2, "template": TEMPLATE}}}, [2]),
+    (
         "leaderworkerset.x-k8s.io/v1",
         "LeaderWorkerSet",
         {"spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": TEMPLATE}}},

@@ -303,6 +303,9 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if kind is None or find_template(pod.role.replica_spec, kind.replicas) is not pod.template:
         # The role has no template.
         return []
+    if pod.part == "base" and not pod.containers:
+        # The operator adds them.
+        return []
     if kind.replicas.keeps_restart_policy:
         return validate_pod_template(pod.template, added_volumes=volumes, count=pod.role.count, release=release)
     return _validate_pod_of_role(pod, pod.role, volumes, release)

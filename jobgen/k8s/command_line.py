@@ -74,6 +74,24 @@ def find_option_values(arguments: Sequence[Argument], option: str) -> Iterator[A
             yield arguments[index + 1]
 
 
+def split_mpi_launch(words: Sequence[Node]) -> tuple[list[Node], list[Node]] | None:
+    """Return the options of mpirun and the program that it starts; None if the command is not a call of mpirun."""
+    if not words or str(value_of(words[0])).rpartition("/")[2] not in _LAUNCHERS:
+        return None
+    index = 1
+    while index < len(words) and str(value_of(words[index])).startswith("-"):
+        name, equals, _ = str(value_of(words[index])).lstrip("-").partition("=")
+        index += 1 if equals else 1 + _count_values(name)
+    return list(words[1:index]), list(words[index:])
+
+
+def _count_values(name: str) -> int:
+    """How many words after an option of mpirun are its values."""
+    if name in _PROCESS_OPTIONS or name in _HOSTFILE_OPTIONS or name in _OVERRIDING_OPTIONS - {"oversubscribe"}:
+        return 1
+    return _VALUE_COUNTS.get(name, 0)
+
+
 def find_mpi_launches(arguments: Sequence[Argument]) -> Iterator[MpiLaunch]:
     """Yield the calls of mpirun in a command line."""
     for index, argument in enumerate(arguments):
@@ -97,10 +115,7 @@ def _parse_launch(arguments: Sequence[Argument]) -> MpiLaunch:
             limited = limited and file == "/etc/mpi/hostfile"
         if name in ("mca", "omca") and after and "oversubscribe" in after.text:
             limited = False
-        if not equals:
-            takes_value = name in _PROCESS_OPTIONS or name in _OVERRIDING_OPTIONS - {"oversubscribe"}
-            index += 1 if takes_value else _VALUE_COUNTS.get(name, 0)
-            index += name in _HOSTFILE_OPTIONS
+        index += 0 if equals else _count_values(name)
     # `:` separates the parts of an MPMD launch, each with processes of its own.
     several = any(argument.text == ":" for argument in arguments[index:])
     return MpiLaunch(None if several else processes, limited)

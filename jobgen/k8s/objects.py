@@ -350,7 +350,8 @@ class Role:
         self.count = _count_pods(replica_spec, self.definition, manifest)
         """The number of pods: the declared number, or the operator's default."""
         layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
-        self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self)
+        part: PodPart = "base" if self.definition and self.definition.completed else "whole"
+        self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self, part)
         """The template of its pods."""
 
     @property

@@ -347,6 +347,7 @@ def _parse_role(name: str, raw: dict[str, Any], traced: Any) -> RoleDescription:
         ignores=frozenset(raw.get("ignores", ())),
         joins=raw.get("joins", ""),
         container=traced.get("container", ""),
+        completed=raw.get("completed", False),
     )
 
 

@@ -63,7 +63,8 @@ class OperatorRequirements(NamedTuple):
 def parse_requirements(raw: Mapping[str, Any]) -> OperatorRequirements:
     """Parse `requirements` of a valid kind description; `unseen` and `rival` are former names."""
     return OperatorRequirements(
-        known=bool(raw),
+        # That a kind is known from documentation requires nothing.
+        known=bool(raw.keys() - {"fromDocumentation"}),
         webhook=raw.get("webhook", ""),
         from_documentation=raw.get("fromDocumentation", raw.get("unseen", False)),
         conflicts_with=raw.get("conflictsWith", raw.get("rival", "")),

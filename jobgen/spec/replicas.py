@@ -59,6 +59,8 @@ class RoleDescription(NamedTuple):
     """The role whose replicas its replicas are counted to, because the kind has one template for both."""
     container: Any = ""
     """The name of its main container, if it is not that of the kind."""
+    completed: bool = False
+    """Whether the operator completes its pod template."""
 
 
 class ReplicaItem(NamedTuple):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import value_of, with_value
+from jobgen.render.expand import JobSpec
 
 
 def add_env(template: Any, variables: Mapping[str, str]) -> Any:
@@ -41,3 +43,8 @@ def with_main_container(template: Any, container: dict[str, Any]) -> Any:
     """Return the template with another first container."""
     spec = template["spec"]
     return {**template, "spec": {**spec, "containers": [container, *spec["containers"][1:]]}}
+
+
+def count_gpus(job: JobSpec, template: Any) -> int:
+    """Return the number of GPUs of one pod."""
+    return Pod(template, Manifest({}, job.kind, job.cluster)).gpus

@@ -21,8 +21,14 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
     """
     kind = role.manifest.kind
     policy = as_text(role.restart_policy_node)
-    # `unsupported-value` reports policies that no pod can have.
-    if kind and policy in _KNOWN and kind.restart_policies and policy not in kind.restart_policies:
+    # `unsupported-value` reports policies that no pod can have; kinds without requirements have checks of their own.
+    if (
+        kind
+        and kind.requirements.known
+        and policy in _KNOWN
+        and kind.restart_policies
+        and policy not in kind.restart_policies
+    ):
         known = " or ".join(f"`{word}`" for word in kind.restart_policies)
         message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
         node = role.restart_policy_node
