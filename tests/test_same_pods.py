@@ -9,7 +9,7 @@ import jobgen
 from jobgen.operators.compare import compare_pods, is_equal_for_training
 from jobgen.operators.create import create_pods
 
-PLATFORMS = ("kubeflow", "trainer", "kubernetes", "jobset", "tensorstack")
+PLATFORMS = ("kubeflow", "trainer", "kubernetes", "jobset", "volcano", "tensorstack")
 # A failed Job ends a JobSet, unless the job says how often the set may restart; other operators retry by default.
 DEFAULTS = {"jobset": {"runPolicy": {"backoffLimit": 3}}}
 CONTAINER = {
@@ -32,28 +32,28 @@ JOBS = {
         PLATFORMS,
         {"command": ["torchrun", "train.py"]},
     ),
-    "pytorch-single": ("pytorch", {"master": {}}, ("kubeflow", "kubernetes", "jobset", "tensorstack"), {}),
+    "pytorch-single": ("pytorch", {"master": {}}, ("kubeflow", "kubernetes", "jobset", "volcano", "tensorstack"), {}),
     # Without a policy, training-operator does not restart JAXJobs, XGBoostJobs and TFJobs.
-    "jax": ("jax", {"worker": {"replicas": 3}}, ("trainer", "kubernetes", "jobset"), {}),
+    "jax": ("jax", {"worker": {"replicas": 3}}, ("trainer", "kubernetes", "jobset", "volcano"), {}),
     "jax-restarts": (
         "jax",
         {"worker": {"replicas": 3}},
-        ("kubeflow", "kubernetes", "jobset"),
+        ("kubeflow", "kubernetes", "jobset", "volcano"),
         {"restartPolicy": "OnFailure"},
     ),
     "xgboost": (
         "xgboost",
         {"master": {}, "worker": {"replicas": 3}},
-        ("kubeflow", "kubernetes", "jobset", "tensorstack"),
+        ("kubeflow", "kubernetes", "jobset", "volcano", "tensorstack"),
         {"restartPolicy": "OnFailure"},
     ),
     "tensorflow": (
         "tensorflow",
         {"chief": {}, "worker": {"replicas": 2}},
-        ("kubeflow", "kubernetes", "jobset", "tensorstack"),
+        ("kubeflow", "kubernetes", "jobset", "volcano", "tensorstack"),
         {"restartPolicy": "OnFailure"},
     ),
-    "paddle": ("paddle", {"worker": {"replicas": 2}}, ("kubeflow", "kubernetes", "jobset"), {}),
+    "paddle": ("paddle", {"worker": {"replicas": 2}}, ("kubeflow", "kubernetes", "jobset", "volcano"), {}),
 }
 
 
