@@ -10,6 +10,7 @@ from jobgen.operators.compare import compare_pods, is_equal_for_training
 from jobgen.operators.create import create_pods
 
 PLATFORMS = ("kubeflow", "trainer", "kubernetes", "jobset", "volcano", "tensorstack")
+ENVIRONMENTS = (*PLATFORMS, "mpi-operator")
 # A failed Job ends a JobSet, unless the job says how often the set may restart; other operators retry by default.
 DEFAULTS = {"jobset": {"runPolicy": {"backoffLimit": 3}}}
 CONTAINER = {
@@ -53,6 +54,12 @@ JOBS = {
         ("kubeflow", "kubernetes", "jobset", "volcano", "tensorstack"),
         {"restartPolicy": "OnFailure"},
     ),
+    "mpi": (
+        "mpi",
+        {"launcher": {"command": ["mpirun", "-np", "2", "python", "train.py"]}, "worker": {"replicas": 2}},
+        ("kubeflow", "mpi-operator", "volcano"),
+        {"restartPolicy": "OnFailure", "resources": {"cpu": 8, "memory": "64Gi"}, "command": None},
+    ),
     "paddle": ("paddle", {"worker": {"replicas": 2}}, ("kubeflow", "kubernetes", "jobset", "volcano"), {}),
 }
 
@@ -64,10 +71,11 @@ def pods(tmp_path_factory):
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("{}\n")
     for name, (framework, roles, _, fields) in JOBS.items():
-        spec = {"framework": framework, **CONTAINER, "roles": roles, **fields}
+        own = {"framework": framework, **CONTAINER, "roles": roles, **fields}
+        spec = {field: value for field, value in own.items() if value is not None}
         job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": spec}
         (root / "jobs" / f"{name}.yaml").write_text(yaml.safe_dump(job))
-    for platform in PLATFORMS:
+    for platform in ENVIRONMENTS:
         names = [name for name, (_, _, supported, _) in JOBS.items() if platform in supported]
         cluster = {"cluster": {"platform": platform}, "namespace": "team", "jobs": {"names": names}}
         spec = {**cluster, **({"defaults": DEFAULTS[platform]} if platform in DEFAULTS else {})}
@@ -79,7 +87,7 @@ def pods(tmp_path_factory):
 
 def _create_pods(project):
     found = {}
-    for platform in PLATFORMS:
+    for platform in ENVIRONMENTS:
         result = jobgen.render(project, environments=[platform])
         assert not result.findings, (platform, [finding.message for finding in result.findings])
         objects = [rendered.manifest for rendered in result.objects]

@@ -77,10 +77,12 @@ def _compare_worlds(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -
 def _compare_others(
     before: Sequence[CreatedPod], after: Sequence[CreatedPod], hosts: tuple[Hosts, Hosts]
 ) -> Iterator[PodDifference]:
-    """Compare pods that are not nodes, such as launchers: they match by role."""
+    """Compare pods that are not nodes, such as launchers: they match by role, or by order if roles have other names."""
     others = [{pod.role.lower(): pod for pod in pods if pod.rank is None} for pods in (before, after)]
-    for role in dict.fromkeys([*others[0], *others[1]]):
-        one, other = others[0].get(role), others[1].get(role)
+    lost, added = ([role for role in others[side] if role not in others[1 - side]] for side in (0, 1))
+    partners = dict(zip(lost, added, strict=False))
+    for role in dict.fromkeys([*others[0], *(role for role in others[1] if role not in partners.values())]):
+        one, other = others[0].get(role), others[1].get(partners.get(role, role))
         if one and other:
             changes = [*_compare_pair(one, other, hosts), *_compare_counts(one, other)]
             yield from (PodDifference(change.kind, role, *change[1:]) for change in changes)

@@ -118,9 +118,13 @@ def _compare_command_lines(
     env: _Envs,
     hosts: tuple[Hosts, Hosts],
 ) -> Iterator[Change]:
-    """Compare `command` and `args`. If an operator sets the command, what users wrote decides."""
+    """Compare `command` and `args`. If an operator changes the command, what users wrote decides.
+
+    A command that an operator sets where users wrote none, such as that of a worker of MPI, belongs to the operator.
+    """
     commands, own = _read_command_lines(sides), _read_command_lines(written)
-    if commands != own and own[0] == own[1]:
+    given = any(any(line) and not any(wrote) for line, wrote in zip(commands, own, strict=True))
+    if given or (commands != own and own[0] == own[1]):
         texts = [[*command, *args] for command, args in commands]
         if texts[0] != texts[1]:
             yield Change("injected", f"{prefix}command", texts[0], texts[1], training=False)
