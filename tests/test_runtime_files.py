@@ -167,3 +167,17 @@ def test_argocd_renders_again_when_a_runtime_changes(tmp_path):
     done = argocd(repository(tmp_path), (), "paths", "https://git.example.com/jobs.git", "main")
 
     assert ";/policies;/runtimes;/schemas" in done.out
+
+
+def test_diff_compares_a_job_with_its_successor_of_another_kind(tmp_path):
+    after = repository(tmp_path / "after")
+    before = repository(tmp_path / "before")
+    overlay = OVERLAY.format(rest="", gitops="").replace("platform: trainer", "platform: kubeflow")
+    (before / "overlays/prod/overlay.yaml").write_text(overlay)
+    for path in (before / "jobs").iterdir():
+        path.write_text("\n".join(line for line in path.read_text().splitlines() if "runtime" not in line) + "\n")
+    result = jobgen.diff(after, folders=(str(before), str(after)))
+    actions = sorted((each.identity.kind, each.action) for each in result.objects)
+
+    assert "PyTorchJob one/a → TrainJob one/a in prod" in result.text
+    assert actions == [("TrainJob", "changed")] * 4 + [("TrainingRuntime", "added")] * 2

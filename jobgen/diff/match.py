@@ -69,4 +69,6 @@ def _by_source(snapshot: Snapshot, rendered: Rendered) -> Hashable:
     document = None if snapshot.is_tree else snapshot.job(rendered).document
     if document is None or not (is_spec(document.data) or is_training_job(snapshot.manifest(rendered))):
         return None
-    return (rendered.env, rendered.location.file, document.name)
+    # The companions of a job are other objects than the job, such as its runtime.
+    companion = rendered.identity.kind if rendered.companion else ""
+    return (rendered.env, rendered.location.file, document.name, companion)

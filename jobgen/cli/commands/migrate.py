@@ -351,6 +351,10 @@ def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: 
         lost = sum(note.change == "lost" for note in done.notes)
         except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
         lines.append(f"{where}: {except_lost}images, commands, env, resources, nodes and processes are the same")
+    if (origin.kind.name, kind.name) == ("PyTorchJob", "TrainJob") and any(
+        note.change == "lost" for note in done.notes
+    ):
+        lines.append(f"{where}: with `--runtimes`, or `--all` for the whole repository, runtimes keep what is lost")
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
