@@ -38,16 +38,17 @@ def migrate_all(root: Path, target: str, output: str | None, *, write: bool, for
         return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))
     migration, proof = complete_migration(project, migration)
     report = "".join(f"{visible(line)}\n" for line in _list_lines(migration, proof, kinds[TARGET]))
-    if proof.errors or any(isinstance(each.result, str) for each in migration.documents):
+    if proof.errors:
         return Result(ExitCode.ERRORS, err=f"{report}nothing was written\n")
+    code = ExitCode.ERRORS if _refused(migration) else ExitCode.OK
     if output is None and not write:
-        return Result(ExitCode.OK, "".join(_list_diffs(root, migration)), report)
+        return Result(code, "".join(_list_diffs(root, migration)), report)
     folder = root / output if output else root
     files = {folder / path: text for path, text in migration.files.items()}
     error = write_new_files(files, root, force=force) if output else write_files(files, root)
     if error:
         return error._replace(err=report + error.err)
-    return Result(ExitCode.OK, err=f"{report}{pluralize(len(files), 'file')} written\n")
+    return Result(code, err=f"{report}{pluralize(len(files), 'file')} written\n")
 
 
 def _refused(migration: RepositoryMigration) -> str:
@@ -85,7 +86,7 @@ def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: 
     for job in migration.pinned:
         counts["changed"] += 1
         where = f"{job.file.path}:{job.start().line}"
-        reason = f"`{job.document.name}` stays as it is, though `{target.platform}` supports it"
+        reason = f"`{job.document.sweep or job.document.name}` stays as it is, though `{target.platform}` supports it"
         yield f"{where}: changed: `platform`: {reason}"
     for where, found in migration.notes:
         counts[found.note.change] += 1

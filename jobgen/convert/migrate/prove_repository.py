@@ -189,7 +189,10 @@ def _compare_staying(
     Yield the environment, the message, and the patch that restores the object, if there can be one.
     """
     moved = {
-        (job.file.path, job.position): each.source.rendered for each in migration.documents for job in each.source.jobs
+        (job.file.path, job.position): each.source.rendered
+        for each in migration.documents
+        if not isinstance(each.result, str)
+        for job in each.source.jobs
     }
     for job in migration.staying:
         for env in before:

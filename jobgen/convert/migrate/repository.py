@@ -56,9 +56,12 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     staying += listed
     documents = migrate_documents(sources, project, runners, route)
     done = [each for each in documents if not isinstance(each.result, str)]
+    # A job that cannot be migrated stays as it is.
+    staying += [job for each in documents if isinstance(each.result, str) for job in each.source.jobs]
     moved = {(job.file.path, job.position) for each in done for job in each.source.jobs}
-    candidates = [job for job in staying if (job.file.path, job.position) not in moved] if done else []
-    pinned = [job for job in candidates if _needs_platform(job, source, target)]
+    # A sweep, whose members share a document, is listed once.
+    others = {(job.file.path, job.position): job for job in staying if (job.file.path, job.position) not in moved}
+    pinned = [job for job in others.values() if done and _needs_platform(job, source, target)]
     files: dict[str, str] = {}
     _add_jobs(files, done, pinned, source.platform)
     _add_runtimes(files, done, project)
