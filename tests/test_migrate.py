@@ -232,3 +232,48 @@ def test_migrated_job_can_be_rendered(route):
 
     # A launcher alone has no node to run on, and only that cannot be expressed elsewhere.
     assert not done.problems or (target.shape == "one" and framework == "mpi" and "worker" not in roles), done.problems
+
+
+# The fields that a job has on both sides of each migration, if its kind has them.
+POLICIES = {"runPolicy": {"backoffLimit": 2, "activeDeadlineSeconds": 60}, "queue": "gpu"}
+WITHOUT_OPERATOR = ("kubernetes", "jobset")
+PAIRS = [
+    (framework, source, target)
+    for source in JOBS
+    for target in JOBS
+    for framework in source.frameworks
+    if framework in target.frameworks and source is not target
+    if not {source.platform, target.platform}.isdisjoint(WITHOUT_OPERATOR)
+    if not {source.platform, target.platform} & {"ray", "volcano"}
+    # It starts processes itself, and has a place of its own for what they run.
+    if "DeepSpeedJob" not in (source.name, target.name)
+]
+
+
+@pytest.mark.parametrize(
+    ("framework", "source", "target"),
+    PAIRS,
+    ids=[f"{framework}-{source.platform}-{target.platform}" for framework, source, target in PAIRS],
+)
+def test_jobs_run_the_same_without_an_operator(framework, source, target):
+    known = source.frameworks[framework].roles
+    roles = {"node": {"replicas": 3}} if {"node", "*"} & {*known} else {"worker": {"replicas": 3}}
+    spec = {
+        "framework": framework,
+        "image": "registry.example.com/bert:1",
+        "command": ["torchrun", "train.py"],
+        "env": {"EPOCHS": "3"},
+        "resources": {"cpu": 4, "gpu": 2},
+        "volumes": {"data": {"pvc": "data", "mountPath": "/data"}},
+        **({} if {source.platform, target.platform} & {"trainer", "tensorstack"} else POLICIES),
+        "roles": roles,
+    }
+    document = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"}, "spec": spec}
+    done = migrate_job(document, source, target, framework, SHELF.kinds)
+
+    assert (done.problems, done.differences) == ((), ())
+    assert [note for note in done.notes if note.change == "lost"] == []
+    assert (
+        any("backoffLimit" in note.field or target.platform not in WITHOUT_OPERATOR for note in done.notes)
+        or not done.notes
+    )

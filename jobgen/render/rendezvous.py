@@ -126,6 +126,16 @@ def list_variables(framework: str, group: Group, role: RoleHosts) -> Variables:
     return found(group, role) if found else {}
 
 
+def _list_connecting() -> frozenset[str]:
+    apart = (RoleHosts("master", 1, INDEX), RoleHosts("worker", 2, INDEX))
+    groups = [Group("", apart, 1), Group("", apart[1:], 1)]
+    return frozenset(name for group in groups for find in _FRAMEWORKS.values() for name in find(group, group.roles[0]))
+
+
+CONNECTING = _list_connecting() | {"JOB_COMPLETION_INDEX"}
+"""The names of all variables by which pods are connected."""
+
+
 def order_roles(roles: Sequence[RoleHosts]) -> tuple[RoleHosts, ...]:
     """Return the roles, the leading one first."""
     return tuple(sorted(roles, key=lambda role: role.name not in LEADERS))

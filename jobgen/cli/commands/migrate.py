@@ -232,7 +232,7 @@ def _migrate(job: Job, size: int, project: ProjectConfig, target: str, envs: Seq
         why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
         return MigrationOutput(job.document.name, "", report + why)
     if not origin.is_spec:
-        return MigrationOutput(job.document.name, to_yaml(done.rendered), report)
+        return MigrationOutput(job.document.name, "---\n".join(map(to_yaml, (done.rendered, *done.companions))), report)
     name = job.document.sweep or job.document.name
     return MigrationOutput(name, rewrite_job(job.file, job.position, done.document), report)
 
@@ -322,7 +322,8 @@ def _select_target(origin: MigrationSource, project: ProjectConfig, target: str)
     able = [kind for kind in meant if target_framework(origin.framework, kind)]
     other = [kind for kind in able if kind is not origin.kind]
     if other:
-        return other[0]
+        # Volcano has a Job, too; without its platform, `Job` is that of Kubernetes.
+        return min(other, key=lambda kind: kind.platform != "kubernetes")
     if able:
         return f"it is already a {origin.kind.name} of `{origin.kind.platform}`"
     serving = {kind.platform for kind in project.kinds if target_framework(origin.framework, kind)}

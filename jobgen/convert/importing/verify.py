@@ -11,7 +11,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.pipeline import config
-from jobgen.render.build import build_object
+from jobgen.render.build import build_objects
 from jobgen.render.expand import Expander, JobDocument
 from jobgen.spec.frameworks import collect_frameworks
 from jobgen.spec.kinds import Kind
@@ -52,12 +52,20 @@ def render_spec(
 
     A null that deletes nothing is an error if the spec is `alone`; otherwise it may be meant for an overlay.
     """
+    objects, messages = render_objects(document, renderer, alone=alone)
+    return next(iter(objects), None), messages
+
+
+def render_objects(
+    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True
+) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
+    """The object that a spec renders to and its companions, and error messages."""
     errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.expander.kinds))
     if errors:
-        return None, [error.message for error in errors]
+        return (), [error.message for error in errors]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
-    rendered: Any = build_object(JobDocument(document, ""), renderer.expander, [], problems, deletions)
+    rendered: Any = build_objects(JobDocument(document, ""), renderer.expander, [], problems, deletions)
     hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
     missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
     failed = [

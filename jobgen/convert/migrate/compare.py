@@ -10,7 +10,9 @@ from jobgen.convert.importing.common_fields import Fields
 from jobgen.model.data import Plain, value_of
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity
+from jobgen.render.rendezvous import CONNECTING
 from jobgen.spec.kinds import Kind
+from jobgen.spec.replicas import count_pods, find_template
 
 
 class Workload(NamedTuple):
@@ -24,8 +26,8 @@ class Workload(NamedTuple):
     processes: frozenset[str]
 
 
-def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str) -> Workload:
-    """Describe what an object runs."""
+def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Workload:
+    """Describe what an object runs; `spec` is what it was rendered from."""
     replicas = list(_list_replicas(obj, kind))
     containers = [container for _, _, each in replicas for container in each if isinstance(container, dict)]
     # Launchers start processes on the nodes, but are not nodes.
@@ -34,10 +36,12 @@ def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str) -> W
         images=frozenset(str(each["image"]) for each in containers if "image" in each),
         commands=frozenset(_to_json([*_list_items(each, "command"), *_list_items(each, "args")]) for each in containers)
         - {"[]"},
-        env=frozenset(_describe_variable(item) for each in containers for item in _list_items(each, "env")),
+        env=frozenset(
+            _describe_variable(item) for each in containers for item in _list_own_variables(each, kind, spec)
+        ),
         resources=frozenset(_describe_resources(each["resources"]) for each in containers if each.get("resources")),
         nodes=frozenset([str(count)]),
-        processes=frozenset([str(_count_processes(obj, kind, framework))]),
+        processes=frozenset([str(_count_processes(obj, kind, framework, spec))]),
     )
 
 
@@ -57,26 +61,40 @@ def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool,
         container = {field: value for field, path in kind.template.container.items() if (value := _get(obj, path))}
         yield False, _get(obj, kind.replicas_at) or 1, [container]
         return
-    found = _get(obj, kind.replicas_at)
-    for name, role in kind.roles.items():
-        spelling = value_of(role.spelling)
-        if isinstance(found, dict):
-            replica = found.get(spelling)
-        else:
-            items = (item for item in (found if isinstance(found, list) else ()) if isinstance(item, dict))
-            replica = next((item for item in items if item.get("type") == spelling), None)
-        containers = _get(replica, ("template", "spec", "containers"))
-        if isinstance(replica, dict) and isinstance(containers, list) and containers:
-            init = _get(replica, ("template", "spec", "initContainers"))
+    layout = kind.replicas
+    for item in kind.list_items(obj):
+        role = next((each for each in kind.roles.values() if value_of(each.spelling) == item.key), kind.any_role)
+        template = find_template(item.data, layout)
+        containers = _get(template, ("spec", "containers"))
+        if role is not None and isinstance(containers, list) and containers:
+            init = _get(template, ("spec", "initContainers"))
             every = [*containers, *(init if isinstance(init, list) else ())]
-            yield role.launches, replica.get("replicas", kind.roles[name].omitted), every
+            # A role at a place of its own leads others, and is not a node.
+            yield role.launches or bool(role.at), count_pods(item.data, layout, role.omitted), every
 
 
-def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str) -> Plain:
+def _list_own_variables(container: Fields, kind: Kind, spec: Plain) -> Iterator[Any]:
+    """Yield the variables of a container, without those by which jobgen connects pods."""
+    written = {name for name, _ in _list_names(spec)} if kind.network else set()
+    for item in _list_items(container, "env"):
+        if not kind.network or item.get("name") not in CONNECTING or item.get("name") in written:
+            yield item
+
+
+def _list_names(spec: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that a spec sets, for all roles or one."""
+    for holder in (spec, *(_get(spec, ("roles",)) or {}).values()):
+        env = _get(holder, ("env",))
+        yield from env.items() if isinstance(env, dict) else ((str(_get(item, ("name",))), item) for item in env or ())
+
+
+def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Plain:
     """Processes on each node; `auto` if the operator decides."""
     for field in (f"{framework}.nprocPerNode", f"{framework}.slotsPerWorker"):
         if field in kind.fields:
-            value: Plain = _get(obj, kind.fields[field].at)
+            at = kind.fields[field].at
+            value: Plain = _get(obj, at) if at[0] != "network" else _get(spec, tuple(field.split(".")))
+            value = str(value) if field.endswith("nprocPerNode") and isinstance(value, int) else value
             return value if value is not None else ("auto" if field.endswith("nprocPerNode") else 1)
     return "auto"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields, with_types
 from jobgen.convert.importing.invert import sort_fields
-from jobgen.convert.importing.verify import render_spec, renderer_for
+from jobgen.convert.importing.verify import render_objects, render_spec, renderer_for
 from jobgen.convert.migrate.compare import compare_workloads, describe_workload
 from jobgen.convert.migrate.draft import (
     NO_SURROUNDINGS,
@@ -34,6 +34,7 @@ class MigratedJob(NamedTuple):
     differences: tuple[str, ...]
     problems: tuple[str, ...]
     rendered: dict[str, Plain] | None
+    companions: tuple[dict[str, Plain], ...] = ()
 
 
 def target_framework(framework: str, kind: Kind) -> str:
@@ -70,14 +71,15 @@ def migrate_job(
         }
     after: dict[str, Plain] = {**document, "spec": draft.spec}
     versions = {target.operator: surroundings.target_version} if surroundings.target_version else {}
-    new_object, problems = render_spec(after, renderer_for(target.platform, kinds, versions), alone=False)
+    made, problems = render_objects(after, renderer_for(target.platform, kinds, versions), alone=False)
+    new_object = next(iter(made), None)
     old_object, _ = render_spec(before, renderer_for(source.platform, kinds), alone=False)
     differences: tuple[str, ...] = ()
     if new_object is not None and old_object is not None:
-        old_workload = describe_workload(old_object, source, framework)
-        new_workload = describe_workload(new_object, target, draft.framework)
+        old_workload = describe_workload(old_object, source, framework, before["spec"])
+        new_workload = describe_workload(new_object, target, draft.framework, draft.spec)
         differences = tuple(compare_workloads(old_workload, new_workload))
-    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object)
+    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object, made[1:])
 
 
 def _note_lost_fields(old_spec: Fields, draft: Draft) -> None:

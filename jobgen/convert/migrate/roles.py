@@ -8,7 +8,7 @@ from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.migrate.draft import Draft, pop_path, put_at
 from jobgen.convert.migrate.tables import EXIT_CODES, ROLES
 from jobgen.model.data import untraced, value_of
-from jobgen.spec.kinds import Kind
+from jobgen.spec.kinds import ANY_ROLE, Kind
 
 
 def rename_roles(draft: Draft) -> None:
@@ -21,7 +21,7 @@ def rename_roles(draft: Draft) -> None:
         other = ROLES.get(key, {}).get(name, name)
         if other != name and other in own:
             draft.note(("roles", name), "lost", f"it would be renamed to `{other}`, which already exists")
-        elif other in known:
+        elif other in known or ANY_ROLE in known:
             renamed[other] = role
             if other != name:
                 draft.note(("roles", name), "moved", f"the role is called `{other}` now")
@@ -46,11 +46,23 @@ def _write_single_role(draft: Draft) -> None:
             draft.note(("roles",), "changed", f"the only role is `{after}` now, not `{before}`")
 
 
+def write_required_roles(draft: Draft) -> None:
+    """Write a role that every job of the source has, if the target does not require it: it has a pod."""
+    described = draft.source.frameworks.get(draft.framework)
+    own: Fields = draft.spec.get("roles") or {}
+    for name in described.roles if described and own else ():
+        role, other = draft.source.find_role(name), draft.target.find_role(name)
+        if role and role.required and name not in own and not (other and other.required):
+            draft.spec["roles"] = {name: {}, **draft.spec["roles"]}
+            draft.note(("roles", name), "changed", f"every {draft.source.name} has it; it is written out now")
+
+
 def split_nodes(draft: Draft) -> None:
     """Turn identical nodes into the roles of a kind that has several."""
     known = draft.target.frameworks[draft.framework].roles
     own = draft.spec.get("roles") or {}
-    if not _has_equal_nodes(draft.source) or _has_equal_nodes(draft.target):
+    described = draft.source.frameworks.get(draft.framework)
+    if described is None or "node" not in described.roles or "node" in known or ANY_ROLE in known:
         return
     if not set(own) <= {"node"}:
         _add_nodes_to_workers(draft, own)
@@ -78,7 +90,7 @@ def split_nodes(draft: Draft) -> None:
 
 def _has_equal_nodes(kind: Kind) -> bool:
     """Whether all nodes of a kind share one template, whatever their roles."""
-    return kind.shape == "one" or any(role.joins for role in kind.roles.values())
+    return kind.shape in ("one", "item")
 
 
 def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
@@ -163,7 +175,9 @@ def convert_restart_policies(draft: Draft) -> None:
             holder["restartPolicy"] = "OnFailure"
             names = " and ".join(f"`{name}`" for name in supported)
             draft.note(where, "changed", f"{draft.target.name} supports {names}, not `{policy}`; it is `OnFailure` now")
-        elif policy == "ExitCode" and draft.source.platform != draft.target.platform:
+        elif policy == "ExitCode" and (draft.source.platform == "tensorstack") != (
+            draft.target.platform == "tensorstack"
+        ):
             draft.note(where, "check", EXIT_CODES)
     _write_default_restart_policies(draft)
 
@@ -214,6 +228,11 @@ def _default_policy(draft: Draft, kind: Kind, name: str) -> str:
     return str(described or (role.restart_default if role else "") or kind.restart_default)
 
 
+def _default_count(kind: Kind, name: str) -> Any:
+    role = kind.find_role(name)
+    return value_of(role.replicas) if role else 1
+
+
 def update_total(draft: Draft) -> None:
     """Update the declared total of replicas if the roles have changed."""
     declared = draft.spec.get("replicas")
@@ -221,8 +240,8 @@ def update_total(draft: Draft) -> None:
         return
     framework = draft.target.frameworks[draft.framework]
     own = draft.spec.get("roles") or {framework.single: {}}
-    names = [name for name in framework.roles if name in own or draft.target.roles[name].required]
-    counts = [(own.get(name) or {}).get("replicas", value_of(draft.target.roles[name].replicas)) for name in names]
+    names = [*own, *(name for name in framework.roles if draft.target.roles[name].required and name not in own)]
+    counts = [(own.get(name) or {}).get("replicas", _default_count(draft.target, name)) for name in names]
     total = sum(count for count in counts if isinstance(count, int))
     if total != declared:
         draft.spec["replicas"] = total

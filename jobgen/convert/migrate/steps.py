@@ -14,6 +14,7 @@ from jobgen.convert.migrate.roles import (
     rename_roles,
     split_nodes,
     update_total,
+    write_required_roles,
 )
 from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
 from jobgen.model.data import untraced, value_of
@@ -214,6 +215,10 @@ def _drop_job_fields(draft: Draft) -> None:
         mapping = _find_mapping(path, draft.target)
         if value is None and mapping is not None:
             continue
+        if value is None:
+            pop_path(draft.spec, path)
+            draft.note(path, "changed", f"{draft.target.name} has no default that it could delete")
+            continue
         if mapping is None:
             draft.drop(path)
         elif not mapping.versions.contains(draft.surroundings.target_version):
@@ -337,7 +342,7 @@ def _note_changed_meanings(draft: Draft) -> None:
     if draft.surroundings.runtime:
         return
     names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
-    for field, reason in MEANINGS.get(names, ()):
+    for field, reason in (*MEANINGS.get(names, ()), *MEANINGS.get(("", names[1]), ())):
         draft.note(tuple(field.split(".")), "check", reason)
 
 
@@ -354,6 +359,7 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     _rename_fields,
     _replace_nulls,
     _replace_manager,
+    write_required_roles,
     split_nodes,
     rename_roles,
     join_roles,

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+# Fields of a Job that the Jobs of a JobSet have, too.
+_JOB_POLICIES = (
+    ("kubernetes.completionMode", "jobset.completionMode"),
+    ("kubernetes.podFailurePolicy", "jobset.podFailurePolicy"),
+)
+
 # Fields with another name on the target platform.
 MOVES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ("kubeflow", "mpi-operator"): (("mpi.cleanPodPolicy", "runPolicy.cleanPodPolicy"),),
@@ -21,11 +27,36 @@ MOVES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
         ("pytorch.torchrunConfig.rdzvBackend", "pytorch.elasticPolicy.rdzvBackend"),
         ("pytorch.torchrunConfig.procPerNode", "pytorch.nprocPerNode"),
     ),
+    ("kubernetes", "jobset"): _JOB_POLICIES,
+    ("jobset", "kubernetes"): tuple((new, old) for old, new in _JOB_POLICIES),
+    **{
+        (source, target): (
+            ("pytorch.torchrunConfig.procPerNode", "pytorch.nprocPerNode"),
+            ("suspend", "runPolicy.suspend"),
+        )
+        for source in ("tensorstack",)
+        for target in ("kubernetes", "jobset")
+    },
 }
 
 # Roles with another name on the target platform, by framework.
 ROLES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
     ("kubeflow", "tensorstack", "tensorflow"): {"master": "chief"},
+    ("kubeflow", "kubernetes", "tensorflow"): {"master": "chief"},
+}
+
+_WITHOUT_OPERATOR = {
+    "runPolicy.cleanPodPolicy": "finished pods stay until the object is deleted; use `ttlSecondsAfterFinished`",
+    "runPolicy.schedulingPolicy": "Kueue admits all pods together; see `queue`",
+    "pytorch.elasticPolicy": "the number of pods is fixed; use `--max-restarts` of torchrun",
+    "pytorch.elastic": "the number of pods is fixed; use `--max-restarts` of torchrun",
+    "pytorch.torchrunConfig": "start torchrun in the command",
+    **{
+        f"{framework}.runtime": "set the image, command and resources of the runtime in the job"
+        for framework in ("pytorch", "jax", "xgboost")
+    },
+    "tensorboard": "run TensorBoard as a separate workload",
+    "priority": "Kubernetes expects the name of a PriorityClass",
 }
 
 # Why a platform does not support a field, and what to do instead; the longest prefix applies.
@@ -58,6 +89,20 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "runPolicy.managedBy": "TensorStack has only one controller",
         "priority": "the scheduler of TensorStack expects a number from 0 to 100",
         "pytorch.elasticPolicy": "elastic jobs of TensorStack have no such setting",
+    },
+    "kubernetes": {
+        **_WITHOUT_OPERATOR,
+        "jobset.startupPolicy": "a Job has no order of its pods",
+        "jobset.failurePolicy": "a Job replaces single pods; see `kubernetes.podFailurePolicy`",
+        "jobset.backoffLimit": "see `runPolicy.backoffLimit`",
+        "jobset.network": "the Service of the job has its name; see `subdomain` in `podTemplate`",
+        "jobset.coordinator": "the first pod leads",
+        "jobset.volumeClaimPolicies": "write the claims as manifests",
+    },
+    "jobset": {
+        **_WITHOUT_OPERATOR,
+        "kubernetes.service": "a JobSet has a Service of its own",
+        "kubernetes.completions": "all pods of a JobSet run at the same time; set it in `manifest` of the role",
     },
     "mpi-operator": {
         "mpi.mainContainer": "the first container is the main one",
@@ -102,6 +147,14 @@ MEANINGS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
         ("env", "the operator also sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK"),
     ),
     ("kubeflow TFJob", "tensorstack TensorFlowTrainingJob"): (),
+    ("", "kubernetes Job"): (
+        ("runPolicy.backoffLimit", "a Job counts failed pods, at most 6 if it is not set, and replaces single pods"),
+        ("env", "jobgen sets the variables of the framework in the manifest; what the command sets itself must agree"),
+    ),
+    ("", "jobset JobSet"): (
+        ("runPolicy.backoffLimit", "a JobSet restarts all pods together; if it is not set, the first failure ends it"),
+        ("env", "jobgen sets the variables of the framework in the manifest; what the command sets itself must agree"),
+    ),
     ("kubeflow MXJob", "PyTorch"): (
         ("image", "this is an image with MXNet: use one with PyTorch"),
         ("command", "the program is written for MXNet: port it to torch.distributed, one process group of all nodes"),
@@ -114,7 +167,9 @@ MEANINGS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
 
 # The values of `managedBy`.
 MANAGERS: Mapping[str, str] = {
+    "jobset": "jobset.sigs.k8s.io/jobset-controller",
     "kubeflow": "kubeflow.org/training-operator",
+    "kubernetes": "kubernetes.io/job-controller",
     "mpi-operator": "kubeflow.org/mpi-operator",
     "trainer": "trainer.kubeflow.org/trainjob-controller",
 }
