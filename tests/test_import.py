@@ -11,6 +11,7 @@ import yaml
 from command import jobgen, run_transcript
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sharedfiles import shared_folder
 from test_seed_manifests import SEEDS, typed
 from transcripts import find_transcripts, read_transcript
 
@@ -64,6 +65,71 @@ def test_rendered_jobs_and_job_sets_are_imported(name):
     assert len(results) > 2
     assert [name for name, result in results.items() if not isinstance(result, ImportedSpec)] == []
     assert all("containers" not in result.text for result in results.values())
+
+
+@pytest.mark.parametrize(
+    "name", ["volcano-job", "genericjob", "deepspeedjob", "colossalaijob", "mpijob-of-tensorstack"]
+)
+def test_rendered_jobs_of_volcano_and_tensorstack_are_imported(name):
+    text = read_transcript(HERE / f"render/kind-{name}.txt").expected["manifests"]
+    manifests = [each.data for each in read(text, "").documents]
+    results = [import_manifest(manifest, kind_of(manifest), SHELF.kinds) for manifest in manifests]
+
+    assert all(isinstance(result, ImportedSpec) for result in results)
+
+
+VOLCANO = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: mnist}
+spec:
+  minAvailable: 1
+  schedulerName: volcano
+  plugins: {pytorch: ["--master=master", "--worker=worker", "--port=23456"]}
+  tasks:
+    - replicas: 1
+      name: master
+      policies: [{event: TaskCompleted, action: CompleteJob}]
+      template: {spec: {containers: [{name: master, image: train:1}], restartPolicy: OnFailure}}
+    - replicas: 2
+      name: worker
+      template: {spec: {containers: [{name: worker, image: train:1}], restartPolicy: OnFailure}}
+"""
+FORMER = """
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: MPIJob
+metadata: {name: mnist}
+spec:
+  worker: {replicas: 2, cmd: [python, train.py], template: {spec: {containers: [{name: mpi-worker, image: train:1}]}}}
+"""
+
+
+def test_a_plugin_of_volcano_names_the_framework():
+    manifest = yaml.safe_load(VOLCANO)
+    result = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
+
+    assert result.framework == "pytorch"
+    assert result.document["spec"]["volcano"]["variables"] is False
+
+
+def test_objects_of_a_former_shape_are_not_imported(tmp_path):
+    (tmp_path / "job.yaml").write_text(FORMER)
+    done = jobgen(tmp_path, "import", "job.yaml", "-o", "jobs")
+
+    assert (
+        "`spec.worker` is of the shape before March 2025; write `replicaSpecs` and `mpiConfig`" in done.stderr.decode()
+    )
+
+
+@pytest.mark.parametrize("folder", ["DeepSpeedJob", "GenericJob", "ColossalAIJob", "MPIJob.batch.tensorstack.dev"])
+def test_public_jobs_of_tensorstack_are_imported(folder):
+    files = sorted((shared_folder("corpus") / folder).glob("*.yaml"))
+    manifests = [each.data for file in files for each in read(file.read_bytes(), "").documents]
+    current = [each for each in manifests if "worker" not in each["spec"] or each["kind"] == "DeepSpeedJob"]
+    results = [import_manifest(manifest, kind_of(manifest), SHELF.kinds) for manifest in current]
+
+    assert results
+    assert all(isinstance(result, ImportedSpec) for result in results)
 
 
 def test_import_of_a_folder_factors_out_common_fields(tmp_path):

@@ -26,7 +26,7 @@ def connect_pods(
     """Let the pods of an object find each other; return the object, and the Service that they need."""
     network = job.kind.network
     name = made["metadata"].get("name") if isinstance(made.get("metadata"), dict) else None
-    if network is None or not isinstance(value_of(name), str) or problems:
+    if network is None or not isinstance(value_of(name), str) or problems or not _wants(job, "variables"):
         return made, ()
     result: dict[str, Any] = dict(made)
     items = [
@@ -36,7 +36,7 @@ def connect_pods(
     hosts = [_name_hosts(str(value_of(name)), item, job, network, own) for item in items]
     if sum(role.pods for role in hosts) < 2 or not all(_have_names(item.data, job, network) for item in items):
         return made, ()
-    written, has_service = _find_subdomain(items, job), network.has_service and _wants_service(job)
+    written, has_service = _find_subdomain(items, job), network.has_service and _wants(job, "service")
     if network.has_service and not has_service and written is None:
         return made, ()
     subdomain = written or name
@@ -71,10 +71,10 @@ def _have_names(item: Mapping[str, Any], job: JobSpec, network: Network) -> bool
     return named and len(counts) <= 1 and factor in (None, 1)
 
 
-def _wants_service(job: JobSpec) -> bool:
-    """Whether a job leaves its Service to jobgen: `kubernetes: {service: false}` says that it brings its own."""
+def _wants(job: JobSpec, part: str) -> bool:
+    """Whether a job leaves something to jobgen: `kubernetes: {service: false}` says that it brings its own Service."""
     settings = job.fields.get(job.kind.platform)
-    return not (isinstance(settings, dict) and value_of(settings.get("service")) is False)
+    return not (isinstance(settings, dict) and value_of(settings.get(part)) is False)
 
 
 def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Iterator[Problem]:

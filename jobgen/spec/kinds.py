@@ -145,6 +145,8 @@ class Kind(NamedTuple):
     network: Network | None = None
     unsupported: Mapping[str, str] = MappingProxyType({})
     """What to do instead of setting fields of a job that the kind does not support."""
+    former_shapes: Mapping[tuple[Step, ...], str] = MappingProxyType({})
+    """Fields of former shapes of the kind, and what is wrong with an object that has them."""
 
     @property
     def replicas_at(self) -> tuple[Step, ...]:
@@ -293,6 +295,7 @@ def parse_kind(described: Any) -> Kind:
         code=raw.get("code", ""),
         network=_parse_network(raw["network"]) if "network" in raw else None,
         unsupported=raw.get("unsupported", {}),
+        former_shapes={parse_dotted(path): reason for path, reason in raw.get("formerShapes", {}).items()},
     )
 
 

@@ -16,6 +16,7 @@ from jobgen.pipeline import config
 from jobgen.render.build import is_spec, manifest_errors, split_list
 from jobgen.repo import layout
 from jobgen.spec.kinds import Kind
+from jobgen.spec.replicas import get_at
 from jobgen.yamlio.read import YamlDocument, read
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -94,6 +95,10 @@ def _import_object(
     if not kind.frameworks:
         note = f"`{kind.name}` is not a job; it is kept as a manifest"
         return ImportedManifest(location, keep_manifest(item, kind), ((location, note),))
+    for path, reason in kind.former_shapes.items():
+        node = get_at(traced, path)
+        if node is not None:
+            return SkippedManifest(location_of(node) or location, f"`{format_dotted(path)}` {reason}")
     notes = tuple(
         (location_of(node) or location, f"`{value_of(node)}` contains a placeholder, which jobgen keeps unchanged")
         for node in find_placeholders(names)

@@ -18,7 +18,11 @@ from jobgen.spec.kinds import ANY_ROLE, Kind
 from jobgen.spec.replicas import ReplicaItem, find_count, find_restart_policy, find_template
 
 # What kinds need beyond their description.
-_ADJUSTED = {"ray-job": "jobgen.convert.importing.ray_job"}
+_ADJUSTED = {
+    "launched-job": "jobgen.convert.importing.launched_job",
+    "ray-job": "jobgen.convert.importing.ray_job",
+    "volcano-job": "jobgen.convert.importing.volcano_job",
+}
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NAMESPACE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _NOT_IN_NAMES = lazy_pattern(r"[^a-z0-9.-]+")
@@ -64,7 +68,7 @@ def _build_candidate(
     rendered, problems = render_spec(document, renderer)
     if rendered is None:
         return Candidate(document, (), tuple(problems))
-    if not is_equivalent(rendered, manifest) and _patch_roles(document, rendered, manifest, kind):
+    if not is_equivalent(rendered, manifest) and _patch_roles(document, rendered, manifest, kind, framework):
         rendered, problems = render_spec(document, renderer)
     if rendered is not None and not is_equivalent(rendered, manifest):
         document["spec"]["manifest"] = create_patch(rendered, manifest)
@@ -73,11 +77,12 @@ def _build_candidate(
     return Candidate(document, differences, tuple(problems))
 
 
-def _patch_roles(document: Fields, rendered: Fields, manifest: Fields, kind: Kind) -> bool:
+def _patch_roles(document: Fields, rendered: Fields, manifest: Fields, kind: Kind, framework: str) -> bool:
     """Add `manifest` to roles whose items differ, in kinds that list their items by a name; a list has no other key."""
     if kind.shape != "list":
         return False
-    named = {value_of(role.spelling): name for name, role in kind.roles.items()}
+    own = [name for name in kind.frameworks[framework].roles if name != ANY_ROLE]
+    named = {value_of(kind.roles[name].spelling): name for name in own}
     wanted = {item.key: item.data for item in kind.list_items(manifest) if isinstance(item.key, str)}
     patched = False
     for item in list(kind.list_items(rendered)):

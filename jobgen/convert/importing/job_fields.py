@@ -34,7 +34,9 @@ def list_frameworks(manifest: dict[str, Plain], kind: Kind) -> list[str]:
         return [detect_framework(manifest, kind)]
     items = list(kind.list_items(manifest))
     texts = [text for item in items for text in _list_texts(find_template(item.data, kind.replicas))]
-    found = (name for name, signs in _SIGNS.items() if any(sign in text for sign in signs for text in texts))
+    signs = (name for name, signs in _SIGNS.items() if any(sign in text for sign in signs for text in texts))
+    plugins = _get(manifest, ("spec", "plugins"))
+    found = (*(plugins if isinstance(plugins, dict) else ()), *signs)
     keys = {item.key for item in items}
     served = (name for name in found if name in kind.frameworks and keys <= _list_spellings(kind, name))
     return [*list(served)[:1], _GENERIC]

@@ -52,14 +52,24 @@ def _check_restart_policies(job: JobSpec) -> Iterator[Problem]:
             yield Problem("unsupported-by-kind", f"{message}; {advice}", policy)
 
 
+def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
+    """Write out what the webhook fills in: it refuses an apply of the same file that lacks it."""
+    node, limit = job.metadata["name"], _read_backoff_limit(job)
+    if item.get("replicas") is not None:
+        item.setdefault("minAvailable", item["replicas"])
+    # The restarts of containers count; with `OnFailure`, they are the retries of the job.
+    retries = _MAX_RETRY if limit is None else value_of(limit) + 1
+    item["maxRetry"] = with_value(node if limit is None else limit, retries)
+    if name == _find_deciding_role(job):
+        item["policies"] = [_build_policy(node, "CompleteJob", "TaskCompleted")]
+    item["template"] = _set_dns_policy(item["template"])
+
+
 def finish(job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) -> None:
     """Set what depends on all tasks, unless the job does."""
     spec, name = resource["spec"], job.metadata["name"]
     limit = _read_backoff_limit(job)
-    deciding = job.kind.roles.get(_find_deciding_role(job))
-    decides = str(value_of(deciding.spelling)) if deciding else ""
-    tasks = [_complete_task(task, job, limit, decides, name) for task in spec["tasks"]]
-    least = [value_of(task.get("minAvailable")) for task in tasks]
+    least = [value_of(task.get("minAvailable", task.get("replicas"))) for task in spec["tasks"]]
     counts = [count for count in least if type(count) is int]
     plugins = {**_list_plugins(job, sum(counts), name), **(spec.get("plugins") or {})}
     added = {
@@ -67,7 +77,7 @@ def finish(job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) -> 
         "policies": _list_policies(job, limit, name),
         **({} if limit is None else {"maxRetry": with_value(limit, value_of(limit) + 1)}),
     }
-    resource["spec"] = {**added, **spec, **({"plugins": plugins} if plugins else {}), "tasks": tasks}
+    resource["spec"] = {**added, **spec, **({"plugins": plugins} if plugins else {})}
 
 
 def _read_backoff_limit(job: JobSpec) -> Node:
@@ -81,18 +91,6 @@ def _find_deciding_role(job: JobSpec) -> str:
     roles = job.kind.frameworks[job.framework].roles
     found = next((name for name in job.kind.success if name in job.roles and name in roles), "")
     return found if len(job.roles) > 1 else ""
-
-
-def _complete_task(task: dict[str, Any], job: JobSpec, limit: Node, decides: str, name: Node) -> dict[str, Any]:
-    """Write out what the webhook fills in: it refuses an apply of the same file that lacks it."""
-    count = task.get("replicas")
-    added: dict[str, Any] = {"minAvailable": count} if count is not None else {}
-    # The restarts of containers count; with `OnFailure`, they are the retries of the job.
-    retries = _MAX_RETRY if limit is None else value_of(limit) + 1
-    added["maxRetry"] = with_value(name if limit is None else limit, retries)
-    if value_of(task["name"]) == decides:
-        added["policies"] = [_build_policy(name, "CompleteJob", "TaskCompleted")]
-    return {**added, **task, "template": _set_dns_policy(task["template"])}
 
 
 def _set_dns_policy(template: Any) -> Any:
