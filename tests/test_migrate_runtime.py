@@ -75,6 +75,7 @@ JOBS = {
     "shell": make_job({"command": ["bash", "-c", "torchrun --master_addr=$MASTER_ADDR train.py"]}),
     "image's own command": make_job({"command": None, "args": ["--epochs=1"]}),
     "number of processes": make_job(GPU, spec={"nprocPerNode": "4"}),
+    "number of processes of torchrun": make_job({"command": ["torchrun", "a.py"], **GPU}, spec={"nprocPerNode": "4"}),
     "processes by cpu": make_job(GPU, spec={"nprocPerNode": "cpu"}),
     "env": make_job({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)"}], **GPU}),
     "env of the operator": make_job({"env": [{"name": "WORLD_SIZE", "value": "7"}], **GPU}),
@@ -321,3 +322,31 @@ def test_migrated_repository_has_no_errors(version, tmp_path):
     assert proof.errors == ()
     assert [each for entry in proof.pods for each in entry.differences if each.training] == []
     assert [finding for finding in errors if finding.rule not in before] == []
+
+
+SWEEP = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: scale, namespace: ml}
+spec:
+  framework: pytorch
+  matrix: {gpus: [4, 8], nodes: [1, 3]}
+  image: registry.example.com/train:1
+  command: [torchrun, train.py]
+  resources: {gpu: "${{ matrix.gpus }}"}
+  pytorch: {nprocPerNode: "${{ matrix.gpus }}"}
+  roles:
+    master: {}
+    worker: {replicas: "${{ matrix.nodes }}"}
+"""
+
+
+def test_sweep_over_numbers_of_nodes_and_processes(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/scale.yaml").write_text(SWEEP)
+    project = config.load(tmp_path)
+    migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+
+    assert proof.errors == ()
+    assert [each for entry in proof.pods for each in entry.differences if each.training] == []
+    assert sorted(migration.files) == ["jobgen.yaml", "jobs/scale.yaml", "runtimes/scale.yaml"]

@@ -252,7 +252,8 @@ def _find_mapping(path: KeyPath, kind: Kind) -> FieldMapping | None:
 def _has_type(value: Any, as_type: str, path: KeyPath) -> bool:
     """Whether a value has the type that the target kind requires."""
     if as_type == "int":
-        return str(value).isdigit()
+        # A variable of a sweep has the type of its values, which the members show.
+        return str(value).isdigit() or "${{" in str(value)
     return path != ("priority",) or isinstance(value, str)
 
 

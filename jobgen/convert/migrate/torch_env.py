@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields
-from jobgen.convert.migrate.torch_job import TorchJob, list_ports, requests_gpus, starts_processes
+from jobgen.convert.migrate.torch_job import (
+    TorchJob,
+    is_torchrun,
+    list_ports,
+    requests_gpus,
+    starts_processes,
+    states_all_resources,
+)
 
 JOB_NAME = "TRAINJOB_NAME"
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -34,7 +41,7 @@ def has_torch_policy(job: TorchJob) -> bool:
         return False
     if job.processes == "auto":
         return requests_gpus(main, job.version) or not starts_processes(main)
-    return job.processes.isdigit()
+    return job.processes.isdigit() and (states_all_resources(main, job.version) or not starts_processes(main))
 
 
 def list_variables(job: TorchJob) -> TorchVariables:
@@ -57,7 +64,8 @@ def list_variables(job: TorchJob) -> TorchVariables:
         *([] if several else [{"name": "WORLD_SIZE", "value": "$(PET_NNODES)"}]),
         _field("RANK", INDEX),
     ]
-    own = [{"name": "WORLD_SIZE", "value": str(job.world_size)}] if several else []
+    is_needed = several and not is_torchrun(job.main.main)
+    own = [{"name": "WORLD_SIZE", "value": str(job.world_size)}] if is_needed else []
     added = ("PET_NODE_RANK", "PET_NPROC_PER_NODE", "PET_MASTER_PORT", "WORLD_SIZE")
     return TorchVariables(runtime, own, frozenset((*(each["name"] for each in runtime), *added)))
 

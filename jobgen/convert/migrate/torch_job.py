@@ -158,6 +158,23 @@ def starts_processes(container: Fields) -> bool:
     return not is_script
 
 
+def is_torchrun(container: Fields) -> bool:
+    """Whether a container runs torchrun itself, which sets the variables of its processes, whatever it got."""
+    words = [str(word) for key in ("command", "args") for word in container.get(key) or ()]
+    first = words[0].rpartition("/")[2] if container.get("command") and words else ""
+    starts = first == "torchrun" or (first.startswith("python") and words[1:3] == ["-m", "torch.distributed.run"])
+    return starts and not any("WORLD_SIZE" in word for word in words)
+
+
+def states_all_resources(container: Fields, version: str) -> bool:
+    """Whether Trainer takes the number of processes of a job; 2.0 takes 1 if it has limits or requests alone."""
+    resources = container.get("resources")
+    sides = [
+        key for key in ("limits", "requests") if isinstance(resources, dict) and isinstance(resources.get(key), dict)
+    ]
+    return not version or not _ONE_SIDE.contains(version) or len(sides) != 1
+
+
 def requests_gpus(container: Fields, version: str) -> bool:
     """Whether Trainer finds GPUs in the resources of a container; 2.0 counts CPUs if one side has none."""
     resources = container.get("resources")
