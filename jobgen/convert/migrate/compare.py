@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -34,8 +35,7 @@ def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str, spec
     count = sum(number for launches, number, _ in replicas if not launches and isinstance(number, int))
     return Workload(
         images=frozenset(str(each["image"]) for each in containers if "image" in each),
-        commands=frozenset(_to_json([*_list_items(each, "command"), *_list_items(each, "args")]) for each in containers)
-        - {"[]"},
+        commands=frozenset(map(_to_json, (*map(_list_command, containers), _list_entrypoint(obj, kind)))) - {"[]"},
         env=frozenset(
             _describe_variable(item) for each in containers for item in _list_own_variables(each, kind, spec)
         ),
@@ -97,6 +97,22 @@ def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec:
             value = str(value) if field.endswith("nprocPerNode") and isinstance(value, int) else value
             return value if value is not None else ("auto" if field.endswith("nprocPerNode") else 1)
     return "auto"
+
+
+def _list_entrypoint(obj: Mapping[str, Plain], kind: Kind) -> list[str]:
+    """The words of the command that an object has outside of its containers."""
+    text = _get(obj, ("spec", "entrypoint")) if kind.code == "ray-job" else None
+    if not isinstance(text, str) or not text:
+        return []
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    return words if shlex.join(words) == text else ["sh", "-c", text]
+
+
+def _list_command(container: Fields) -> list[Any]:
+    return [*_list_items(container, "command"), *_list_items(container, "args")]
 
 
 def _list_items(container: Fields, name: str) -> list[Any]:

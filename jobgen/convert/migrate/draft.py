@@ -86,7 +86,7 @@ class Draft:
     def _find_reason(self, path: KeyPath) -> str:
         """Why the target does not support a field: the reason for the longest known prefix of its path."""
         steps = path[2:] if path[0] == "roles" else path
-        known = REASONS.get(self.target.platform, {})
+        known = {**REASONS["*"], **REASONS.get(self.target.platform, {})}
         prefixes = (".".join(steps[:length]) for length in range(len(steps), 0, -1))
         return next(
             (known[prefix] for prefix in prefixes if prefix in known), f"{self.target.name} does not support it"

@@ -52,7 +52,7 @@ def write_required_roles(draft: Draft) -> None:
     own: Fields = draft.spec.get("roles") or {}
     for name in described.roles if described and own else ():
         role, other = draft.source.find_role(name), draft.target.find_role(name)
-        if role and role.required and name not in own and not (other and other.required):
+        if role and role.required and not role.at and name not in own and not (other and other.required):
             draft.spec["roles"] = {name: {}, **draft.spec["roles"]}
             draft.note(("roles", name), "changed", f"every {draft.source.name} has it; it is written out now")
 
@@ -136,6 +136,18 @@ def join_roles(draft: Draft) -> None:
             draft.drop((field,), "a TrainJob runs the launcher's instead")
 
 
+def drop_replica_fields(draft: Draft) -> None:
+    """Drop bounds of replicas that the target kind does not have, and patches for the items of the source kind."""
+    for path, holder in list(draft.holders()):
+        if path and "manifest" in holder and draft.source is not draft.target:
+            reason = f"it patches a role of a {draft.source.name}; write a new patch for {draft.target.name}"
+            draft.drop((*path, "manifest"), reason)
+    for field, at in (("minReplicas", draft.target.replicas.least), ("maxReplicas", draft.target.replicas.most)):
+        for path, holder in list(draft.holders()):
+            if path and field in holder and not at:
+                draft.drop((*path, field), f"the number of pods of a {draft.target.name} is fixed")
+
+
 def _keep_master(draft: Draft, own: Fields) -> None:
     """Turn the master into the only node; the runtime has the workers."""
     for field, value in (own.get("master") or {}).items():
@@ -156,10 +168,11 @@ def _move_to_job(draft: Draft, name: str, field: str, value: Any) -> None:
 
 def convert_restart_policies(draft: Draft) -> None:
     """Write restart policies where the defaults differ, and replace those that the target does not support."""
+    if draft.target.platform == "ray" != draft.source.platform:
+        _drop_restart_policies(draft)
+        return
     if draft.target.shape == "one":
-        for path, holder in list(draft.holders()):
-            if "restartPolicy" in holder:
-                draft.drop((*path, "restartPolicy"))
+        _drop_restart_policies(draft)
         if draft.surroundings.runtime:
             return
         for overlaid in sorted(set(draft.surroundings.policies.values())):
@@ -180,6 +193,12 @@ def convert_restart_policies(draft: Draft) -> None:
         ):
             draft.note(where, "check", EXIT_CODES)
     _write_default_restart_policies(draft)
+
+
+def _drop_restart_policies(draft: Draft) -> None:
+    for path, holder in list(draft.holders()):
+        if "restartPolicy" in holder:
+            draft.drop((*path, "restartPolicy"))
 
 
 def _write_overlay_policies(draft: Draft) -> None:
@@ -241,6 +260,8 @@ def update_total(draft: Draft) -> None:
     framework = draft.target.frameworks[draft.framework]
     own = draft.spec.get("roles") or {framework.single: {}}
     names = [*own, *(name for name in framework.roles if draft.target.roles[name].required and name not in own)]
+    # A role with a place of its own, such as the head of a Ray cluster, does not count.
+    names = [name for name in names if not ((role := draft.target.find_role(name)) and role.at)]
     counts = [(own.get(name) or {}).get("replicas", _default_count(draft.target, name)) for name in names]
     total = sum(count for count in counts if isinstance(count, int))
     if total != declared:

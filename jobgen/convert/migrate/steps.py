@@ -8,8 +8,10 @@ from typing import Any
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
+from jobgen.convert.migrate.ray import enter_ray, leave_ray
 from jobgen.convert.migrate.roles import (
     convert_restart_policies,
+    drop_replica_fields,
     join_roles,
     rename_roles,
     split_nodes,
@@ -119,7 +121,7 @@ def _rename_main_container(draft: Draft) -> None:
         if name is not None and draft.target.requirements.container and name != new:
             draft.drop((*path, "containerName"), f"the main container of a {draft.target.name} must be `{new}`")
             _rename_container(draft, (*path, "podTemplate"), str(name), new)
-        elif old != new and "{job}" not in (old, new):
+        elif old != new and "{job}" not in (old, new) and "containerName" not in draft.spec:
             _rename_container(draft, (*path, "podTemplate"), old, new)
 
 
@@ -360,10 +362,13 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     _rename_fields,
     _replace_nulls,
     _replace_manager,
+    drop_replica_fields,
+    leave_ray,
     write_required_roles,
     split_nodes,
     rename_roles,
     join_roles,
+    enter_ray,
     convert_restart_policies,
     _rename_main_container,
     _drop_pod_fields,

@@ -60,7 +60,27 @@ _WITHOUT_OPERATOR = {
 }
 
 # Why a platform does not support a field, and what to do instead; the longest prefix applies.
+# `*` stands for all platforms.
 REASONS: Mapping[str, Mapping[str, str]] = {
+    "*": {
+        "ray": "there is no Ray cluster",
+        "ray.runtimeEnv": "install packages and files in the image",
+    },
+    "ray": {
+        "runPolicy.cleanPodPolicy": "the end deletes the cluster, unless `ray.shutdownAfterJobFinishes` is false",
+        "runPolicy.schedulingPolicy": "KubeRay itself is configured for a gang scheduler; see its `batch-scheduler`",
+        "restartPolicy": "pods run Ray, not the program; `runPolicy.backoffLimit` runs it again on a new cluster",
+        "pytorch.nprocPerNode": "`ScalingConfig` of Ray Train has the number of processes",
+        "pytorch.elasticPolicy": "see `ray.autoscaling`, and `ScalingConfig` of Ray Train",
+        "pytorch.elastic": "see `ray.autoscaling`, and `ScalingConfig` of Ray Train",
+        "pytorch.torchrunConfig": "Ray Train starts the processes, not torchrun",
+        "tensorboard": "run TensorBoard as a separate workload",
+        "priority": "Kubernetes expects the name of a PriorityClass",
+        **{
+            f"{framework}.runtime": "set the image, command and resources of the runtime in the job"
+            for framework in ("deepspeed", "jax", "pytorch", "xgboost")
+        },
+    },
     "trainer": {
         "runPolicy.cleanPodPolicy": "pods stay until the TrainJob is deleted",
         "runPolicy.ttlSecondsAfterFinished": "set `ttlSecondsAfterFinished` in the JobSet of the runtime",
@@ -171,6 +191,7 @@ MANAGERS: Mapping[str, str] = {
     "kubeflow": "kubeflow.org/training-operator",
     "kubernetes": "kubernetes.io/job-controller",
     "mpi-operator": "kubeflow.org/mpi-operator",
+    "ray": "ray.io/kuberay-operator",
     "trainer": "trainer.kubeflow.org/trainjob-controller",
 }
 
