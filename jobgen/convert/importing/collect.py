@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.convert.importing.comments import find_comments
-from jobgen.convert.importing.import_job import ImportedSpec, add_comments, import_manifest, keep_manifest
+from jobgen.convert.importing.import_job import (
+    ImportedSpec,
+    add_comments,
+    import_manifest,
+    keep_manifest,
+    rewrite_document,
+)
 from jobgen.convert.importing.patch import find_duplicate_items
 from jobgen.convert.importing.server_fields import find_placeholders
+from jobgen.convert.importing.services import HostService, ServiceKey, get_key, is_service, match_services
 from jobgen.model.data import Location, TracedList, location_of, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.path import format_dotted
@@ -41,17 +48,25 @@ def collect_manifests(
     entries: Iterable[layout.FileEntry], kinds: Sequence[Kind]
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Import or skip every object of some files, in order."""
+    read_files: list[tuple[layout.File, list[YamlDocument], list[Finding]]] = []
     for entry in entries:
         file = layout.read_file(entry)
         findings: list[Finding] = []
-        documents = config.read_documents(file, findings).documents
+        read_files.append((file, list(config.read_documents(file, findings).documents), findings))
+    objects = (item for _, documents, _ in read_files for each in documents for item in split_list(each.data))
+    services = match_services(objects, kinds)
+    for file, documents, findings in read_files:
         yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
         for position, document in enumerate(documents):
-            yield from _import_document(file, position, document, kinds)
+            yield from _import_document(file, position, document, kinds, services)
 
 
 def _import_document(
-    file: layout.File, position: int, document: YamlDocument, kinds: Sequence[Kind]
+    file: layout.File,
+    position: int,
+    document: YamlDocument,
+    kinds: Sequence[Kind],
+    services: Mapping[ServiceKey, HostService],
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Import a document, or every item of a List."""
     traced: Any = read(file.content, file.path, traced=True).documents[position].data
@@ -67,7 +82,28 @@ def _import_document(
             location = starts[index]
             last = starts[index + 1].line - 1 if index + 1 < len(starts) else bounds[1]
             item_bounds = (location.line, last)
-        yield _import_object(item, traced_item, location, kinds, lines, item_bounds)
+        service = services.get(get_key(item)) if is_service(item) else None
+        if service is None:
+            imported = _import_object(item, traced_item, location, kinds, lines, item_bounds)
+            yield _add_service(imported, services)
+        elif service.spec is None:
+            note = f"the pods of `{service.job}` have their names from this Service; it is kept as a manifest"
+            yield ImportedManifest(location, keep_manifest(item, service.kind), ((location, note),))
+
+
+def _add_service(
+    imported: ImportedManifest | SkippedManifest, services: Mapping[ServiceKey, HostService]
+) -> ImportedManifest | SkippedManifest:
+    """Let jobgen render the Service of a job if it renders exactly the one that is imported with the job."""
+    if isinstance(imported, SkippedManifest):
+        return imported
+    for key, service in services.items():
+        if service.spec is not None and service.spec.manifest == imported.spec.manifest:
+            document = service.spec.document
+            spec = imported.spec._replace(document=document, text=rewrite_document(imported.spec.text, document))
+            note = f"the Service `{key[1]}` is rendered with the job"
+            return imported._replace(spec=spec, notes=(*imported.notes, (imported.location, note)))
+    return imported
 
 
 def find_bounds(lines: list[str], line: int) -> tuple[int, int]:
