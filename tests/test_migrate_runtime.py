@@ -350,3 +350,26 @@ def test_sweep_over_numbers_of_nodes_and_processes(tmp_path):
     assert proof.errors == ()
     assert [each for entry in proof.pods for each in entry.differences if each.training] == []
     assert sorted(migration.files) == ["jobgen.yaml", "jobs/scale.yaml", "runtimes/scale.yaml"]
+
+
+def test_overlay_shared_with_an_environment_that_stays(tmp_path):
+    head = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: "
+    files = {
+        "overlays/base/o.yaml": f"{head}{{cluster: {{platform: kubeflow}}, defaults: {{imagePullPolicy: Never}}}}\n",
+        "overlays/one/o.yaml": f"{head}{{extends: [base], jobs: {{names: [scale-*]}}}}\n",
+        "overlays/two/o.yaml": f"{head}{{extends: [base], jobs: {{names: [tf]}}}}\n",
+        "jobs/scale.yaml": SWEEP,
+        "jobs/tf.yaml": "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: tf, namespace: ml}\n"
+        "spec: {framework: tensorflow, image: a, roles: {worker: {replicas: 2}}}\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    project = config.load(tmp_path)
+    migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+
+    assert proof.errors == ()
+    assert yaml.safe_load(migration.files["overlays/base/o.yaml"])["spec"] == {
+        "cluster": {"platforms": ["trainer", "kubeflow"]},
+        "patches": [{"match": {"kinds": ["TFJob"]}, "merge": {"imagePullPolicy": "Never"}}],
+    }

@@ -114,18 +114,9 @@ def migrate_jobs(
     """Convert jobs, by name or by file, to another kind or platform."""
     root = layout.find_root(directory.resolve())
     project = config.load(root or directory.resolve())
-    platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
-    names = sorted({kind.name for kind in project.kinds if kind.frameworks})
-    if not any(_is_selected(kind, target) for kind in project.kinds):
-        known = ", ".join([*platforms, *names])
-        return error_result(
-            ExitCode.USAGE, f"there is no kind or platform `{target}`{did_you_mean(target, names)} (known: {known})"
-        )
-    unknown = [env for env in envs if env not in project.overlays]
-    if unknown:
-        return error_result(
-            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
-        )
+    error = _check_arguments(project, target, envs)
+    if error:
+        return error
     findings: list[Finding] = []
     jobs = list(_jobs(directory, project, wanted, findings))
     errors = format_findings(findings)
@@ -147,6 +138,23 @@ def migrate_jobs(
     if error:
         return error._replace(err=report + error.err)
     return Result(code, err=f"{report}{pluralize(len(done), 'file' if runtimes else 'job')} written\n")
+
+
+def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -> Result | None:
+    """Return an error if there is no such kind, platform or environment."""
+    platforms = sorted({kind.platform for kind in project.kinds if kind.frameworks})
+    names = sorted({kind.name for kind in project.kinds if kind.frameworks})
+    if not any(_is_selected(kind, target) for kind in project.kinds):
+        known = ", ".join([*platforms, *names])
+        return error_result(
+            ExitCode.USAGE, f"there is no kind or platform `{target}`{did_you_mean(target, names)} (known: {known})"
+        )
+    unknown = [env for env in envs if env not in project.overlays]
+    if unknown:
+        return error_result(
+            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
+        )
+    return None
 
 
 def _migrate_with_runtimes(jobs: Sequence[Job], project: ProjectConfig, target: str) -> list[MigrationOutput]:

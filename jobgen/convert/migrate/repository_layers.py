@@ -48,13 +48,10 @@ def change_layers(
             places[overlay] = first + count
             found: list[LayerNote] = []
             new = migrate_overlay(spec, migration, own, others[overlay], found)
-            cluster = new.get("cluster", {})
-            if "platform" in cluster or "platforms" in cluster:
+            if _declares_platform(new):
                 platforms.add(overlay)
-                is_mixed = bool(others[overlay])
-                new["cluster"] = set_platform(
-                    cluster, migration.source.platform, migration.target.platform, is_mixed=is_mixed
-                )
+                old, target = migration.source.platform, migration.target.platform
+                new["cluster"] = set_platform(new["cluster"], old, target, is_mixed=bool(others[overlay]))
             if new != spec:
                 changed[position] = {**document.data, "spec": new}
             notes += ((f"{file.path}:{_find_layer_line(file, position, each)}", each) for each in found)
@@ -65,13 +62,21 @@ def change_layers(
     return notes
 
 
+def _declares_platform(spec: Fields) -> bool:
+    return not {"platform", "platforms"}.isdisjoint(spec.get("cluster", {}))
+
+
 def _find_uses(
     done: Sequence[MigratedDocument], project: ProjectConfig, runners: Runners
 ) -> tuple[dict[tuple[str, int], PatchUse], dict[str, frozenset[str]]]:
-    """The jobs of each patch; and the overlays of environments with migrated jobs, with the kinds that stay there."""
+    """The jobs of each patch; and the overlays of environments with migrated jobs, with the kinds that stay.
+
+    An overlay may be shared with an environment of which all jobs stay.
+    """
     moved = {(each.source.jobs[0].file.path, each.source.jobs[0].position): each for each in done}
     uses: dict[tuple[str, int], PatchUse] = {}
-    others: dict[str, frozenset[str]] = {}
+    staying_by_env: dict[str, frozenset[str]] = {}
+    changed: set[str] = set()
     for env, runner in runners.items():
         staying: set[str] = set()
         has_moved = False
@@ -93,8 +98,13 @@ def _find_uses(
                 else:
                     use = use._replace(others=use.others | own)
                 uses[patch.overlay, patch.place] = use
-        for overlay in list_ancestors(env, project.overlays) if has_moved else ():
-            others[overlay] = others.get(overlay, frozenset()) | frozenset(staying)
+        staying_by_env[env] = frozenset(staying)
+        changed.update(list_ancestors(env, project.overlays) if has_moved else ())
+    chains = {env: list_ancestors(env, project.overlays) for env in runners}
+    others = {
+        overlay: frozenset(kind for env in runners if overlay in chains[env] for kind in staying_by_env[env])
+        for overlay in changed
+    }
     return uses, others
 
 

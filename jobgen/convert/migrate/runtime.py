@@ -64,29 +64,37 @@ def build_runtime(
     own = frozenset(kind.template.container)
     notes: list[MigrationNote] = []
     claims = bool(get_at(job.main.main, ("resources", "claims")))
-    if job.split:
-        variables = TorchVariables(list_split_variables(job), [], frozenset())
-        variables = variables._replace(injected=frozenset(each["name"] for each in variables.runtime))
-    else:
-        variables = list_variables(job)
-    kept = own - {"resources"} if claims else own
-    jobs = [_build_job(NODE, job.main, variables, job, _Held(kept, shape), notes)]
-    if job.split:
-        assert job.worker is not None, "checked above"
-        worker = _build_job(WORKER, job.worker, variables, job, _Held(frozenset(), None), notes)
-        worker["replicas"] = job.worker.number
-        worker["template"]["spec"].update(parallelism=1, completions=1)
-        jobs.append(worker)
-    jobset: Fields = {"replicatedJobs": jobs}
+    variables = _choose_variables(job)
+    held = _Held(own - {"resources"} if claims else own, shape)
+    jobset: Fields = {"replicatedJobs": _build_jobs(job, variables, held, notes)}
     if job.split:
         jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [NODE]}
     template: Fields = {"spec": jobset}
-    policy = {"numNodes": 1, **({"torch": {}} if has_torch_policy(job) else {})}
-    spec: Fields = {"mlPolicy": policy}
+    spec: Fields = {"mlPolicy": {"numNodes": 1, **({"torch": {}} if has_torch_policy(job) else {})}}
     _set_run_policy(job, spec, template, notes, version)
     spec["template"] = template
     notes += _note_differences(job)
     return BuiltRuntime(spec, tuple(variables.job), variables.injected, job.split, claims, tuple(dict.fromkeys(notes)))
+
+
+def _choose_variables(job: TorchJob) -> TorchVariables:
+    """The variables of the nodes; if roles are jobs of their own, the runtime has all of them."""
+    if not job.split:
+        return list_variables(job)
+    found = list_split_variables(job)
+    return TorchVariables(found, [], frozenset(each["name"] for each in found))
+
+
+def _build_jobs(job: TorchJob, variables: TorchVariables, held: _Held, notes: list[MigrationNote]) -> list[Fields]:
+    """The jobs of the runtime: that of the nodes, and that of the workers if these differ from the master."""
+    jobs = [_build_job(NODE, job.main, variables, job, held, notes)]
+    if job.split:
+        assert job.worker is not None, "checked by build_runtime"
+        worker = _build_job(WORKER, job.worker, variables, job, _Held(frozenset(), None), notes)
+        worker["replicas"] = job.worker.number
+        worker["template"]["spec"].update(parallelism=1, completions=1)
+        jobs.append(worker)
+    return jobs
 
 
 class _Held(NamedTuple):
