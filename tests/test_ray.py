@@ -70,6 +70,21 @@ def test_totals_of_a_ray_job(obj, pods, gpus, kind):
     assert count_gpus(described) == count_gpus(plain) == gpus
 
 
+def test_group_named_like_the_head_is_a_group_of_workers(kind):
+    roles = Manifest(ray_job(group("head", replicas=2)), kind, Cluster()).roles
+
+    assert [(role.count, bool(role.definition.at)) for role in roles] == [(1, True), (2, False)]
+
+
+def test_replicas_outside_of_the_bounds_are_no_error(tmp_path):
+    obj = ray_job(group("head", replicas=2, rayStartParams={}), group(replicas=-1, rayStartParams={}), entrypoint="a")
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(obj))
+    found = [(each.rule, str(each.severity)) for each in lint(tmp_path, ["."]).findings]
+
+    assert ("invalid-replica-count", "warning") in found
+    assert [rule for rule, severity in found if severity == "error"] == []
+
+
 @pytest.mark.parametrize(("mode", "gpus"), [(None, 12), ("K8sJobMode", 12), ("HTTPMode", 8)])
 def test_submitter_counts_as_a_pod_if_there_is_one(mode, gpus, kind):
     own = {} if mode is None else {"submissionMode": mode}

@@ -344,7 +344,7 @@ class Role:
         self.replica_spec = replica_spec
         self.manifest = manifest
         self.replica_type = str(value_of(key))
-        self.definition = _find_definition(self.replica_type, manifest.kind)
+        self.definition = _find_definition(self.replica_type, replica_spec, manifest)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role's name in jobgen, which is the same for every kind."""
         self.count = _count_pods(replica_spec, self.definition, manifest)
@@ -375,7 +375,7 @@ class Role:
 
 def _count_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, manifest: Manifest) -> int:
     omitted, kind = definition.omitted if definition else 1, manifest.kind
-    if kind is None or (definition and definition.at and get_at(manifest.object, definition.at) is replica_spec):
+    if kind is None or (definition and definition.at):
         return omitted
     if kind.shape == "one":
         declared = as_integer(replica_spec.get(str(kind.replicas_at[-1])))
@@ -515,15 +515,23 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
-def _find_definition(replica_type: str, kind: Kind | None) -> RoleDescription | None:
-    roles = kind.roles.values() if kind else ()
+def _find_definition(replica_type: str, replica_spec: Mapping[str, Node], manifest: Manifest) -> RoleDescription | None:
+    kind = manifest.kind
+    # A group of workers may have the name of a role with a place of its own.
+    roles = [
+        role
+        for role in (kind.roles.values() if kind else ())
+        if not role.at or get_at(manifest.object, role.at) is replica_spec
+    ]
     found = next(
         (role for role in roles if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE), None
     )
     if found is None and kind and kind.requirements.unknown_roles == "started":
         # An operator that starts unknown roles also ignores the case of known ones.
         found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
-    return found or (kind.find_role(replica_type) if kind and kind.any_role else None)
+    return found or (
+        kind.any_role._replace(name=replica_type, spelling=replica_type) if kind and kind.any_role else None
+    )
 
 
 def _find_roles(manifest: Manifest) -> Iterator[Role]:

@@ -31,7 +31,8 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     wanted = _describe_bounds(role, described, written)
     if not wanted:
         return
-    checked = described is not None and described.name not in kind.requirements.unchecked
+    # An operator with bounds in the object uses the nearest number.
+    checked = described is not None and described.name not in kind.requirements.unchecked and not kind.replicas.least
     bounded = described is not None and described.least is not None
     consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
     severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
