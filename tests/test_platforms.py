@@ -9,6 +9,8 @@ import pytest
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.finding import Severity
+from jobgen.operators.compare import compare_pods, is_equal_for_training
+from jobgen.operators.create import create_pods
 from jobgen.pipeline import config
 from jobgen.pipeline.run import Run
 from jobgen.spec.overlay import Cluster
@@ -30,6 +32,7 @@ spec:
   roles: {master: {}, worker: {replicas: 3}}
 """
 # The number of all pods, and the priority: a class, a number of TensorStack's scheduler, or a matter of the runtime.
+# Kinds with a class have a number of restarts, too.
 PLATFORMS = {
     "kubeflow": (4, "high"),
     "trainer": (4, ""),
@@ -55,7 +58,8 @@ def run(tmp_path_factory):
     (root / "jobs/bert.yaml").write_text(JOB)
     for platform, (_, priority) in PLATFORMS.items():
         (root / f"overlays/{platform}").mkdir(parents=True)
-        text = OVERLAY.format(platform=platform, priority=f"priority: {priority}" if priority else "")
+        restarts = ", runPolicy: {backoffLimit: 3}" if priority == "high" else ""
+        text = OVERLAY.format(platform=platform, priority=f"priority: {priority}{restarts}" if priority else "")
         (root / f"overlays/{platform}/overlay.yaml").write_text(text)
     project = config.load(root)
     made = Run(project, project.environments())
@@ -81,6 +85,19 @@ def test_one_job_keeps_its_pods_and_fields_on_every_platform(platform, run):
     assert sum(count * pod.gpus for pod, count in count_pods(manifest)) == 16
     for value in ("registry.example.com/bert:1.4.2", "EPOCHS", "datasets", "/data", "16Gi", "gpu-a", priority):
         assert value in text
+
+
+@pytest.mark.parametrize("platform", ["kubernetes", "jobset", "volcano"])
+def test_pods_are_equal_for_training_without_kubeflow(platform, run):
+    """The pods that Kubernetes creates from the object of a platform have the world and ranks of those of Kubeflow."""
+    before, after = (
+        create_pods(first, (first, *others))
+        for first, *others in ([made.object for made in run[1] if made.env == env] for env in ("kubeflow", platform))
+    )
+    differences = compare_pods(before, after)
+
+    assert is_equal_for_training(differences), differences
+    assert not {"env WORLD_SIZE", "env RANK", "env EPOCHS"} & {difference.field for difference in differences}
 
 
 def test_the_readme_lists_the_platforms(run):

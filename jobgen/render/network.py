@@ -40,7 +40,7 @@ def connect_pods(
     if network.has_service and not has_service and written is None:
         return made, ()
     subdomain = written or name
-    group = Group(str(value_of(name)), order_roles(hosts), _count_processes(result, job))
+    group = Group(str(value_of(name)), order_roles(hosts), *_count_processes(result, job))
     provided = _list_provided(result, network)
     for item, role in zip(items, hosts, strict=True):
         template = find_template(item.data, job.kind.replicas)
@@ -121,15 +121,15 @@ def _find_subdomain(items: list[Any], job: JobSpec) -> Node:
     return next((node for node in written if isinstance(value_of(node), str)), None)
 
 
-def _count_processes(made: Mapping[str, Any], job: JobSpec) -> int:
-    """The processes on each pod: as declared, or one for each GPU."""
+def _count_processes(made: Mapping[str, Any], job: JobSpec) -> tuple[int, int]:
+    """The processes on each pod: as declared, or one for each GPU; and as declared, or one."""
     for block, field in _PROCESS_FIELDS:
         settings = job.fields.get(block)
         declared = value_of(settings.get(field)) if isinstance(settings, dict) else None
         if declared is not None and str(declared).isdigit():
-            return int(str(declared))
+            return int(str(declared)), int(str(declared))
     roles = Manifest(made, job.kind, job.cluster).roles
-    return max((role.pod.gpus for role in roles if role.count), default=0) or 1
+    return max((role.pod.gpus for role in roles if role.count), default=0) or 1, 1
 
 
 def _connect_template(

@@ -33,7 +33,9 @@ class Group(NamedTuple):
     job: str
     roles: tuple[RoleHosts, ...]
     processes: int
-    """The number of processes on each pod."""
+    """The number of processes that a launcher such as torchrun starts on each pod."""
+    declared: int = 1
+    """The number of processes on each pod that the job declares; 1 if it leaves this to the launcher."""
 
     @property
     def nodes(self) -> int:
@@ -58,7 +60,8 @@ def _list_pytorch(group: Group, role: RoleHosts) -> Variables:
     variables = {
         "MASTER_ADDR": group.leader,
         "MASTER_PORT": "29500",
-        "WORLD_SIZE": str(group.nodes * group.processes),
+        # For processes without a launcher, as a PyTorchJob sets it; torchrun replaces it.
+        "WORLD_SIZE": str(group.nodes * group.declared),
         "PET_NNODES": str(group.nodes),
         "PET_NPROC_PER_NODE": str(group.processes),
     }
