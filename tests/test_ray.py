@@ -7,6 +7,7 @@ from transcripts import find_transcripts, read_transcript
 from jobgen import lint
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.convert.importing.verify import is_equivalent, render_spec, renderer_for
+from jobgen.convert.migrate.migrate_job import migrate_job
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.k8s.resources import count_gpus
@@ -181,3 +182,36 @@ def test_imported_ray_job_renders_to_itself(obj, field, kind, kinds):
 @pytest.mark.parametrize("groups", [(group("a"), group("a")), (group(None), group(7))])
 def test_ray_job_without_distinct_groups_is_not_imported(groups, kind, kinds):
     assert not isinstance(import_manifest(ray_job(*groups), kind, kinds), ImportedSpec)
+
+
+# Kinds of other platforms, their framework, and roles with four nodes.
+MIGRATED = [
+    ("PyTorchJob", "pytorch", {"master": {}, "worker": {"replicas": 3}}),
+    ("PyTorchTrainingJob", "pytorch", {"master": {}, "worker": {"replicas": 3}}),
+    ("TrainJob", "pytorch", {"node": {"replicas": 4}}),
+    ("batch/v1 Job", "pytorch", {"node": {"replicas": 4}}),
+    ("batch.volcano.sh/v1alpha1 Job", "pytorch", {"master": {}, "worker": {"replicas": 3}}),
+    ("JobSet", "pytorch", {"worker": {"replicas": 4}}),
+    ("TFJob", "tensorflow", {"chief": {}, "worker": {"replicas": 3}}),
+    ("XGBoostJob", "xgboost", {"master": {}, "worker": {"replicas": 3}}),
+    ("JAXJob", "jax", {"worker": {"replicas": 4}}),
+]
+
+
+@pytest.mark.parametrize(("name", "framework", "roles"), MIGRATED)
+def test_jobs_migrate_to_ray_jobs_and_back(name, framework, roles, kind, kinds):
+    names = {f"{each.api_version} {each.name}": each for each in kinds if framework in each.frameworks}
+    other = next(each for key, each in names.items() if name in (key, each.name))
+    spec = {"framework": framework, "replicas": 4, "image": "x", "command": ["python", "train.py"], "roles": roles}
+    document = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "a"}, "spec": spec}
+    there = migrate_job(document, other, kind, framework, kinds)
+    back = migrate_job(there.document, kind, other, framework, kinds)
+
+    assert (there.problems, back.problems) == ((), ())
+    assert there.rendered["spec"]["entrypoint"] == "python train.py"
+    assert Manifest(there.rendered, kind, Cluster()).pod_count == 5
+    assert Manifest(back.rendered, other, Cluster()).pod_count == 4
+    assert there.differences == back.differences == ()
+    assert {("roles", "head"), ("command",)} <= {note.field for note in there.notes if note.change == "check"}
+    assert [note.field for note in there.notes if note.change == "lost"] == []
+    assert ("roles", "head") in [note.field for note in back.notes if note.change == "lost"]

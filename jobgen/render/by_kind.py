@@ -47,9 +47,10 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
         layout = kind.replicas._replace(item=merge(kind.replicas.item, shared["item"], deletions))
         job = job._replace(kind=kind._replace(replicas=layout))
     _declare_total(job, resource, problems)
-    if kind.shape == "one":
+    # Without templates, no role of the job exists in the kind, which is a problem.
+    if templates and kind.shape == "one":
         render_nodes(job, templates, resource, problems)
-    else:
+    elif templates:
         job, templates = join_roles(job, templates, problems)
         templates = prepare(job, templates, resource, problems)
         if kind.replicas.pod_failure_policy:
@@ -256,7 +257,7 @@ def _render_items(
     layout = kind.replicas
     if layout.shape == "map":
         set_path(resource, layout.at, {str(value_of(spelling)): item for spelling, item in made.values()})
-    elif layout.shape == "list" and made:
+    elif layout.shape == "list" and (made or not any(role.at for role in kind.roles.values())):
         set_path(resource, layout.at, [{layout.key: spelling, **item} for spelling, item in made.values()])
     elif made:
         [(_, item)] = made.values()
