@@ -39,7 +39,7 @@ def prepare(
         spec.pop("shutdownAfterJobFinishes", None)
     if isinstance(spec.get("submitterPodTemplate"), dict):
         spec["submitterPodTemplate"] = _complete_submitter(spec["submitterPodTemplate"], bare.get(HEAD), job)
-    problems.extend(_find_unknown_roles(job))
+    problems.extend(_check_start_params(job))
     if spec.get("clusterSelector"):
         # The cluster belongs to somebody else.
         spec.pop("shutdownAfterJobFinishes", None)
@@ -148,10 +148,16 @@ def _complete_submitter(template: dict[str, Any], head: Any, job: JobSpec) -> di
     return {**template, "spec": spec}
 
 
-def _find_unknown_roles(job: JobSpec) -> Iterator[Problem]:
+def _check_start_params(job: JobSpec) -> Iterator[Problem]:
     settings = job.fields.get("ray")
     params = settings.get("startParams") if isinstance(settings, dict) else None
-    for name in params if isinstance(params, dict) else ():
+    for name, written in params.items() if isinstance(params, dict) else ():
+        below = written.values() if isinstance(written, dict) else ()
+        if not isinstance(written, dict):
+            message = f"`ray.startParams.{name}` must be a mapping, such as `{{num-gpus: 8}}`"
+            yield Problem("wrong-type", message, name)
+        elif any(isinstance(value, (dict, list)) for value in below):
+            yield Problem("wrong-type", f"the parameters of `ray.startParams.{name}` must be text or numbers", name)
         if name not in job.roles:
             listed = ", ".join(f"`{role}`" for role in job.roles)
             message = f"`ray.startParams` has parameters for `{name}`, but the job has {listed}; use one of these"
