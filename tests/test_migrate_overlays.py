@@ -28,6 +28,7 @@ def migrate(spec, uses=(), others=frozenset()):
     [
         ({"nodeSelector": {"a": "b"}}, TFJOB, {"defaults": {"nodeSelector": {"a": "b"}}}),
         ({"workingDir": "/a"}, frozenset(), {}),
+        ({"run": {"identity": "hash"}}, TFJOB, {"defaults": {"run": {"identity": "hash"}}}),
         ({"workingDir": "/a", "env": {"A": "1", "RANK": "7"}}, frozenset(), {"defaults": {"env": {"A": "1"}}}),
         (
             {"workingDir": "/a", "runPolicy": {"backoffLimit": 1, "suspend": True}},

@@ -373,3 +373,23 @@ def test_overlay_shared_with_an_environment_that_stays(tmp_path):
         "cluster": {"platforms": ["trainer", "kubeflow"]},
         "patches": [{"match": {"kinds": ["TFJob"]}, "merge": {"imagePullPolicy": "Never"}}],
     }
+
+
+def test_runs_keep_their_hash(tmp_path):
+    files = {
+        "overlays/prod/o.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {gitops: argocd}, "
+        "defaults: {run: {identity: hash}}, "
+        "patches: [{match: {kinds: [PyTorchJob]}, manifest: {metadata: {labels: {a: b}}}}]}\n",
+        "jobs/bert.yaml": "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert, namespace: ml}\n"
+        "spec: {framework: pytorch, image: 'registry.example.com/bert:1', command: [torchrun, train.py]}\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    project = config.load(tmp_path)
+    migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+
+    assert proof.errors == ()
+    assert yaml.safe_load(migration.files["overlays/prod/o.yaml"])["spec"]["defaults"] == {"run": {"identity": "hash"}}
+    patches = yaml.safe_load(migration.files["overlays/prod/runtimes.yaml"])["spec"]["patches"]
+    assert [patch["manifest"] for patch in patches] == [{"metadata": {"labels": {"a": "b"}}}]

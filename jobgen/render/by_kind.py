@@ -19,11 +19,10 @@ from jobgen.render.set_path import set_path
 from jobgen.render.trainjob import render_nodes
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
+from jobgen.spec.normalize import NOT_RENDERED
 from jobgen.spec.replicas import get_at
 
 TOTAL_ANNOTATION = "jobgen.dev/replicas"
-# Fields that have no counterpart in the object: the roles add up to `replicas`, and `run` names the finished object.
-_NOT_RENDERED = frozenset(("replicas", "run"))
 _PLATFORM_BLOCKS = frozenset(("jobset", "kubernetes", "ray", "tensorstack", "trainer", "volcano"))
 # Paths of fields that the code of a kind reads: `network` is what pods are connected with.
 _READ_BY_CODE = frozenset(("code", "network"))
@@ -83,7 +82,7 @@ def _render_field(
     problems: list[Problem],
 ) -> None:
     (path, key), kind = where, job.kind
-    if path in _NOT_RENDERED or _is_for_other_platform(path, job):
+    if path in NOT_RENDERED or _is_for_other_platform(path, job):
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
     if field is None:

@@ -24,6 +24,9 @@ FIELDS = ROLE_FIELDS | frozenset(
 REPLICA_FIELDS = frozenset(("replicas", "minReplicas", "maxReplicas", "restartPolicy", "platforms"))
 """Fields of a role that concern its replicas; all others concern its pods."""
 
+NOT_RENDERED = frozenset(("replicas", "run"))
+"""Fields without a counterpart in the object: the roles add up to `replicas`, and `run` names the finished object."""
+
 # Fields of a spec that no layer merges as job or role fields; `matrix` has been expanded before.
 _APART = frozenset(("roles", "manifest", "matrix"))
 # Blocks that are merged into what the other fields are rendered to.

@@ -28,6 +28,7 @@ from jobgen.repo import layout
 from jobgen.repo.scratch import open_scratch
 from jobgen.spec.kinds import Kind
 
+_OWN = "jobgen.dev/"
 _FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
 
 
@@ -157,7 +158,16 @@ def _complete_object(
     done = migrate_job(imported.document, route.source, route.target, route.framework, kinds, surroundings)
     if done.rendered is None or done.problems:
         return {}
-    return create_patch(made, refer_to_runtime(done.rendered))
+    return create_patch(made, _keep_run(made, refer_to_runtime(done.rendered)))
+
+
+def _keep_run(made: Fields, obj: Fields) -> Fields:
+    """The object with the name and the annotations that jobgen itself gives the run."""
+    old = {key: value for key, value in made["metadata"].get("annotations", {}).items() if key.startswith(_OWN)}
+    new = {key: value for key, value in obj["metadata"].get("annotations", {}).items() if not key.startswith(_OWN)}
+    annotations = {**new, **old}
+    metadata = {**obj["metadata"], "name": made["metadata"]["name"], "annotations": annotations}
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
 
 
 def _render(

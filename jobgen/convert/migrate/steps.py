@@ -21,7 +21,7 @@ from jobgen.convert.migrate.roles import (
 from jobgen.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
 from jobgen.model.data import untraced, value_of
 from jobgen.spec.kinds import FieldMapping, Kind
-from jobgen.spec.normalize import is_job_field
+from jobgen.spec.normalize import NOT_RENDERED, is_job_field
 
 _SOURCE_PARTS = (("container", "env"), ("pod", "volumes"), ("container", "volumeMounts"))
 # Where each field of the spec goes in a pod template.
@@ -211,7 +211,9 @@ def _move_resources(draft: Draft) -> None:
 def _drop_job_fields(draft: Draft) -> None:
     """Drop fields of the job that the target kind does not support."""
     own = {
-        key: value for key, value in draft.spec.items() if is_job_field(key) and key not in ("framework", "replicas")
+        key: value
+        for key, value in draft.spec.items()
+        if is_job_field(key) and key not in NOT_RENDERED and key != "framework"
     }
     for path, value in list(_list_job_fields(own, draft.target)):
         mapping = _find_mapping(path, draft.target)
