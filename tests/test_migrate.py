@@ -278,3 +278,57 @@ def test_jobs_run_the_same_without_an_operator(framework, source, target):
         any("backoffLimit" in note.field or target.platform not in WITHOUT_OPERATOR for note in done.notes)
         or not done.notes
     )
+
+
+def find_job_kind(platform, framework):
+    return next(kind for kind in JOBS if kind.platform == platform and framework in kind.frameworks)
+
+
+# The source, the target, the spec, and what of it the migrated spec has.
+OF_VOLCANO_AND_TENSORSTACK = [
+    (
+        "kubeflow volcano pytorch",
+        {"runPolicy": {"backoffLimit": 2, "schedulingPolicy": {"minAvailable": 3, "queue": "gpu"}}},
+        {"runPolicy": {"backoffLimit": 2}, "volcano": {"minAvailable": 3}, "queue": "gpu"},
+    ),
+    ("kubeflow volcano tensorflow", {"restartPolicy": "ExitCode"}, {"restartPolicy": "OnFailure"}),
+    ("volcano kubeflow pytorch", {"volcano": {"maxRetry": 3, "minAvailable": 2}}, {"volcano": None}),
+    ("tensorstack volcano pytorch", {"suspend": True, "priority": "50"}, {"suspend": None, "priority": "50"}),
+    (
+        "tensorstack mpi-operator mpi",
+        {"mpi": {"script": ["train"], "extraArgs": ["-N", "2"], "mca": {"btl": "^openib"}}},
+        {"mpi": None, "roles": {"launcher": {"command": ["mpirun", "-mca", "btl", "^openib", "-N", "2", "train"]}}},
+    ),
+    (
+        "mpi-operator tensorstack mpi",
+        {"runPolicy": {"cleanPodPolicy": "All"}, "mpi": {"slotsPerWorker": 2}, "command": ["mpirun", "train"]},
+        {"runPolicy": {"cleanPodPolicy": "Running"}, "mpi": {"slotsPerWorker": 2}, "command": ["mpirun", "train"]},
+    ),
+    (
+        "tensorstack kubernetes deepspeed",
+        {"deepspeed": {"config": {"run": {"module": ["train"]}, "localRank": False}}},
+        {"deepspeed": None, "command": ["torchrun", "-m", "train"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("route", "own", "expected"), OF_VOLCANO_AND_TENSORSTACK, ids=[row[0] for row in OF_VOLCANO_AND_TENSORSTACK]
+)
+def test_jobs_of_volcano_and_tensorstack(route, own, expected):
+    source, target, framework = route.split()
+    document = {
+        "apiVersion": "jobgen.dev/v1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job"},
+        "spec": {"framework": framework, "image": "x", **own},
+    }
+    done = migrate_job(
+        document, find_job_kind(source, framework), find_job_kind(target, framework), framework, SHELF.kinds
+    )
+
+    assert done.problems == ()
+    assert {field: done.document["spec"].get(field) for field in expected} == expected
+    told = {note.field for note in done.notes}
+    lost = [path for path, value in iter_leaves(own) if path not in dict(iter_leaves(done.document["spec"]))]
+    assert all(any(path[: len(field)] == field for field in told) for path in lost)

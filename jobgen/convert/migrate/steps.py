@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import KeyPath
 from jobgen.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
+from jobgen.convert.migrate.launchers import write_launch_commands
 from jobgen.convert.migrate.ray import enter_ray, leave_ray
 from jobgen.convert.migrate.roles import (
     convert_restart_policies,
@@ -361,6 +362,7 @@ LAYER_STEPS: tuple[Callable[[Draft], None], ...] = (
 """The steps for the fields of an overlay, which are merged with those of jobs."""
 
 STEPS: tuple[Callable[[Draft], None], ...] = (
+    write_launch_commands,
     _rename_fields,
     _replace_nulls,
     _replace_manager,

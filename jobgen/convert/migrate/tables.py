@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jobgen.convert.migrate import volcano_tables
+
 # Fields of a Job that the Jobs of a JobSet have, too.
 _JOB_POLICIES = (
     ("kubernetes.completionMode", "jobset.completionMode"),
@@ -12,6 +14,7 @@ _JOB_POLICIES = (
 
 # Fields with another name on the target platform.
 MOVES: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    **volcano_tables.MOVES,
     ("kubeflow", "mpi-operator"): (("mpi.cleanPodPolicy", "runPolicy.cleanPodPolicy"),),
     ("kubeflow", "tensorstack"): (
         ("runPolicy.suspend", "suspend"),
@@ -65,6 +68,8 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     "*": {
         "ray": "there is no Ray cluster",
         "ray.runtimeEnv": "install packages and files in the image",
+        **volcano_tables.FROM_VOLCANO,
+        **volcano_tables.FROM_TENSORSTACK,
     },
     "ray": {
         "runPolicy.cleanPodPolicy": "the end deletes the cluster, unless `ray.shutdownAfterJobFinishes` is false",
@@ -81,6 +86,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             for framework in ("deepspeed", "jax", "pytorch", "xgboost")
         },
     },
+    "volcano": volcano_tables.TO_VOLCANO,
     "trainer": {
         "runPolicy.cleanPodPolicy": "pods stay until the TrainJob is deleted",
         "runPolicy.ttlSecondsAfterFinished": "set `ttlSecondsAfterFinished` in the JobSet of the runtime",
@@ -146,6 +152,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
 
 # What changes although the fields stay the same, by kinds.
 MEANINGS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
+    **volcano_tables.MEANINGS,
     ("kubeflow PyTorchJob", "trainer TrainJob"): (
         ("env", "the operator sets PET_* for torchrun, but not MASTER_ADDR, WORLD_SIZE or RANK: start with torchrun"),
         ("restartPolicy", "the runtime, not the job, defines what happens when a node fails"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobgen.k8s.command_line import split_mpi_launch
+from jobgen.k8s.command_line import find_mpi_launches, parse_command, split_mpi_launch
 from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.render.expand import JobSpec
@@ -52,13 +52,13 @@ def _split_command(job: JobSpec, command: list[Node], problems: list[Problem]) -
         launch = parse_launch(command)
         return launch.options, launch.script
     found = split_mpi_launch(command)
-    if found is None:
-        shown = value_of(command[0])
-        message = f"the command of the launcher starts with `{shown}`, but TensorStack runs `mpirun` itself"
+    if found is not None:
+        return found
+    if any(find_mpi_launches(parse_command(command))):
+        message = "TensorStack runs `mpirun` itself, but the command of the launcher is a script that does"
         advice = "write `mpirun`, its options and the program as a list"
         problems.append(Problem("unsupported-by-kind", f"{message}; {advice}", command[0]))
-        return (), command
-    return found
+    return (), command
 
 
 def _take_processes(options: Sequence[Node], config: dict[str, Any]) -> list[Node]:
