@@ -33,14 +33,16 @@ def connect_pods(
         item for item in job.kind.list_items(result) if isinstance(find_template(item.data, job.kind.replicas), dict)
     ]
     own = value_of(get_at(result, network.subdomain)) if network.subdomain else None
-    hosts = [_name_hosts(str(value_of(name)), item, job, network, own) for item in items]
+    declared, gpus = _find_declared_processes(job), _count_gpus(result, job)
+    named = (_name_hosts(str(value_of(name)), item, job, network, own) for item in items)
+    hosts = [role._replace(processes=declared or gpus.get(role.name) or 1) for role in named]
     if sum(role.pods for role in hosts) < 2 or not all(_have_names(item.data, job, network) for item in items):
         return made, ()
     written, has_service = _find_subdomain(items, job), network.has_service and _wants(job, "service")
     if network.has_service and not has_service and written is None:
         return made, ()
     subdomain = written or name
-    group = Group(str(value_of(name)), order_roles(hosts), *_count_processes(result, job))
+    group = Group(str(value_of(name)), order_roles(hosts), declared or 1)
     provided = _list_provided(result, network)
     for item, role in zip(items, hosts, strict=True):
         template = find_template(item.data, job.kind.replicas)
@@ -121,15 +123,19 @@ def _find_subdomain(items: list[Any], job: JobSpec) -> Node:
     return next((node for node in written if isinstance(value_of(node), str)), None)
 
 
-def _count_processes(made: Mapping[str, Any], job: JobSpec) -> tuple[int, int]:
-    """The processes on each pod: as declared, or one for each GPU; and as declared, or one."""
+def _find_declared_processes(job: JobSpec) -> int:
+    """The number of processes on each pod that the job declares; 0 if it declares none."""
     for block, field in _PROCESS_FIELDS:
         settings = job.fields.get(block)
         declared = value_of(settings.get(field)) if isinstance(settings, dict) else None
         if declared is not None and str(declared).isdigit():
-            return int(str(declared)), int(str(declared))
-    roles = Manifest(made, job.kind, job.cluster).roles
-    return max((role.pod.gpus for role in roles if role.count), default=0) or 1, 1
+            return int(str(declared))
+    return 0
+
+
+def _count_gpus(made: Mapping[str, Any], job: JobSpec) -> dict[str, int]:
+    """The number of GPUs of a pod of each role."""
+    return {role.replica_type: role.pod.gpus for role in Manifest(made, job.kind, job.cluster).roles}
 
 
 def _connect_template(

@@ -21,6 +21,8 @@ class RoleHosts(NamedTuple):
     name: str
     pods: int
     host: str
+    processes: int = 1
+    """The number of processes that a launcher such as torchrun starts on each pod."""
 
     def name_host(self, index: int) -> str:
         """Return the DNS name of a pod."""
@@ -32,8 +34,6 @@ class Group(NamedTuple):
 
     job: str
     roles: tuple[RoleHosts, ...]
-    processes: int
-    """The number of processes that a launcher such as torchrun starts on each pod."""
     declared: int = 1
     """The number of processes on each pod that the job declares; 1 if it leaves this to the launcher."""
 
@@ -63,7 +63,7 @@ def _list_pytorch(group: Group, role: RoleHosts) -> Variables:
         # For processes without a launcher, as a PyTorchJob sets it; torchrun replaces it.
         "WORLD_SIZE": str(group.nodes * group.declared),
         "PET_NNODES": str(group.nodes),
-        "PET_NPROC_PER_NODE": str(group.processes),
+        "PET_NPROC_PER_NODE": str(role.processes),
     }
     if all(ranks):
         rank = group.find_rank(role)
@@ -131,7 +131,7 @@ def list_variables(framework: str, group: Group, role: RoleHosts) -> Variables:
 
 def _list_connecting() -> frozenset[str]:
     apart = (RoleHosts("master", 1, INDEX), RoleHosts("worker", 2, INDEX))
-    groups = [Group("", apart, 1), Group("", apart[1:], 1)]
+    groups = [Group("", apart), Group("", apart[1:])]
     return frozenset(name for group in groups for find in _FRAMEWORKS.values() for name in find(group, group.roles[0]))
 
 
