@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.repo.atomic import make_folder, replace_file, sync_folders
+from jobgen.repo.atomic import make_folder, replace_files, sync_folders
 
 
 def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> Result | None:
@@ -24,9 +24,10 @@ def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
     """Write all files within a folder; return an error if one cannot be written, else None."""
     folders: list[str] = []
     try:
-        for path, content in files.items():
+        for path in files:
             folders += make_folder(path.parent, home)
-            folders.append(replace_file(path, content.encode("utf-8", "surrogateescape"), home))
+        contents = {path: content.encode("utf-8", "surrogateescape") for path, content in files.items()}
+        folders += replace_files(contents, home)
     except OSError as error:
         message = f"`{error.filename}`: {error.strerror}; not all files were written"
         # A link out of the repository is a mistake in the repository, not a fault of the disk.

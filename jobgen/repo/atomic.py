@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _LINK_OUTSIDE = "a symbolic link leads out of the repository, and is not followed"
 
@@ -30,31 +31,71 @@ def replace_file(path: Path, content: bytes, home: Path, *, fsync: bool = True) 
     Return its folder: the file is durable once that is synced, too. Links must not lead out of the repository: its
     content must not decide which other files are written.
     """
+    return replace_files({path: content}, home, fsync=fsync)[0]
+
+
+def replace_files(files: Mapping[Path, bytes], home: Path, *, fsync: bool = True) -> list[str]:
+    """Replace files as `replace_file` does, but none before the contents of all are on the disk; return the folders."""
+    drafts: list[_Draft] = []
+    try:
+        for path, content in files.items():
+            _check_inside(path, home)
+            drafts.append(_create_draft(path))
+            with _naming(drafts[-1]):
+                _write_draft(drafts[-1], content, fsync=fsync)
+        for draft in drafts:
+            with _naming(draft):
+                os.replace(draft.file, draft.target)
+    except BaseException:
+        for draft in drafts:
+            with suppress(OSError):
+                os.unlink(draft.file)
+        raise
+    return [os.path.dirname(draft.target) for draft in drafts]
+
+
+class _Draft(NamedTuple):
+    """A temporary file beside the place of a file."""
+
+    path: Path
+    """The path that the user knows."""
+    target: str
+    file: str
+    descriptor: int
+
+
+def _create_draft(path: Path) -> _Draft:
     from tempfile import mkstemp
 
-    _check_inside(path, home)
     # A link stays a link: its target is replaced.
     target = os.path.realpath(path)
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
         descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+    return _Draft(path, target, draft, descriptor)
+
+
+def _write_draft(draft: _Draft, content: bytes, *, fsync: bool) -> None:
+    with os.fdopen(draft.descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        _keep_attributes(draft.target, draft.file)
+        if fsync:
+            os.fsync(stream.fileno())
+
+
+@contextmanager
+def _naming(draft: _Draft) -> Iterator[None]:
+    """Report errors with the path that the user knows, not that of the temporary file."""
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            _keep_attributes(target, draft)
-            if fsync:
-                os.fsync(stream.fileno())
-        os.replace(draft, target)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(draft)
-        if isinstance(error, OSError) and error.filename in (None, draft):
-            # Report the path that the user knows, not that of the temporary file.
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        yield
+    except OSError as error:
+        if error.filename in (None, draft.file):
+            raise OSError(error.errno, error.strerror, str(draft.path)) from error
         raise
-    return os.path.dirname(target)
 
 
 def make_folder(path: Path, home: Path) -> list[str]:

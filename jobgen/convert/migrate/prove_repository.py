@@ -58,7 +58,7 @@ def complete_migration(
         return migration, proof
     files = dict(migration.files)
     for env in dict.fromkeys(env for env, _ in proof.repairs):
-        add_patches(files, env, [patch for each, patch in proof.repairs if each == env])
+        add_patches(files, project.root, env, [patch for each, patch in proof.repairs if each == env])
     migration = migration._replace(files=files)
     return migration, prove_repository(project, migration)
 

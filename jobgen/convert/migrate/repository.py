@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import format_document
+from jobgen.convert.migrate.new_files import find_free_path
 from jobgen.convert.migrate.overlays import LayerMigration, LayerNote
 from jobgen.convert.migrate.repository_jobs import (
     MigratedDocument,
@@ -112,15 +113,13 @@ def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: S
 
 
 def _add_runtimes(files: dict[str, str], done: Sequence[MigratedDocument], project: ProjectConfig) -> None:
-    users: dict[str, list[str]] = {}
-    for each in done:
-        users.setdefault(each.runtime, []).append(each.source.name)
-        if each.runtime in project.runtimes:
-            continue
+    # Jobs that share a runtime have equal ones.
+    new = {each.runtime: each for each in done if each.runtime not in project.runtimes}
+    for name, document in new.items():
         manifest: Fields = {
             "apiVersion": API_VERSION,
             "kind": KIND,
-            "metadata": {"name": each.runtime},
-            "spec": each.built[""][0].spec,
+            "metadata": {"name": name},
+            "spec": document.built[""][0].spec,
         }
-        files[f"runtimes/{each.runtime}.yaml"] = format_document(manifest)
+        files[find_free_path(project.root, "runtimes", name, files)] = format_document(manifest)

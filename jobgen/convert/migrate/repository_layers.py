@@ -9,6 +9,7 @@ from typing import Any
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.importing.format_yaml import format_document
 from jobgen.convert.importing.patch import create_patch
+from jobgen.convert.migrate.new_files import find_free_path
 from jobgen.convert.migrate.overlays import LayerMigration, LayerNote, PatchUse, migrate_overlay, set_platform
 from jobgen.convert.migrate.repository_jobs import MigratedDocument, Runners
 from jobgen.convert.migrate.rewrite import find_line, replace_documents
@@ -17,9 +18,10 @@ from jobgen.model.data import API_VERSION, untraced
 from jobgen.pipeline.config import ProjectConfig, read_documents, read_traced
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
+from jobgen.repo.commit import Folder
 from jobgen.spec.overlay import list_ancestors
 
-_OVERLAY_FILE = "runtimes.yaml"
+_OVERLAY_FILE = "runtimes"
 
 
 def change_layers(
@@ -58,7 +60,8 @@ def change_layers(
         if changed:
             files[file.path] = replace_documents(file, changed)
     _add_platforms(files, project, runners, others, platforms, migration)
-    _add_runtime_patches(files, done, runners)
+    for env in runners:
+        add_patches(files, project.root, env, [*_list_runtime_patches(env, done), *_list_job_patches(env, done)])
     return notes
 
 
@@ -146,15 +149,12 @@ def _add_platforms(
                 break
 
 
-def _add_runtime_patches(files: dict[str, str], done: Sequence[MigratedDocument], runners: Runners) -> None:
-    """Write what environments change of runtimes, and of numbers of nodes in variables, as patches."""
-    for env in runners:
-        add_patches(files, env, [*_list_runtime_patches(env, done), *_list_job_patches(env, done)])
+def add_patches(files: dict[str, str], root: Folder, env: str, patches: Sequence[Fields]) -> None:
+    """Add patches to the new file of an environment that has those of the migration.
 
-
-def add_patches(files: dict[str, str], env: str, patches: Sequence[Fields]) -> None:
-    """Add patches to the file of an environment that has those of the migration."""
-    path = f"overlays/{env}/{_OVERLAY_FILE}"
+    They have what environments change of runtimes, and of numbers of nodes in variables.
+    """
+    path = find_free_path(root, f"overlays/{env}", _OVERLAY_FILE)
     if patches and env:
         overlay: Fields = {"apiVersion": API_VERSION, "kind": "Overlay", "metadata": {"name": env}}
         old = read_documents(layout.File(path, files[path].encode()), []).documents if path in files else ()

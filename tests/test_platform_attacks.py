@@ -1,0 +1,84 @@
+"""Attacks on jobs for several platforms: hostile numbers and types, existing files, failures while writing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from transcripts import write_files
+
+from jobgen.cli.migrate_all import migrate_all
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.4.2
+  imagePullPolicy: Always
+  command: [torchrun, train.py]
+  resources: {cpu: 1, memory: 1Gi}
+  roles:
+    master: {}
+    worker: {replicas: 3}
+"""
+HEAD = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: prod}\nspec:\n"
+OVERLAY = f"{HEAD}  namespace: team\n  patches:\n    - merge: {{imagePullPolicy: Never}}\n"
+OWN_PATCH = f"{HEAD}  patches:\n    - merge: {{env: {{KEPT: '1'}}}}\n"
+OWN_RUNTIME = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainingRuntime
+metadata: {name: kept}
+spec: {template: {spec: {replicatedJobs: []}}}
+"""
+REPOSITORY = {"jobgen.yaml": "", "jobs/bert.yaml": JOB, "overlays/prod/overlay.yaml": OVERLAY}
+
+
+def make_repository(root: Path, files: dict[str, str]) -> Path:
+    write_files(root, {path: text.encode() for path, text in files.items()})
+    return root
+
+
+def read_files(root: Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+def test_migration_replaces_no_file_that_has_other_content(tmp_path):
+    own = {"overlays/prod/runtimes.yaml": OWN_PATCH, "runtimes/bert.yaml": OWN_RUNTIME}
+    make_repository(tmp_path, {**REPOSITORY, **own})
+
+    result = migrate_all(tmp_path, "trainer", None, write=True, force=False)
+
+    written = read_files(tmp_path)
+    assert "pods: 1 of 1 equal for training" in result.err
+    assert {path: written[path] for path in own} == own
+    assert {"overlays/prod/runtimes-2.yaml", "runtimes/bert-2.yaml"} <= written.keys()
+
+
+def _make_file(root: Path) -> None:
+    (root / "runtimes").write_text("a file\n")
+
+
+def _make_dangling_link(root: Path) -> None:
+    (root / "runtimes").symlink_to(root / "nowhere" / "deep")
+
+
+def _forbid_writing(root: Path) -> None:
+    (root / "runtimes").mkdir()
+    (root / "runtimes").chmod(0o500)
+
+
+@pytest.mark.parametrize("obstruct", [_make_file, _make_dangling_link, _forbid_writing])
+def test_migration_that_cannot_write_a_file_writes_none(tmp_path, obstruct):
+    if obstruct is _forbid_writing and os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    make_repository(tmp_path, REPOSITORY)
+    obstruct(tmp_path)
+    before = read_files(tmp_path)
+
+    result = migrate_all(tmp_path, "trainer", None, write=True, force=False)
+
+    assert result.code != 0
+    assert read_files(tmp_path) == before
