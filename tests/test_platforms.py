@@ -118,6 +118,8 @@ def _describe_ranks(text):
         return "the index of the pod"
     if "PET_RDZV_BACKEND" in text:
         return "it agrees on them (`c10d`)"
+    if "batch.tensorstack.dev" in text:
+        return "the operator starts it (`torchrunConfig`)"
     return "Ray Train starts the processes" if "rayClusterSpec" in text else "the operator sets them"
 
 
