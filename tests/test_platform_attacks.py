@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from test_fuzz import within_limits
 from transcripts import write_files
 
 from jobgen.cli.migrate_all import migrate_all
+from jobgen.cli.run_lint import lint_paths
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -82,3 +86,41 @@ def test_migration_that_cannot_write_a_file_writes_none(tmp_path, obstruct):
 
     assert result.code != 0
     assert read_files(tmp_path) == before
+
+
+MANY = {"framework": "tensorflow", "roles": {"worker": {"replicas": 2147483647}}}
+DIGITS = "9" * 5000
+TOO_LONG = "`TF_CONFIG` has the names of all 2147483647 pods"
+# The platform, the spec, the kind of a runtime, and what lint reports.
+HOSTILE: dict[str, tuple[str, dict[str, Any], Any, str]] = {
+    "names of many pods of a Job": ("kubernetes", MANY, None, TOO_LONG),
+    "names of many pods of a JobSet": ("jobset", MANY, None, TOO_LONG),
+    "many pods, whose names Volcano lists": ("volcano", MANY, None, ""),
+    "processes as a superscript": ("jobset", {"pytorch": {"nprocPerNode": "²"}}, None, ""),
+    "processes with many digits": ("jobset", {"pytorch": {"nprocPerNode": DIGITS}}, None, ""),
+    "processes of a command": ("kubeflow", {"command": ["torchrun", f"--nproc-per-node={DIGITS}"]}, None, ""),
+    "nodes with many digits": ("kubeflow", {"command": ["torchrun", f"--nnodes={DIGITS}"]}, None, ""),
+    "nodes as a superscript": ("kubeflow", {"command": ["torchrun", "--nnodes=²"]}, None, ""),
+    "a mapping as the kind of a runtime": ("trainer", {}, {"a": "b"}, "is not a runtime"),
+    "a list as the kind of a runtime": ("trainer", {}, ["a"], "is not a runtime"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_values_end_in_findings(tmp_path, name):
+    platform, fields, kind, message = HOSTILE[name]
+    spec = {"framework": "pytorch", "image": "a:1", "resources": {"gpu": 2}, "roles": {"worker": {"replicas": 2}}}
+    job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "a"}, "spec": {**spec, **fields}}
+    runtime = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": kind, "metadata": {"name": "a"}}
+    files = {
+        "jobgen.yaml": "",
+        "jobs/a.yaml": json.dumps(job),
+        "overlays/prod/overlay.yaml": f"{HEAD}  cluster: {{platform: {platform}}}\n",
+        **({"runtimes/a.yaml": json.dumps(runtime)} if kind else {}),
+    }
+
+    with within_limits():
+        result = lint_paths(make_repository(tmp_path, files), (), (), format_="text")
+
+    assert "internal" not in result.out + result.err
+    assert message in result.out

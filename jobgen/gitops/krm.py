@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Finding
+from jobgen.model.numbers import parse_digits
 from jobgen.model.path import Step, format_dotted, parse_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.yamlio.read import read
@@ -150,8 +151,8 @@ def source_file(item: Mapping[str, Plain]) -> tuple[str, int]:
     annotations = get_annotations(item)
     for prefix in ("internal.config.kubernetes.io/", "config.kubernetes.io/"):
         path, index = annotations.get(f"{prefix}path"), str(annotations.get(f"{prefix}index", "0"))
-        if isinstance(path, str) and path and index.isdigit():
-            return path, int(index)
+        if isinstance(path, str) and path and (number := parse_digits(index)) is not None:
+            return path, number
     return "", 0
 
 

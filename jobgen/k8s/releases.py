@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from jobgen.model.numbers import parse_digits
+
 Release = tuple[int, int]
 """A minor release of Kubernetes, such as (1, 36)."""
 
@@ -13,7 +15,8 @@ def parse_release(text: str) -> Release:
     """Return the minor release of a version such as `1.33` or `v1.33.4-gke.100`; the newest if the text is empty."""
     major, _, rest = text.removeprefix("v").partition(".")
     minor = rest.partition(".")[0].partition("-")[0].partition("+")[0]
-    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else NEWEST_RELEASE
+    numbers = parse_digits(major), parse_digits(minor)
+    return NEWEST_RELEASE if None in numbers else (numbers[0] or 0, numbers[1] or 0)
 
 
 def format_release(release: Release) -> str:

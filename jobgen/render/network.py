@@ -8,9 +8,20 @@ from typing import Any
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.numbers import parse_digits
 from jobgen.render.companions import build_companion
 from jobgen.render.expand import JobSpec
-from jobgen.render.rendezvous import INDEX, RANK_VARIABLES, Group, RoleHosts, list_variables, order_roles
+from jobgen.render.rendezvous import (
+    HOST_LISTS,
+    INDEX,
+    MAX_VARIABLE_BYTES,
+    RANK_VARIABLES,
+    Group,
+    RoleHosts,
+    exceeds_variable,
+    list_variables,
+    order_roles,
+)
 from jobgen.spec.kinds import Network
 from jobgen.spec.replicas import count_pods, find_template, get_at
 
@@ -44,11 +55,13 @@ def connect_pods(
     subdomain = written or name
     group = Group(str(value_of(name)), order_roles(hosts), declared or 1)
     provided = _list_provided(result, network)
+    if HOST_LISTS.get(job.framework, "") not in provided and exceeds_variable(job.framework, group):
+        problems.append(_build_length_problem(job, group, items, hosts))
+        return made, ()
     for item, role in zip(items, hosts, strict=True):
         template = find_template(item.data, job.kind.replicas)
         assert isinstance(template, dict), "checked above"
-        variables = list_variables(job.framework, group, role)
-        missing = {key: value for key, value in variables.items() if key not in provided}
+        missing = list_variables(job.framework, group, role, provided)
         connected = _connect_template(template, missing, network, name)
         if has_service:
             connected["spec"].setdefault("subdomain", subdomain)
@@ -56,6 +69,16 @@ def connect_pods(
     if RANK_VARIABLES.get(job.framework, "") not in provided:
         problems.extend(_find_missing_ranks(job, group, items, hosts))
     return result, (_build_service(result, subdomain, name),) if has_service else ()
+
+
+def _build_length_problem(job: JobSpec, group: Group, items: list[Any], hosts: list[RoleHosts]) -> Problem:
+    """Report that the names of all pods do not fit into a variable, at the number of the largest role."""
+    item, _ = max(zip(items, hosts, strict=True), key=lambda pair: pair[1].pods)
+    message = (
+        f"`{HOST_LISTS[job.framework]}` has the names of all {group.nodes} pods, and Linux starts no process with a"
+        f" variable of more than {MAX_VARIABLE_BYTES} bytes; use fewer replicas"
+    )
+    return Problem("invalid-value", message, get_at(item.data, job.kind.replicas.counts[0]) or job.metadata["name"])
 
 
 def _list_provided(made: Mapping[str, Any], network: Network) -> frozenset[str]:
@@ -128,8 +151,9 @@ def _find_declared_processes(job: JobSpec) -> int:
     for block, field in _PROCESS_FIELDS:
         settings = job.fields.get(block)
         declared = value_of(settings.get(field)) if isinstance(settings, dict) else None
-        if declared is not None and str(declared).isdigit():
-            return int(str(declared))
+        count = parse_digits(str(declared))
+        if count is not None:
+            return count
     return 0
 
 

@@ -6,7 +6,7 @@ Operators for one framework set them; jobgen sets them for kinds that know nothi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 Variables = dict[str, str]
@@ -119,14 +119,33 @@ _FRAMEWORKS: Mapping[str, Callable[[Group, RoleHosts], Variables]] = {
 }
 
 
+HOST_LISTS: Mapping[str, str] = {"tensorflow": "TF_CONFIG"}
+"""The variable that has the DNS names of all pods, for frameworks that need them."""
+
+MAX_VARIABLE_BYTES = 128 * 1024 - 1
+"""Linux starts no process with a variable that is longer, name and all."""
+
+
+def exceeds_variable(framework: str, group: Group) -> bool:
+    """Whether the DNS names of all pods do not fit into a variable."""
+    # In a list, a name has a port, quotes and a comma, which take more bytes than `{index}`.
+    return framework in HOST_LISTS and sum(role.pods * len(role.host) for role in group.roles) > MAX_VARIABLE_BYTES
+
+
 RANK_VARIABLES: Mapping[str, str] = {"jax": "JAX_PROCESS_ID", "xgboost": "RANK"}
 """The variable with the rank, for frameworks whose processes cannot agree on ranks themselves."""
 
 
-def list_variables(framework: str, group: Group, role: RoleHosts) -> Variables:
-    """Return the variables of the pods of a role; none for a framework that is not distributed by variables."""
+def list_variables(framework: str, group: Group, role: RoleHosts, provided: Container[str] = frozenset()) -> Variables:
+    """Return the variables of the pods of a role that the operator does not provide.
+
+    There are none for a framework that is not distributed by variables.
+    """
     found = _FRAMEWORKS.get(framework)
-    return found(group, role) if found else {}
+    # A list of all pods, which may be many, is not built in vain.
+    if found is None or HOST_LISTS.get(framework, "") in provided:
+        return {}
+    return {name: value for name, value in found(group, role).items() if name not in provided}
 
 
 def _list_connecting() -> frozenset[str]:

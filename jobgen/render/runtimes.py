@@ -21,7 +21,7 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 def find_runtime_error(data: Mapping[str, Node], known: Sequence[str]) -> Problem | None:
     """Report why a document in runtimes/ is no runtime that jobs can name."""
-    kind, version = value_of(data.get("kind")), str(value_of(data.get("apiVersion")))
+    kind, version = str(value_of(data.get("kind"))), str(value_of(data.get("apiVersion")))
     metadata = data.get("metadata")
     if kind not in RUNTIME_KINDS or not version.startswith(GROUP):
         message = f"`{kind}` is not a runtime; write a `{RUNTIME}` of `{GROUP}v1alpha1`, or move the file"

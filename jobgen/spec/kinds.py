@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import untraced, value_of, with_layer
 from jobgen.model.finding import Problem
+from jobgen.model.numbers import parse_digits
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.normalize import FIELDS
@@ -23,7 +24,7 @@ ANY_ROLE = "*"
 def parse_version(text: str) -> Version:
     """Parse `v1.8.1` to numbers that compare: `1.8` equals `1.8.0`, and what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
-    numbers = [int(part) if part.isdigit() else 0 for part in parts]
+    numbers = [parse_digits(part) or 0 for part in parts]
     while numbers and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.convert.importing.common_fields import Fields
 from jobgen.convert.migrate.draft import get_at
+from jobgen.model.numbers import parse_digits
 from jobgen.spec.kinds import VersionRange
 
 CONTAINER = "pytorch"
@@ -80,7 +81,7 @@ class TorchJob(NamedTuple):
     @property
     def world_size(self) -> int:
         """The number of processes, as far as the operator knows it."""
-        return self.nodes * (int(self.processes) if self.processes.isdigit() else 1)
+        return self.nodes * (1 if (found := parse_digits(self.processes)) is None else found)
 
     @property
     def node_range(self) -> str:

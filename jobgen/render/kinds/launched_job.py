@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.k8s.command_line import find_mpi_launches, parse_command, split_mpi_launch
 from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.numbers import parse_digits
 from jobgen.render.expand import JobSpec
 from jobgen.render.kinds.launch_command import parse_launch, take_command
 from jobgen.render.kinds.main_container import count_gpus, find_main_container
@@ -72,8 +73,9 @@ def _take_processes(options: Sequence[Node], config: dict[str, Any]) -> list[Nod
             continue
         node = word if equals else next(words, word)
         count = value if equals else str(value_of(node))
-        if count.isdigit():
-            config.setdefault("procPerWorker", with_value(node, int(count)))
+        number = parse_digits(count)
+        if number is not None:
+            config.setdefault("procPerWorker", with_value(node, number))
     return kept
 
 

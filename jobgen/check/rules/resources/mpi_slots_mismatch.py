@@ -8,6 +8,7 @@ from jobgen.k8s.objects import Manifest, Role, as_integer, as_text
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.numbers import parse_digits
 
 # Options that may set the number of processes; a cheap test before the command line is parsed.
 _LITERAL = lazy_pattern(r"(?:-n|-np|-c|-num-proc)(?:[ =]+[\"']?[0-9]|\Z)")
@@ -32,7 +33,7 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     counts = [
         call.processes
         for call in calls
-        if call.limited_by_hostfile and call.processes and call.processes.text.isdigit()
+        if call.limited_by_hostfile and call.processes and parse_digits(call.processes.text) is not None
     ]
     if not counts or _allows_oversubscription(launcher):
         return

@@ -7,6 +7,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
+from jobgen.model.numbers import parse_digits
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
@@ -27,7 +28,7 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
         if main is None or "nnodes" not in main.search_text:
             continue
         for word in find_option_values(parse_command(main.command_line), "nnodes"):
-            if word.text.isdigit() and int(word.text) != manifest.pod_count:
+            if parse_digits(word.text) not in (None, manifest.pod_count):
                 pods = pluralize(manifest.pod_count, "pod")
                 message = f"torchrun waits for `{word.text}` nodes, but the job has {pods}; remove `--nnodes`"
                 former = "one pod" if manifest.pod_count == 1 else pods

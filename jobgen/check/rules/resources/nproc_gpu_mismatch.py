@@ -7,6 +7,7 @@ from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.objects import Container, Manifest, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.numbers import parse_digits
 
 # The fields of the kinds that set it.
 _FIELDS = (
@@ -37,16 +38,18 @@ def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     for path in () if is_set else _FIELDS:
         node = get_path(manifest.spec, *path)
         for role in manifest.roles if node is not None else ():
-            if role.pod.main_container and role.pod.main_container.gpus and str(value_of(node)).isdigit():
-                yield from _compare(node, int(str(value_of(node))), role.pod.main_container.gpus, role.replica_type)
+            declared = parse_digits(str(value_of(node)))
+            if role.pod.main_container and role.pod.main_container.gpus and declared is not None:
+                yield from _compare(node, declared, role.pod.main_container.gpus, role.replica_type)
                 return
 
 
 def _find_in_command(main: Container) -> Iterator[tuple[Node, int]]:
     if "nproc" in main.search_text:
         for word in find_option_values(parse_command(main.command_line), "nproc-per-node"):
-            if word.text.isdigit():
-                yield word.node, int(word.text)
+            count = parse_digits(word.text)
+            if count is not None:
+                yield word.node, count
 
 
 def _compare(node: Node, count: int, gpus: int, role: str) -> Iterator[Violation]:

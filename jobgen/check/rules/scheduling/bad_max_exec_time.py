@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.objects import Manifest, as_text
+from jobgen.model.numbers import parse_digits
 
 _LIMIT = DOMAIN + "max-exec-time-seconds"
 _MOST = 2**31 - 1
@@ -22,7 +23,7 @@ def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
     if not isinstance(labels, dict) or _LIMIT not in labels:
         return
     limit = as_text(labels[_LIMIT])
-    if not (limit.isascii() and limit.isdigit() and 0 < int(limit) <= _MOST):
+    if not 0 < (parse_digits(limit) or 0) <= _MOST:
         yield Violation(
             labels[_LIMIT], f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds"
         )
