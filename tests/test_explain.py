@@ -648,14 +648,18 @@ def shown(leaf):
     return "/".join(map(str, leaf[-1]))
 
 
-def prove(root):
-    """Change every origin, one at a time; return those that changed other values."""
+def prove(root, *, is_derived=False):
+    """Change every origin, one at a time; return those that changed other values.
+
+    Where values are derived from several lines, each origin must still be a cause of some value that it is said to set.
+    """
     before, words = rendered(root), told(root)
     texts = {path: path.read_text("utf-8") for path in root.rglob("*.yaml")}
     assert set(words) == set(before), "both walks make the same object"
     setting, losing = {}, {}
     for leaf, [last, *others] in words.items():
-        assert last.location or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
+        is_added = is_derived and not last.layer
+        assert last.location or is_added or PLACELESS.fullmatch(shown(leaf)), f"{shown(leaf)} has no place"
         # Of a list or a map only what is in it can be changed.
         if last.value not in ({}, []):
             whole_file = last.location and not last.location.end_line
@@ -682,6 +686,9 @@ def prove(root):
             for leaf in leaves
             if words[leaf][0].value not in COME_ALONG - {text} and not ADDED.fullmatch(shown(leaf))
         }
+        if is_derived:
+            broken += [(str(location), sorted(map(shown, leaves)))] if leaves and not changed & leaves else []
+            continue
         repeated = sum(other.count(text) for other in texts.values()) > 1
         surplus = {
             leaf
@@ -756,7 +763,21 @@ def test_origins_of_render_transcripts_are_causes(path, tmp_path):
     read_transcript(path).write_repository(tmp_path)
     copy_kinds(tmp_path)
 
-    assert [broken for broken in prove(tmp_path) if (path.stem, broken[0]) not in TESTED] == []
+    is_derived = DERIVED.fullmatch(path.stem) is not None
+    broken = prove(tmp_path, is_derived=is_derived)
+    # Some fields have fewer values than the words that are tried.
+    known = [each for each in broken if is_derived and CONVERTED.search(each[-1][0])]
+    assert [each for each in broken if (path.stem, each[0]) not in TESTED and each not in known] == []
+
+
+# Kinds for which jobgen adds what no operator does: variables with the number of nodes, texts made of a command.
+DERIVED = re.compile(
+    r"kind-(?:colossalaijob|deepspeedjob|genericjob|job.*|mpijob-of-tensorstack|rayjob|volcano-job.*)|rayjob-.*"
+    r"|one-spec-on-every-platform|unknown-roles-on-every-platform"
+)
+
+
+CONVERTED = re.compile(r"/(?:cleanUpWorkers|cleanUpPolicy|restartPolicy)$")
 
 
 def copy_kinds(root):

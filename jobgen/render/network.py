@@ -112,7 +112,9 @@ def _find_missing_ranks(job: JobSpec, group: Group, items: list[Any], hosts: lis
             or _sets_variable(find_template(item.data, job.kind.replicas), variable)
         ):
             continue
-        first, replicas = group.roles[0].name, job.roles[role.name].replica.get("replicas")
+        # A patch may have renamed the role.
+        first, spec = group.roles[0].name, job.roles.get(role.name)
+        replicas = spec.replica.get("replicas") if spec else None
         message = (
             f"the ranks of `{role.name}` follow those of `{first}`, and no variable can express this;"
             f" give both roles the same pods, or set `{variable}` in the command"
