@@ -792,6 +792,8 @@ def copy_kinds(root):
 
 # A JSON patch that tests a value does nothing if it is another. The overlay patches Secrets and ConfigMaps by name.
 TESTED = {
+    # The test appends a letter, and then it is not a number of processes.
+    ("kind-colossalaijob", "jobs/colossalai.yaml:7:30"),
     ("json-patches", "jobs/job.yaml:8:42"),
     ("secrets-and-configs", "jobs/job.yaml:11:5"),
     ("secrets-and-configs", "jobs/job.yaml:12:30"),
