@@ -48,6 +48,7 @@ UNSHOWN = {
     "too-many-files": "50,000 files are no example: tests/test_silently_green.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
     "unknown-current-date": "examples have their day: tests/test_runs.py",
+    "unused-runtime": "only a folder has runtimes: tests/test_runtime_files.py",
     "unread-file": "an example is read: tests/test_silently_green.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
 }

@@ -13,6 +13,8 @@ import kubectl
 import pytest
 
 import jobgen
+from jobgen.api.tree import count_lost
+from jobgen.repo.rendered_tree import Drift
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -248,6 +250,22 @@ def test_renaming_everything_needs_confirmation(repo: Path) -> None:
 
     assert render(repo, "-o", "rendered").returncode == 1
     assert render(repo, "-o", "rendered", "--allow-mass-delete").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("stale", "missing", "lost"),
+    [
+        (("ml/job-a-11111111.yaml", "ml/job-b.yaml"), (), 2),
+        (("ml/job-a-11111111.yaml",), ("ml/job-a-22222222.yaml",), 0),
+        (("ml/job-a-11111111.yaml", "ml/service-a-11111111.yaml"), ("ml/job-a-22222222.yaml",), 1),
+        (("ml/job-a-11111111.yaml", "ml/job-a-22222222.yaml"), ("ml/job-a-33333333.yaml",), 1),
+        (("ml/job-a.yaml",), ("ml/job-b.yaml",), 1),
+        (("ml/job-a-11111111.yaml",), ("other/job-a-22222222.yaml",), 1),
+        (("kustomization.yaml",), (), 0),
+    ],
+)
+def test_another_run_of_a_job_is_no_loss(stale: tuple[str, ...], missing: tuple[str, ...], lost: int) -> None:
+    assert count_lost(Drift(missing=missing, stale=stale)) == lost
 
 
 def test_small_trees_may_be_renamed_without_confirmation(repo: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.project import Project
 from jobgen.api.render import RenderResult
 from jobgen.model.data import Plain, untraced
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.parallel import parallel_map
@@ -26,6 +28,8 @@ from jobgen.yamlio.write import to_yaml
 
 _ALWAYS_DELETABLE = 3
 """This many files may be deleted at once, whatever their share."""
+
+_HASH = lazy_pattern(r"-[0-9a-f]{8}(?=\.yaml$)")
 
 Place = tuple[str, int, int]
 """The job of an object: its file, its document there, and its item if that is a List."""
@@ -119,10 +123,9 @@ def compare_tree(tree: Tree) -> dict[str, Drift]:
 
 def deletes_too_much(tree: Tree, drift: Drift) -> str:
     """Return the option that allows the deletions of an environment, if they need one."""
-    deleted = count_deleted(drift)
-    if deleted and not drift.wanted_objects:
+    if count_deleted(drift) and not drift.wanted_objects:
         return "" if tree.allow_empty else "--allow-empty"
-    if deleted > max(_ALWAYS_DELETABLE, drift.existing_objects / 2):
+    if count_lost(drift) > max(_ALWAYS_DELETABLE, drift.existing_objects / 2):
         return "" if tree.allow_mass_delete else "--allow-mass-delete"
     return ""
 
@@ -130,6 +133,17 @@ def deletes_too_much(tree: Tree, drift: Drift) -> str:
 def count_deleted(drift: Drift) -> int:
     """Return how many objects an environment loses."""
     return sum(map(is_object_path, drift.stale))
+
+
+def count_lost(drift: Drift) -> int:
+    """Return how many objects an environment loses without getting another run of them."""
+    lost = Counter(_remove_hash(path) for path in drift.stale if is_object_path(path))
+    return (lost - Counter(map(_remove_hash, drift.missing))).total()
+
+
+def _remove_hash(path: str) -> str:
+    """The path of an object without the hash of its run or of its content."""
+    return _HASH.sub("", path)
 
 
 _ATTRIBUTES = """\
