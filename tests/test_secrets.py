@@ -178,6 +178,24 @@ def test_explain_shows_no_secret(tmp_path: Path) -> None:
         assert "aLwRt" not in result.out
 
 
+def test_explain_shows_no_secret_of_a_config(tmp_path: Path) -> None:
+    config = "  configs: {c: {mountPath: /c, data: {password: SECRET, own.yaml: 'api_token: SECRET'}}}\n"
+    text = with_secrets(JOB + config)
+    assert leaked(text), "the secret is in the file"
+    overlay = (
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patches: [{merge: {configs: {c: {data:"
+        " {password: Qq8aLwRt5Bn2, own.yaml: 'api_token: Qq8aLwRt5Bn2'}}}}}]}\n"
+    )
+    for path, content in (("jobs/a.yaml", text), ("overlays/prod/o.yaml", overlay)):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(content)
+    for form in ("text", "json"):
+        result = explain_name(tmp_path, "bert", "configs", (), format_=form)
+        assert "password" in result.out
+        assert not leaked(result.out)
+        assert "aLwRt" not in result.out
+
+
 def test_diff_shows_only_that_a_secret_changed(tmp_path: Path) -> None:
     for side, secret in (("old", FAKE), ("new", FAKE[::-1])):
         (tmp_path / side).mkdir()

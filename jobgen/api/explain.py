@@ -273,15 +273,16 @@ def _check_known(run: Run, name: str) -> None:
     raise NotFoundError(message, run.findings)
 
 
-def _find_secrets(obj: Node, found: Iterable[Sequence[Assignment]]) -> frozenset[str]:
-    """The secrets of an object, and the values of lower layers that a secret overrides."""
-    secrets = find_secrets(obj)
-    overridden = (
-        str(untraced(each.value))
-        for assignments in found
-        if str(untraced(assignments[0].value)) in secrets
-        for each in assignments
-    )
+def _find_secrets(objects: Sequence[Node], found: Iterable[Sequence[Assignment]]) -> frozenset[str]:
+    """The secrets of some objects, and those in values of lower layers that a value with a secret overrides."""
+    secrets = frozenset(secret for obj in objects for secret in find_secrets(obj))
+    overridden: set[str] = set()
+    for assignments in found:
+        values = [untraced(each.value) for each in assignments]
+        if str(values[0]) in secrets:
+            overridden.update(map(str, values))
+        elif any(secret in str(values[0]) for secret in secrets):
+            overridden.update(secret for value in values for secret in find_secrets(value))
     return secrets.union(filter(None, overridden))
 
 
@@ -315,7 +316,7 @@ def _is_spec_path(trace: _Trace, path: tuple[Step, ...]) -> bool:
 
 def _explain_object_field(env: str, obj: Mapping[str, Node], path: tuple[Step, ...]) -> Iterator[ExplainedField]:
     found = list(explain_path(obj, path))
-    secrets = _find_secrets(obj, [explained.assignments for explained in found])
+    secrets = _find_secrets([obj], [explained.assignments for explained in found])
     for explained in found:
         sources = _list_sources(explained.assignments, secrets)
         yield ExplainedField(env, format_dotted(explained.path), sources[0].value, sources)
@@ -337,7 +338,8 @@ def _explain_spec_field(trace: _Trace, path: tuple[Step, ...], tracer: Tracer) -
             raise missing from None
         yield from _explain_object_field(trace.env, marked.object, path)
         return
-    secrets = _find_secrets(marked.object, [explained.assignments for explained in found])
+    # A ConfigMap whose content is in the job may hold secrets.
+    secrets = _find_secrets([marked.object, *trace.traced.objects], [explained.assignments for explained in found])
     for explained in found:
         sources = _list_sources(explained.assignments, secrets)
         rendered = tuple(
