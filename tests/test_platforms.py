@@ -163,3 +163,16 @@ def test_pods_of_jobs_and_job_sets_are_counted_once(spec, pods, replicas, run):
         assert counts == [count for _, count in count_pods(Manifest(made, None, Cluster()))] == [expected]
         if not suspend:
             assert (described.pod_count, described.gpus) == (expected, 2 * expected)
+
+
+def test_the_documentation_lists_the_frameworks_of_every_platform():
+    kinds = config.load(ROOT).kinds
+    platforms = [*PLATFORMS, "mpi-operator"]
+    head = f"| framework | {' | '.join(f'`{platform}`' for platform in platforms)} |\n|---{'|---' * len(platforms)}|\n"
+    rows = []
+    for framework in sorted({framework for kind in kinds for framework in kind.frameworks}):
+        names = {kind.platform: kind.name for kind in kinds if framework in kind.frameworks}
+        rows.append(f"| `{framework}` | {' | '.join(names.get(platform, '–') for platform in platforms)} |\n")
+    table = head + "".join(rows)
+
+    assert table in (ROOT / "docs/kinds.md").read_text(), table
