@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobgen.k8s.objects import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of, with_tree
 from jobgen.model.finding import Problem
 from jobgen.render.exit_codes import EXIT_CODE
@@ -28,6 +29,23 @@ def prepare(
         _set_coordinator(job, resource)
     _set_failure_rule(job, resource)
     return templates
+
+
+def finish(_job: JobSpec, resource: dict[str, Any], _problems: list[Problem]) -> None:
+    """List each Job after those that it depends on, as JobSet requires; the other order is that of the kind."""
+    left: list[Any] = list(as_list(resource["spec"].get("replicatedJobs")))
+    ordered: list[Any] = []
+    while left:
+        waiting = {as_text(item.get("name")) for item in left}
+        # Jobs that depend on each other stay as they are; JobSet rejects them.
+        found = next((item for item in left if waiting.isdisjoint(_list_dependencies(item))), left[0])
+        ordered.append(found)
+        left = [item for item in left if item is not found]
+    resource["spec"]["replicatedJobs"] = ordered
+
+
+def _list_dependencies(item: dict[str, Any]) -> list[str]:
+    return [as_text(as_mapping(each).get("name")) for each in as_list(item.get("dependsOn"))]
 
 
 def _set_success_policy(job: JobSpec, resource: dict[str, Any]) -> None:
