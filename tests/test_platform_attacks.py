@@ -11,6 +11,7 @@ import pytest
 from test_fuzz import within_limits
 from transcripts import write_files
 
+from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.migrate_all import migrate_all
 from jobgen.cli.run_lint import lint_paths
 
@@ -124,3 +125,36 @@ def test_hostile_values_end_in_findings(tmp_path, name):
 
     assert "internal" not in result.out + result.err
     assert message in result.out
+
+
+def test_explain_knows_roles_with_any_name(tmp_path):
+    job = JOB.replace("pytorch", "generic").replace("master", "driver").replace("worker", "big")
+    overlay = f"{HEAD}  cluster: {{platform: jobset}}\n"
+    make_repository(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": job, "overlays/prod/overlay.yaml": overlay})
+
+    result = explain_name(tmp_path, "bert", "env", (), format_="text")
+
+    assert (result.out, "`env`" in result.err) == ("", True)
+
+
+# Jobs that stay as they are, and have nothing in common with the job that is migrated.
+STAYING = {
+    "a job of the new platform": JOB.replace("bert", "jax").replace("pytorch", "jax").replace("    master: {}\n", ""),
+    "a sweep with a warning": JOB.replace("bert", "sweep") + "  matrix: {lr: [1, 2]}\n",
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_other_jobs_do_not_prevent_a_migration(tmp_path, name):
+    trainer = "  jobs: {names: [jax]}\n  cluster: {platform: trainer}\n  namespace: new\n"
+    files = {
+        **REPOSITORY,
+        "jobs/other.yaml": STAYING[name],
+        "overlays/prod/overlay.yaml": f"{OVERLAY}  jobs: {{names: [bert, sweep*]}}\n",
+        **({"overlays/new/overlay.yaml": HEAD.replace("prod", "new") + trainer} if "platform" in name else {}),
+    }
+
+    result = migrate_all(make_repository(tmp_path, files), "trainer", None, write=False, force=False)
+
+    assert "equal for training" in result.err
+    assert result.code == 0, result.err

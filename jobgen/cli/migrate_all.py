@@ -13,6 +13,7 @@ from jobgen.convert.migrate.prove import format_difference
 from jobgen.convert.migrate.prove_repository import RepositoryProof, complete_migration
 from jobgen.convert.migrate.repository import RepositoryMigration, migrate_repository
 from jobgen.convert.migrate.repository_jobs import list_notes
+from jobgen.model.finding import Severity
 from jobgen.operators.compare import is_equal_for_training
 from jobgen.pipeline import config
 from jobgen.report.escape import visible
@@ -29,10 +30,10 @@ def migrate_all(root: Path, target: str, output: str | None, *, write: bool, for
     if target not in (TARGET, kinds[TARGET].platform):
         message = f"`--all` migrates a repository to `{kinds[TARGET].platform}`; name the jobs to migrate to `{target}`"
         return error_result(ExitCode.USAGE, message)
-    if project.findings:
+    if any(finding.severity is Severity.ERROR for finding in project.findings):
         return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(project.findings))
     migration = migrate_repository(project, kinds[SOURCE], kinds[TARGET])
-    if migration.findings:
+    if any(finding.severity is Severity.ERROR for finding in migration.findings):
         return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(migration.findings))
     if not migration.files:
         return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))

@@ -141,7 +141,8 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
 def _explain_template(marked: MarkedSpec, name: str, path: tuple[Step, ...]) -> Iterator[_Leaf]:
     """Explain a field of a role in its pod template, where only `podTemplate` or a patch of the manifest sets it."""
     kind, below = marked.spec.kind, find_template_path(path)
-    spelling = value_of(kind.roles[name].spelling)
+    described = kind.find_role(name)
+    spelling = value_of(described.spelling) if described else None
     for item in kind.list_items(marked.object) if below else ():
         at = (*item.path, *kind.replicas.template, *below)
         if value_of(item.key) == spelling:

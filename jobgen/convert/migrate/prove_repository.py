@@ -16,7 +16,7 @@ from jobgen.convert.migrate.repository_jobs import MigratedDocument, Route, Runn
 from jobgen.convert.migrate.repository_layers import add_patches
 from jobgen.convert.migrate.runtime import refer_to_runtime
 from jobgen.model.data import untraced
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.operators.compare import PodDifference
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
@@ -85,13 +85,16 @@ def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[
 
 
 def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
-    errors = [f"{each.location.file}:{each.location.line}: {each.message}" for each in new.findings]
-    found: list[Any] = []
+    found: list[Finding] = list(new.findings)
     jobs = {
         (job.file.path, job.position, job.item): job
         for job in read_jobs(layout.find_jobs(new.root), new.frameworks, found)
     }
-    errors += (f"{each.location.file}:{each.location.line}: {each.message}" for each in found)
+    errors = [
+        f"{each.location.file}:{each.location.line}: {each.message}"
+        for each in found
+        if each.severity is Severity.ERROR
+    ]
     sides = _Sides(
         {env: EnvironmentRunner(old, env) for env in old.environments()},
         {env: EnvironmentRunner(new, env) for env in old.environments()},

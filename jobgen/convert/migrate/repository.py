@@ -12,6 +12,7 @@ from jobgen.convert.migrate.overlays import LayerMigration, LayerNote
 from jobgen.convert.migrate.repository_jobs import (
     MigratedDocument,
     Route,
+    Runners,
     collect_sources,
     find_version,
     migrate_documents,
@@ -62,7 +63,7 @@ def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> Re
     moved = {(job.file.path, job.position) for each in done for job in each.source.jobs}
     # A sweep, whose members share a document, is listed once.
     others = {(job.file.path, job.position): job for job in staying if (job.file.path, job.position) not in moved}
-    pinned = [job for job in others.values() if done and _needs_platform(job, source, target)]
+    pinned = [job for job in others.values() if done and _needs_platform(job, runners, source, target)]
     files: dict[str, str] = {}
     _add_jobs(files, done, pinned, source.platform)
     _add_runtimes(files, done, project)
@@ -87,8 +88,11 @@ def _list_injected(done: Sequence[MigratedDocument]) -> frozenset[str]:
     return frozenset.intersection(*found) if found else frozenset()
 
 
-def _needs_platform(job: Job, source: Kind, target: Kind) -> bool:
-    """Whether a job that stays would be rendered for the new platform, because that supports its framework."""
+def _needs_platform(job: Job, runners: Runners, source: Kind, target: Kind) -> bool:
+    """Whether a job that stays on the old platform would be rendered for the new one, which supports its framework."""
+    selecting = (runner for runner in runners.values() if runner.patches_for(job) is not None)
+    if not any(runner.attributes(job).platform == source.platform for runner in selecting):
+        return False
     spec: Any = untraced(job.document.data.get("spec"))
     if not is_spec(job.document.data) or "platform" in spec:
         return False
