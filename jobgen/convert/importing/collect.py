@@ -163,5 +163,7 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
     if found is not None:
         return found
     versions = sorted(str(kind.api_version) for kind in kinds if name in (kind.name, *kind.aliases))
-    hint = f"; known versions: {', '.join(f'`{each}`' for each in versions)}" if versions else ""
-    return f"`{api_version}` `{name}` is not a kind that jobgen knows{hint}"
+    if versions:
+        known = ", ".join(f"`{each}`" for each in versions)
+        return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}"
+    return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; copy the manifest to `jobs/`"
