@@ -158,3 +158,22 @@ def test_other_jobs_do_not_prevent_a_migration(tmp_path, name):
 
     assert "equal for training" in result.err
     assert result.code == 0, result.err
+
+
+PLATFORMS = {
+    "a role of another platform": ("    worker: {replicas: 3, platforms: [tensorstack]}", "master", "[tensorstack]"),
+    "a role of both platforms": ("    worker: {replicas: 3, platforms: [tensorstack, kubeflow]}", "master", "trainer]"),
+    "a platform of the job": ("    worker: {replicas: 3}\n  platform: kubeflow", "platform: trainer", "worker"),
+}
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_migration_keeps_roles_on_their_platforms(tmp_path, name):
+    workers, *parts = PLATFORMS[name]
+    job = JOB.replace("    worker: {replicas: 3}", workers)
+    make_repository(tmp_path, {**REPOSITORY, "jobs/bert.yaml": job})
+
+    result = migrate_all(tmp_path, "trainer", None, write=True, force=False)
+
+    assert "pods: 1 of 1 equal for training" in result.err
+    assert not [part for part in parts if part not in (tmp_path / "jobs/bert.yaml").read_text()]

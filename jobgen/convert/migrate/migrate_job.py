@@ -19,6 +19,7 @@ from jobgen.convert.migrate.draft import (
     iter_leaves,
     overlaps,
 )
+from jobgen.convert.migrate.platforms import restore_platforms, take_platforms
 from jobgen.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.model.data import Plain
 from jobgen.spec.kinds import Kind
@@ -61,8 +62,10 @@ def migrate_job(
         draft.notes += surroundings.runtime.notes
     if framework not in target.frameworks:
         convert_mxnet_to_pytorch(draft)
+    platforms = take_platforms(draft)
     for step in STEPS:
         step(draft)
+    restore_platforms(draft, platforms)
     _note_lost_fields(old["spec"], draft)
     roles = draft.spec.get("roles")
     if isinstance(roles, dict):
