@@ -14,6 +14,8 @@ from transcripts import write_files
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.migrate_all import migrate_all
 from jobgen.cli.run_lint import lint_paths
+from jobgen.convert.migrate.migrate_job import migrate_job
+from jobgen.pipeline import config
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -177,3 +179,18 @@ def test_migration_keeps_roles_on_their_platforms(tmp_path, name):
 
     assert "pods: 1 of 1 equal for training" in result.err
     assert not [part for part in parts if part not in (tmp_path / "jobs/bert.yaml").read_text()]
+
+
+@pytest.mark.parametrize(
+    ("fields", "change"), [({}, "moved"), ({"envFrom": [{"configMapRef": {"name": "a"}}]}, "lost")]
+)
+def test_role_whose_pods_are_replaced_is_reported(fields, change):
+    kinds = config.load(Path(__file__).parent.parent).kinds
+    source, target = (next(kind for kind in kinds if kind.name == name) for name in ("JobSet", "TensorFlowTrainingJob"))
+    roles = {"worker": {"replicas": 2, **fields}, "node": {}}
+    spec = {"framework": "tensorflow", "image": "a:1", "roles": roles}
+    job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "a"}, "spec": spec}
+
+    done = migrate_job(job, source, target, "tensorflow", kinds)
+
+    assert [note.change for note in done.notes if note.field == ("roles", "node")] == [change]

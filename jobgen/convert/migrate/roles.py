@@ -94,7 +94,7 @@ def _has_equal_nodes(kind: Kind) -> bool:
 
 
 def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
-    """Nodes beside other roles become workers, because all nodes of the source kind are identical."""
+    """Nodes beside other roles become workers. In a kind with a template for each role, their pods may differ."""
     if "node" not in own:
         return
     node, worker = dict(own.pop("node") or {}), own.get("worker")
@@ -103,6 +103,10 @@ def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
     else:
         worker["replicas"] = (worker.get("replicas") or 1) + (node.get("replicas") or 1)
         draft.note(("roles", "worker", "replicas"), "changed", "the nodes are workers now, too")
+        if {**worker, "replicas": 0} != {**node, "replicas": 0}:
+            reason = f"{draft.target.name} has no such role, and the pods of `worker`, which replace its pods, differ"
+            draft.note(("roles", "node"), "lost", reason)
+            return
     draft.note(("roles", "node"), "moved", "the nodes are called `worker` now")
 
 
