@@ -434,6 +434,19 @@ def test_value_that_is_not_rendered(tmp_path):
     assert squeezed(result.out) == "replicas = 3\n  jobs/bert.yaml:7:13 job: 3\n  not in the rendered object\n"
 
 
+@pytest.mark.parametrize("platform", ["kubernetes", "jobset"])
+@pytest.mark.parametrize("field", ["image", "roles.worker.image"])
+def test_roles_with_one_template_have_the_value_of_the_object(platform, field, tmp_path):
+    overlay = f"spec: {{cluster: {{platform: {platform}}}, images: [{{name: a, newTag: '2'}}]}}\n"
+    job = "metadata: {name: a}\nspec: {framework: pytorch, image: 'a:1', roles: {master: {}, worker: {replicas: 2}}}\n"
+    files = {"jobs/a.yaml": f"kind: TrainingJob\n{job}", "overlays/prod/o.yaml": f"kind: Overlay\n{overlay}"}
+    write(tmp_path, {path: f"apiVersion: jobgen.dev/v1\n{text}" for path, text in files.items()})
+
+    [found] = json.loads(explain_name(tmp_path, "a", field, [], "json").out)["fields"]
+
+    assert (found["field"], found["value"], len(found["rendered"])) == (field, "a:2", 1)
+
+
 def test_value_that_says_how_its_key_is_rendered(tmp_path):
     write(tmp_path, {"jobs/bert.yaml": JOB.replace("  image", "  secrets: {s3: {env: true}}\n  image")})
 

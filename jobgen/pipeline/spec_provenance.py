@@ -79,11 +79,7 @@ def _merge_leaves(leaves: Sequence[_Leaf], roles: int) -> Iterator[ExplainedSpec
 
 
 def _has_one_value(leaves: Iterable[_Leaf]) -> bool:
-    histories = [
-        [(untraced(each.value), each.location) for each in value.assignments]
-        for leaf in leaves
-        for value in leaf.values
-    ]
+    histories = [_list_history(value.assignments) for leaf in leaves for value in leaf.values]
     return all(history == histories[0] for history in histories)
 
 
@@ -126,7 +122,7 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
     for steps in expand_path(path, written, gpu_resource):
         try:
             found = [
-                _Leaf(name, leaf.path, leaf.path, tuple(_find_rendered(marked, fields, leaf)))
+                _Leaf(name, leaf.path, leaf.path, _find_in_joined(marked, name, leaf))
                 for leaf in explain_path(fields, steps)
             ]
         except NoSuchFieldError:
@@ -136,6 +132,35 @@ def _explain_role(marked: MarkedSpec, name: str, path: tuple[Step, ...], written
         # A path that names `limits` or `requests` is shown as it is.
         is_long = "limits" in path or "requests" in path
         yield from (leaf if is_long else leaf._replace(short=shorten_path(leaf.path, gpu_resource)) for leaf in found)
+
+
+def _find_in_joined(marked: MarkedSpec, name: str, leaf: ExplainedValue) -> tuple[ExplainedSpecValue, ...]:
+    """Explain a leaf of a role; if its pods are joined with those of another role, the object has that role's leaf."""
+    roles = marked.spec.roles
+    values = tuple(_find_rendered(marked, _role_fields(roles[name]), leaf))
+    if any(value.rendered for value in values) or not _is_joined(marked, name):
+        return values
+    history = _list_history(_resolve(marked, leaf.assignments))
+    for fields in (_role_fields(role) for other, role in roles.items() if other != name):
+        with suppress(NoSuchFieldError):
+            for twin in explain_path(fields, leaf.path):
+                found = tuple(_find_rendered(marked, fields, twin))
+                same = _list_history(_resolve(marked, twin.assignments)) == history
+                if same and any(value.rendered for value in found):
+                    return found
+    return values
+
+
+def _is_joined(marked: MarkedSpec, name: str) -> bool:
+    """Whether the object has no pod template of its own for a role of the job."""
+    kind = marked.spec.kind
+    described = kind.find_role(name)
+    spelling = value_of(described.spelling) if described else name
+    return kind.shape == "item" or spelling not in [value_of(item.key) for item in kind.list_items(marked.object)]
+
+
+def _list_history(assignments: Iterable[Assignment]) -> list[tuple[Any, Location | None]]:
+    return [(untraced(each.value), each.location) for each in assignments]
 
 
 def _explain_template(marked: MarkedSpec, name: str, path: tuple[Step, ...]) -> Iterator[_Leaf]:
