@@ -194,3 +194,21 @@ def test_role_whose_pods_are_replaced_is_reported(fields, change):
     done = migrate_job(job, source, target, "tensorflow", kinds)
 
     assert [note.change for note in done.notes if note.field == ("roles", "node")] == [change]
+
+
+@pytest.mark.parametrize(
+    ("config", "is_refused"),
+    [
+        ("{env: {A: nokey}, data: {key: text}}", True),
+        ("{mountPath: /a, items: {nokey: a}, data: {key: text}}", True),
+        ("{env: {A: nokey}, optional: true, data: {key: text}}", False),
+        ("{env: {A: key}, mountPath: /a, items: {key: a}, data: {key: text}}", False),
+    ],
+)
+def test_keys_that_a_config_does_not_have_are_errors(tmp_path, config, is_refused):
+    make_repository(tmp_path, {"jobgen.yaml": "", "jobs/bert.yaml": f"{JOB}  configs: {{c: {config}}}\n"})
+
+    result = lint_paths(tmp_path, (), (), format_="text")
+
+    assert ("`data` of config `c` has no `nokey`" in result.out) is is_refused
+    assert (result.code != 0) is is_refused, result.out

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, to_scalar, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import find_key
+from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.render.companions import build_companion
 from jobgen.render.expand import JobSpec
 
@@ -63,6 +63,7 @@ def add_sources(
         for name, source in fields.get(kind.field, {}).items():
             if "data" in source:
                 _check_inline_name(name, problems)
+                problems.extend(_find_missing_keys(name, source))
             named = _name_object(job, name, source)
             _add_variables(kind, (name, named), source, parts, problems)
             _add_volume(kind, (name, named), source, parts, problems)
@@ -102,6 +103,18 @@ def _check_inline_name(name: str, problems: list[Problem]) -> None:
             f"`{name}` must be lower-case letters, digits, `-` and `.`, because it is a part of a ConfigMap's name"
         )
         problems.append(Problem("invalid-name", message, name, category="schema"))
+
+
+def _find_missing_keys(name: str, source: dict[str, Any]) -> Iterator[Problem]:
+    """Report keys that the content of a config does not have; no pod starts without them."""
+    data, env, items = source["data"], source.get("env"), source.get("items")
+    if not isinstance(data, dict) or value_of(source.get("optional")) is True:
+        return
+    used = [*(env.values() if isinstance(env, dict) else ()), *(items if isinstance(items, dict) else ())]
+    for key in used:
+        if (text := str(value_of(key))) not in data:
+            message = f"`data` of config `{name}` has no `{text}`, so no pod starts{did_you_mean(text, list(data))}"
+            yield Problem("invalid-value", message, key)
 
 
 def name_volume(noun: str, name: str) -> str:
