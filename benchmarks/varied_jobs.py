@@ -274,6 +274,86 @@ def runtime(kind: str) -> Callable[[Job], Data]:
     return make
 
 
+def indexed_job(job: Job) -> Data:
+    """Return a Job of Kubernetes, with an index for each pod."""
+    pods = {**template(job, "main", job.gpus, 0, scheduling(job), memory=job.gpus > 1)}
+    pods["spec"] = {**pods["spec"], "restartPolicy": "Never"}
+    count = job.random.randint(1, 8)
+    spec: Data = {"completionMode": "Indexed", "completions": count, "parallelism": count, "template": pods}
+    spec |= job.some({"backoffLimit": job.random.randint(0, 6), "activeDeadlineSeconds": 86400}, 0.4)
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(job, is_queued=False), "spec": spec}
+
+
+def job_set(job: Job) -> Data:
+    """Return a JobSet with one or two groups of Jobs."""
+    inner = {key: value for key, value in indexed_job(job)["spec"].items() if key != "activeDeadlineSeconds"}
+    names = ("node",) if job.chance(0.6) else ("leader", "worker")
+    spec: Data = {"replicatedJobs": [{"name": name, "replicas": 1, "template": {"spec": inner}} for name in names]}
+    spec |= job.some({"failurePolicy": {"maxRestarts": job.random.randint(1, 5)}}, 0.5)
+    about = metadata(job, is_queued=False)
+    return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": about, "spec": spec}
+
+
+def ray_job(job: Job) -> Data:
+    """Return a RayJob with a head and a group of workers."""
+    head = {"rayStartParams": {"num-cpus": "0"}, "template": template(job, "ray-head", 0, 0, {}, memory=False)}
+    count = job.random.randint(1, 8)
+    pods = template(job, "ray-worker", job.gpus, 0, scheduling(job), memory=job.gpus > 1)
+    counts = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), count)
+    group = {"groupName": "worker", **counts, "rayStartParams": {}, "template": pods}
+    spec: Data = {"entrypoint": "python train.py", "shutdownAfterJobFinishes": True}
+    spec["rayClusterSpec"] = {"headGroupSpec": head, "workerGroupSpecs": [group]}
+    spec |= job.some({"activeDeadlineSeconds": 86400, "ttlSecondsAfterFinished": 3600}, 0.4)
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata(job, is_queued=False), "spec": spec}
+
+
+def volcano_job(job: Job) -> Data:
+    """Return a Job of Volcano with tasks."""
+    counts = {"master": 1, "worker": job.random.randint(1, 8)}
+    tasks = []
+    for name, count in counts.items():
+        pods = {**template(job, "main", job.gpus, 0, scheduling(job), memory=job.gpus > 1)}
+        pods["spec"] = {**pods["spec"], "restartPolicy": "Never"}
+        tasks.append({"name": name, "replicas": count, "minAvailable": count, "maxRetry": 3, "template": pods})
+    spec: Data = {"minAvailable": sum(counts.values()), "schedulerName": "volcano", "tasks": tasks}
+    spec |= job.some({"plugins": {"svc": []}, "queue": job.team, "ttlSecondsAfterFinished": 3600}, 0.5)
+    about = metadata(job, is_queued=False)
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": about, "spec": spec}
+
+
+def launched(kind: str, settings: str) -> Callable[[Job], Data]:
+    """Return the maker of a TensorStack kind with a launcher and workers."""
+
+    def make(job: Job) -> Data:
+        roles = []
+        for name, gpus in (("launcher", 0), ("worker", job.gpus)):
+            pods = template(job, name, gpus, 0, scheduling(job), memory=gpus > 1)
+            count = 1 if name == "launcher" else job.random.randint(1, 6)
+            roles.append({"type": name, "replicas": count, "template": pods})
+        spec: Data = {settings: {"script": ["python", "train.py"]}, "replicaSpecs": roles}
+        spec |= job.some({"runPolicy": {"cleanUpWorkers": True}}, 0.4)
+        return {"apiVersion": T9K, "kind": kind, "metadata": metadata(job, is_queued=False), "spec": spec}
+
+    return make
+
+
+def generic_job(job: Job) -> Data:
+    """Return a GenericJob of TensorStack."""
+    pods = template(job, "main", job.gpus, 0, scheduling(job), memory=job.gpus > 1)
+    restart = {"policy": job.choose(("OnFailure", "Never")), "limit": job.random.randint(0, 3)}
+    role = {"type": "worker", "replicas": job.random.randint(1, 6), "restartPolicy": restart, "template": pods}
+    spec: Data = {"replicaSpecs": [role], **job.some({"cleanUpPolicy": "Unfinished"}, 0.4)}
+    return {"apiVersion": T9K, "kind": "GenericJob", "metadata": metadata(job, is_queued=False), "spec": spec}
+
+
+def deepspeed_job(job: Job) -> Data:
+    """Return a DeepSpeedJob of TensorStack."""
+    pods = template(job, "worker", job.gpus, 0, scheduling(job), memory=job.gpus > 1)
+    config = {"run": {"python": ["train.py"]}, **({"slotsPerWorker": job.gpus} if job.gpus else {})}
+    spec: Data = {"config": config, "worker": {"replicas": job.random.randint(1, 6), "template": pods}}
+    return {"apiVersion": T9K, "kind": "DeepSpeedJob", "metadata": metadata(job, is_queued=False), "spec": spec}
+
+
 MAKERS: tuple[tuple[Callable[[Job], Data], int], ...] = (
     (replicated(PYTORCH, pytorch_fields), 24),
     (elastic_pytorch, 5),
@@ -288,6 +368,14 @@ MAKERS: tuple[tuple[Callable[[Job], Data], int], ...] = (
     (runtime("ClusterTrainingRuntime"), 2),
     *((listed(kind), 2) for kind in LISTED),
     (replicated(MXNET, mxnet_fields), 1),
+    (indexed_job, 8),
+    (job_set, 5),
+    (ray_job, 6),
+    (volcano_job, 5),
+    (generic_job, 2),
+    (deepspeed_job, 2),
+    (launched("MPIJob", "mpiConfig"), 2),
+    (launched("ColossalAIJob", "torchConfig"), 2),
 )
 """How to make each kind, and how common it is."""
 

@@ -78,7 +78,8 @@ def test_kinds_are_listed_and_printed(tmp_path):
     assert listed >= {
         ("kubeflow.org/v1", "PyTorchJob", "kubeflow"),
         ("apps/v1", "Deployment", "kubernetes"),
-        ("ray.io/v1", "RayJob", "kuberay"),
+        ("ray.io/v1", "RayJob", "ray"),
+        ("ray.io/v1", "RayCluster", "kuberay"),
     }
     assert json.loads(print_schema(project, "apps/v1/deployment").out)["title"] == "Deployment"
     assert printed["title"] == "PyTorchJob"

@@ -100,7 +100,10 @@ def _list_job_places(key: str, schemas: Mapping[str, Any], framework: str) -> li
     """The paths of fields of that name in a job; blocks of other frameworks are left out."""
     fields = _job_fields(schemas)
     others = {name for name in fields["properties"]["framework"].get("enum", ()) if framework and name != framework}
-    return [place for place in _list_places(fields, key) if place.partition(".")[0] not in others]
+    places = [place for place in _list_places(fields, key) if place.partition(".")[0] not in others]
+    # What concerns every platform is meant rather than what concerns one.
+    platforms = fields["properties"]["platform"].get("enum", ())
+    return [place for place in places if place.partition(".")[0] not in platforms] or places
 
 
 def _find_in_job(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
