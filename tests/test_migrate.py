@@ -48,16 +48,28 @@ def test_migrate_transcript(path, accept, tmp_path):
 )
 def test_migrated_seeds_have_no_errors(name, target, tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS[name]))
-    raw = jobgen(tmp_path, "migrate", "seed.yaml", "--to", target)
+    raw = jobgen(tmp_path, "migrate", "seed.yaml", "--to", target, "--no-runtimes")
     (tmp_path / "raw.yaml").write_bytes(raw.stdout)
     found = jobgen(tmp_path, "lint", "raw.yaml", "--format", "json")
     jobgen(tmp_path, "import", "seed.yaml", "-o", "specs")
-    spec = jobgen(tmp_path, "migrate", f"specs/{name}.yaml", "--to", target)
+    spec = jobgen(tmp_path, "migrate", f"specs/{name}.yaml", "--to", target, "--no-runtimes")
 
     assert raw.returncode == 0, raw.stderr
     assert [each for each in json.loads(found.stdout)["findings"] if each["severity"] == "error"] == []
     assert spec.returncode == 0, spec.stderr
     assert yaml.safe_load(raw.stdout) == _rendered(yaml.safe_load(spec.stdout), target)
+
+
+def test_pytorch_job_is_migrated_with_its_runtime(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    raw = jobgen(tmp_path, "migrate", "seed.yaml", "--to", "trainer")
+    (tmp_path / "raw.yaml").write_bytes(raw.stdout)
+    found = jobgen(tmp_path, "lint", "raw.yaml", "--format", "json")
+
+    assert [each["kind"] for each in yaml.safe_load_all(raw.stdout)] == ["TrainJob", "TrainingRuntime"]
+    assert b"lost" not in raw.stderr
+    assert b"the pods are equal for training" in raw.stderr
+    assert [each for each in json.loads(found.stdout)["findings"] if each["severity"] == "error"] == []
 
 
 def _rendered(document, target):
@@ -231,8 +243,12 @@ def test_migrated_job_can_be_rendered(route):
     done = migrate_job(document, source, target, framework, SHELF.kinds)
     roles = document["spec"].get("roles", {})
 
-    # A launcher alone has no node to run on, and only that cannot be expressed elsewhere.
-    assert not done.problems or (target.shape == "one" and framework == "mpi" and "worker" not in roles), done.problems
+    # A launcher alone has no node to run on. Without an operator, no variable can count the ranks of a second role.
+    is_known = target.shape == "one" and framework == "mpi" and "worker" not in roles
+    # A role that the kind adds, such as the head of a RayJob, has the secrets of all roles, which may conflict.
+    refusals = ("no variable can express this", "which is set already")
+    unknown = [each for each in done.problems if not any(text in each for text in refusals)]
+    assert not unknown or is_known, unknown
 
 
 # The fields that a job has on both sides of each migration, if its kind has them.

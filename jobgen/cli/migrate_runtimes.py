@@ -80,6 +80,8 @@ def _format_job(document: MigratedDocument, route: Route) -> RuntimeOutput:
     if isinstance(result, str):
         return RuntimeOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
     way = f"{route.source.name} to {route.target.name}, runtime `{document.runtime}`"
+    if is_spec(source.document):
+        way += f"; it needs an overlay with `cluster: {{platform: {route.target.platform}}}`"
     lines = [f"{source.where}: `{source.name}`: {way}"]
     path = source.jobs[0].file.path
     lines += (f"{path}:{line}: {note}" for line, note in list_notes(document))

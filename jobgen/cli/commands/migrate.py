@@ -42,7 +42,11 @@ from jobgen.yamlio.write import to_yaml
 @click.argument("jobs", nargs=-1, metavar="[JOB...]")
 @click.option("--to", "target", required=True, metavar="KIND|PLATFORM", help="The kind or platform to convert to.")
 @click.option("--all", "all_jobs", is_flag=True, help="Convert the whole repository, with overlays and runtimes.")
-@click.option("--runtimes", is_flag=True, help="With a JOB: write the runtimes of TrainJobs for what they do not have.")
+@click.option(
+    "--runtimes/--no-runtimes",
+    default=None,
+    help="Write runtimes for what a TrainJob cannot have; by default for each PyTorchJob, unless ENV is given.",
+)
 @click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
 @click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing, as without --write.")
 @env_option
@@ -57,7 +61,7 @@ def command(
     output: str | None,
     force: bool,
     all_jobs: bool,
-    runtimes: bool,
+    runtimes: bool | None,
     write: bool,
     dry_run: bool,
 ) -> Result:
@@ -109,7 +113,7 @@ def migrate_jobs(
     output: str | None,
     *,
     force: bool = False,
-    runtimes: bool = False,
+    runtimes: bool | None = None,
 ) -> Result:
     """Convert jobs, by name or by file, to another kind or platform."""
     root = layout.find_root(directory.resolve())
@@ -124,11 +128,14 @@ def migrate_jobs(
         return error_result(
             ExitCode.NOTHING_TO_DO, f"no job is called {' or '.join(f'`{name}`' for name in wanted)}", errors
         )
-    outputs = (
-        _migrate_with_runtimes([job for job, _ in jobs], project, target)
-        if runtimes
-        else [_migrate(job, size, project, target, envs) for job, size in jobs]
-    )
+    apart = [runtimes if runtimes is not None else _needs_runtime(*each, project, target, envs) for each in jobs]
+    with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
+    outputs = _migrate_with_runtimes(with_runtimes, project, target) if with_runtimes else []
+    outputs += [
+        _migrate(job, size, project, target, envs)
+        for (job, size), is_apart in zip(jobs, apart, strict=True)
+        if not is_apart
+    ]
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
     code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
@@ -137,7 +144,7 @@ def migrate_jobs(
     error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
     if error:
         return error._replace(err=report + error.err)
-    return Result(code, err=f"{report}{pluralize(len(done), 'file' if runtimes else 'job')} written\n")
+    return Result(code, err=f"{report}{pluralize(len(done), 'file' if with_runtimes else 'job')} written\n")
 
 
 def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -> Result | None:
@@ -155,6 +162,17 @@ def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -
             ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
         )
     return None
+
+
+def _needs_runtime(job: Job, size: int, project: ProjectConfig, target: str, envs: Sequence[str]) -> bool:
+    """Whether a job is a PyTorchJob that becomes a TrainJob: only a runtime can keep all of its pods' fields."""
+    from jobgen.cli.migrate_all import SOURCE, TARGET
+
+    origin = _find_source(job, project, target, envs) if size and not envs else ""
+    if isinstance(origin, str) or origin.kind.name != SOURCE:
+        return False
+    kind = _select_target(origin, project, target)
+    return not isinstance(kind, str) and kind.name == TARGET
 
 
 def _migrate_with_runtimes(jobs: Sequence[Job], project: ProjectConfig, target: str) -> list[MigrationOutput]:
@@ -363,7 +381,9 @@ def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: 
     if (origin.kind.name, kind.name) == ("PyTorchJob", "TrainJob") and any(
         note.change == "lost" for note in done.notes
     ):
-        lines.append(f"{where}: with `--runtimes`, or `--all` for the whole repository, runtimes keep what is lost")
+        lines.append(
+            f"{where}: `--runtimes`, or `--all` for the whole repository, writes runtimes that keep what is lost"
+        )
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
