@@ -1,0 +1,104 @@
+"""Whether pods match flavors, nodes and namespaces: taints, node selectors, affinity and label selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobgen.kueue.objects import Flavor, as_list, as_mapping
+
+_BLOCKING = ("NoSchedule", "NoExecute")
+
+
+def find_untolerated_taint(flavor: Flavor, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first taint of a flavor that neither the pod nor the flavor tolerates."""
+    tolerations = [*map(as_mapping, as_list(spec.get("tolerations"))), *flavor.tolerations]
+    return next((taint for taint in flavor.taints if is_blocking(taint) and not is_tolerated(taint, tolerations)), None)
+
+
+def is_blocking(taint: Mapping[str, Any]) -> bool:
+    """Return whether a taint keeps pods away; one that is only preferred does not."""
+    return taint.get("effect") in _BLOCKING
+
+
+def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a toleration matches a taint."""
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    key = toleration.get("key")
+    if key and key != taint.get("key"):
+        return False
+    if (toleration.get("operator") or "Equal") == "Exists":
+        return True
+    return bool(key) and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
+    """Return whether a pod may run on a flavor. Only keys that are labels of the flavor count."""
+    selector = as_mapping(spec.get("nodeSelector"))
+    if any(labels[key] != value for key, value in selector.items() if key in labels):
+        return False
+    terms = _list_terms(spec)
+    if not terms:
+        return True
+    kept = [
+        [each for each in map(as_mapping, as_list(term.get("matchExpressions"))) if each.get("key") in labels]
+        for term in terms
+    ]
+    return any(all(matches_expression(labels, each) for each in term) for term in kept)
+
+
+def matches_node(labels: Mapping[str, str], spec: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return whether the node selector, and the required node affinity, of a pod match the labels of a node."""
+    selector = all(labels.get(key) == value for key, value in as_mapping(spec.get("nodeSelector")).items())
+    terms = _list_terms(spec)
+    affinity = not terms or any(
+        as_list(term.get("matchExpressions"))
+        and all(matches_expression(labels, each) for each in map(as_mapping, as_list(term.get("matchExpressions"))))
+        for term in terms
+    )
+    return selector, affinity
+
+
+def _list_terms(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    node = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
+    required = as_mapping(node.get("requiredDuringSchedulingIgnoredDuringExecution"))
+    return [as_mapping(term) for term in as_list(required.get("nodeSelectorTerms"))]
+
+
+def matches_expression(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
+    """Return whether labels match an expression of a selector."""
+    key, operator = str(expression.get("key", "")), expression.get("operator")
+    values = list(map(str, as_list(expression.get("values"))))
+    value = labels.get(key)
+    match operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            if value is None or len(values) != 1 or not (_is_integer(value) and _is_integer(values[0])):
+                return False
+            return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    return False
+
+
+def _is_integer(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def matches_selector(selector: Any, labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector selects labels; without one, nothing is selected."""
+    if not isinstance(selector, dict):
+        return False
+    matched = all(labels.get(str(key)) == value for key, value in as_mapping(selector.get("matchLabels")).items())
+    expressions = map(as_mapping, as_list(selector.get("matchExpressions")))
+    return matched and all(matches_expression(labels, each) for each in expressions)

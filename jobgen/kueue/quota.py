@@ -1,0 +1,286 @@
+"""The quota of queues and cohorts: what each may use, lends and borrows.
+
+ClusterQueues are the leaves of a tree, cohorts the nodes above them. A node sees the quota of a child without what the
+child keeps for itself, which is its local quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from jobgen.kueue.amounts import UNLIMITED, add, subtract
+
+
+class FlavorResource(NamedTuple):
+    """A resource in a flavor."""
+
+    flavor: str
+    resource: str
+
+
+class Quota(NamedTuple):
+    """The quota of a node for one resource in one flavor."""
+
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+Usage = dict[FlavorResource, int]
+"""Amounts by flavor and resource."""
+
+NO_QUOTA = Quota(0)
+
+
+class QuotaNode:
+    """A ClusterQueue or cohort in the tree, with its current usage."""
+
+    __slots__ = ("children", "is_queue", "name", "parent", "quotas", "subtree", "usage", "weight")
+
+    def __init__(
+        self, name: str, quotas: Mapping[FlavorResource, Quota], *, is_queue: bool, weight: int = 1000
+    ) -> None:
+        self.name = name
+        self.quotas = dict(quotas)
+        self.is_queue = is_queue
+        self.weight = weight
+        """The weight for fair sharing, in thousandths."""
+        self.parent: QuotaNode | None = None
+        self.children: list[QuotaNode] = []
+        self.subtree: Usage = {}
+        self.usage: Usage = {}
+
+    def list_ancestors(self) -> Iterator[QuotaNode]:
+        """Yield the cohorts above, the nearest first."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def root(self) -> QuotaNode:
+        """The top of the tree."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    @property
+    def height(self) -> int:
+        """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""
+        if self.is_queue:
+            return 0
+        return 1 + max((child.height for child in self.children if not child.is_queue), default=0)
+
+    def list_queues(self) -> Iterator[QuotaNode]:
+        """Yield the ClusterQueues below, or the node itself if it is one."""
+        if self.is_queue:
+            yield self
+        for child in self.children:
+            yield from child.list_queues()
+
+    def find_quota(self, pair: FlavorResource) -> Quota:
+        """Return the quota for a resource in a flavor."""
+        return self.quotas.get(pair, NO_QUOTA)
+
+    def subtree_quota(self, pair: FlavorResource) -> int:
+        """Return the quota of the node and of all below it, as far as they lend it."""
+        return self.subtree.get(pair, 0)
+
+    def local_quota(self, pair: FlavorResource) -> int:
+        """Return the quota that the node never lends."""
+        limit = self.find_quota(pair).lending_limit
+        return 0 if limit is None else max(0, subtract(self.subtree_quota(pair), limit))
+
+    def local_available(self, pair: FlavorResource) -> int:
+        """Return the unused part of the quota that the node never lends."""
+        return max(0, subtract(self.local_quota(pair), self.usage.get(pair, 0)))
+
+    def available(self, pair: FlavorResource) -> int:
+        """Return how much more the node can use now; negative above the quota of the tree."""
+        used = self.usage.get(pair, 0)
+        if self.parent is None:
+            return subtract(self.subtree_quota(pair), used)
+        from_parent = self.parent.available(pair)
+        limit = self.find_quota(pair).borrowing_limit
+        if limit is not None:
+            local = self.local_quota(pair)
+            shared = subtract(self.subtree_quota(pair), local)
+            used_shared = max(0, subtract(used, local))
+            from_parent = min(from_parent, add(subtract(shared, used_shared), limit))
+        return add(self.local_available(pair), from_parent)
+
+    def potential(self, pair: FlavorResource) -> int:
+        """Return how much the node could use if the tree were empty."""
+        if self.parent is None:
+            return self.subtree_quota(pair)
+        found = add(self.local_quota(pair), self.parent.potential(pair))
+        limit = self.find_quota(pair).borrowing_limit
+        return found if limit is None else min(found, add(self.subtree_quota(pair), limit))
+
+    def is_borrowing(self, pair: FlavorResource, more: int = 0) -> bool:
+        """Return whether the usage, and `more`, exceeds the quota of the node and of all below it."""
+        return add(self.usage.get(pair, 0), more) > self.subtree_quota(pair)
+
+    def add_usage(self, pair: FlavorResource, amount: int) -> None:
+        """Add usage to the node, and to the nodes above as far as it exceeds what the node keeps for itself."""
+        local = self.local_available(pair)
+        self.usage[pair] = add(self.usage.get(pair, 0), amount)
+        if self.parent is not None and amount > local:
+            self.parent.add_usage(pair, subtract(amount, local))
+
+    def remove_usage(self, pair: FlavorResource, amount: int) -> None:
+        """Remove usage from the node, and from the nodes above as far as it exceeded what the node keeps."""
+        used = self.usage.get(pair, 0)
+        self.usage[pair] = used - amount
+        exceeding = used - self.local_quota(pair)
+        if self.parent is not None and exceeding > 0:
+            self.parent.remove_usage(pair, min(amount, exceeding))
+
+    def fits(self, usage: Mapping[FlavorResource, int]) -> bool:
+        """Return whether all of a usage is available."""
+        return all(amount <= self.available(pair) for pair, amount in usage.items())
+
+    def list_pairs(self) -> set[FlavorResource]:
+        """Return all flavors and resources that the node or one below it has quota or usage for."""
+        found = {*self.quotas, *self.usage, *self.subtree}
+        for child in self.children:
+            found |= child.list_pairs()
+        return found
+
+
+def find_borrowing_level(node: QuotaNode, pair: FlavorResource, amount: int) -> tuple[int, bool]:
+    """Return how high in the tree a ClusterQueue would borrow, and whether it may reclaim quota of others there.
+
+    Level 0 is its own quota. A cohort that has only ClusterQueues is level 1.
+    """
+    if not node.is_borrowing(pair, amount) or node.parent is None:
+        return 0, node.parent is not None
+    left = subtract(amount, node.local_available(pair))
+    last = node
+    for cohort in node.list_ancestors():
+        last = cohort
+        if not cohort.is_borrowing(pair, left):
+            return cohort.height, cohort.parent is not None
+        left = subtract(left, cohort.local_available(pair))
+    return last.height, False
+
+
+_NONE = Fraction(0)
+
+
+class Share(NamedTuple):
+    """The share of a node in what its cohort lends, for fair sharing."""
+
+    ratio: Fraction
+    """The greatest borrowed part of a resource, in thousandths."""
+    weight: int
+    """The weight, in thousandths."""
+    resource: str = ""
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the node borrows although its weight is 0."""
+        return self.weight == 0 and self.ratio > 0
+
+    @property
+    def weighted(self) -> int:
+        """The ratio by weight, rounded up."""
+        if self.is_infinite:
+            return UNLIMITED
+        return 0 if self.ratio == 0 else ceil(self.ratio * 1000 / self.weight)
+
+
+def compare_shares(one: Share, other: Share) -> int:
+    """Return -1, 0 or 1 as the first share is less than, equal to or greater than the second."""
+    if one.is_infinite != other.is_infinite:
+        return 1 if one.is_infinite else -1
+    left, right = one.ratio, other.ratio
+    if not one.is_infinite:
+        left, right = left / one.weight if left else left, right / other.weight if right else right
+    return (left > right) - (left < right)
+
+
+def compute_share(node: QuotaNode, more: Mapping[FlavorResource, int] | None = None) -> Share:
+    """Compute the dominant resource share of a node, with more usage if given."""
+    if node.parent is None:
+        return Share(_NONE, node.weight)
+    borrowed: dict[str, int] = {}
+    for pair in node.list_pairs():
+        used = add(node.usage.get(pair, 0), (more or {}).get(pair, 0))
+        above = subtract(used, node.subtree_quota(pair))
+        if above > 0:
+            borrowed[pair.resource] = add(borrowed.get(pair.resource, 0), above)
+    if not borrowed:
+        return Share(_NONE, node.weight)
+    lendable: dict[str, int] = {}
+    for pair in node.root.list_pairs():
+        lendable[pair.resource] = add(lendable.get(pair.resource, 0), node.parent.potential(pair))
+    best, dominant = _NONE, ""
+    for resource in sorted(borrowed):
+        if lendable.get(resource, 0) > 0:
+            ratio = Fraction(borrowed[resource] * 1000, lendable[resource])
+            if ratio > best:
+                best, dominant = ratio, resource
+    return Share(best, node.weight, dominant)
+
+
+def build_tree(
+    queues: Iterable[tuple[QuotaNode, str]], cohorts: Iterable[tuple[QuotaNode, str]]
+) -> dict[str, QuotaNode]:
+    """Connect nodes with their parents, create cohorts that are only named, and return the cohorts by name.
+
+    The cohorts of a cycle stay unconnected.
+    """
+    found: dict[str, QuotaNode] = {}
+    parents: dict[str, str] = {}
+    for node, parent in cohorts:
+        found[node.name] = node
+        parents[node.name] = parent
+    pairs = list(queues)
+    for name in [parent for _, parent in pairs] + list(parents.values()):
+        if name and name not in found:
+            found[name] = QuotaNode(name, {}, is_queue=False)
+    cycles = find_cycles(parents)
+    for name, parent in parents.items():
+        if parent and name not in cycles:
+            _connect(found[name], found[parent])
+    for node, parent in pairs:
+        if parent:
+            _connect(node, found[parent])
+    for node in [*found.values(), *(node for node, _ in pairs)]:
+        if node.parent is None:
+            _sum_quota(node)
+    return found
+
+
+def find_cycles(parents: Mapping[str, str]) -> set[str]:
+    """Return the cohorts whose chain of parents never ends."""
+    cyclic: set[str] = set()
+    for start in parents:
+        seen: set[str] = set()
+        name = start
+        while name and name not in seen:
+            seen.add(name)
+            name = parents.get(name, "")
+        if name:
+            cyclic.add(start)
+    return cyclic
+
+
+def _connect(node: QuotaNode, parent: QuotaNode) -> None:
+    node.parent = parent
+    parent.children.append(node)
+
+
+def _sum_quota(node: QuotaNode) -> None:
+    for child in node.children:
+        _sum_quota(child)
+    node.subtree = {pair: quota.nominal for pair, quota in node.quotas.items()}
+    for child in node.children:
+        for pair in child.subtree:
+            lent = subtract(child.subtree_quota(pair), child.local_quota(pair))
+            node.subtree[pair] = add(node.subtree.get(pair, 0), lent)

@@ -1,0 +1,157 @@
+"""What the pods of a workload request, as Kueue charges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.kueue.amounts import UNLIMITED, add, to_amount
+from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.model.quantity import parse_quantity
+
+Amounts = dict[str, int]
+"""Amounts by resource."""
+
+_NANO = 10**9
+
+
+class Transformation(NamedTuple):
+    """How one resource is charged as others."""
+
+    source: str
+    strategy: str
+    outputs: Mapping[str, int]
+    """Factors by resource, in nanos."""
+    multiply_by: str = ""
+
+
+class ResourceSettings(NamedTuple):
+    """The part of Kueue's configuration that concerns requests."""
+
+    excluded_prefixes: tuple[str, ...] = ()
+    transformations: tuple[Transformation, ...] = ()
+
+
+NO_SETTINGS = ResourceSettings()
+
+
+def parse_settings(config: Mapping[str, Any]) -> ResourceSettings:
+    """Parse `excludeResourcePrefixes` and `transformations`."""
+    return ResourceSettings(
+        tuple(map(str, as_list(config.get("excludeResourcePrefixes")))),
+        tuple(_parse_transformation(each) for each in map(as_mapping, as_list(config.get("transformations")))),
+    )
+
+
+def _parse_transformation(raw: Mapping[str, Any]) -> Transformation:
+    outputs = {str(name): _to_nanos(factor) for name, factor in as_mapping(raw.get("outputs")).items()}
+    return Transformation(
+        str(raw.get("input", "")), str(raw.get("strategy") or "Retain"), outputs, str(raw.get("multiplyBy") or "")
+    )
+
+
+def _to_nanos(quantity: Any) -> int:
+    found = parse_quantity(str(quantity))
+    if found is None:
+        return 0
+    power = found.power + 9
+    return int(found.amount * 10**power) if power >= 0 else -(-found.amount // 10**-power)
+
+
+Exact = dict[str, int]
+"""Quantities by resource, in nanos: exact, before they are rounded."""
+
+
+def sum_pod_requests(spec: Mapping[str, Any]) -> Exact:
+    """Sum the requests of one pod as Kubernetes does: containers, sidecars, init containers, overhead."""
+    total: Exact = {}
+    for container in map(as_mapping, as_list(spec.get("containers"))):
+        _add_all(total, _read_requests(container))
+    sidecars: Exact = {}
+    largest: Exact = {}
+    for container in map(as_mapping, as_list(spec.get("initContainers"))):
+        own = _read_requests(container)
+        if container.get("restartPolicy") == "Always":
+            _add_all(total, own)
+            _add_all(sidecars, own)
+            _keep_largest(largest, sidecars)
+        else:
+            together = dict(sidecars)
+            _add_all(together, own)
+            _keep_largest(largest, together)
+    _keep_largest(total, largest)
+    for name, amount in _read_requests(spec).items():
+        # Requests of the whole pod replace those of its containers.
+        total[name] = amount
+    _add_all(total, {str(name): _to_nanos(value) for name, value in as_mapping(spec.get("overhead")).items()})
+    return total
+
+
+def _read_requests(holder: Mapping[str, Any]) -> Exact:
+    """The requests of a container or pod; a limit without a request is the request, too."""
+    resources = as_mapping(holder.get("resources"))
+    named = {**as_mapping(resources.get("limits")), **as_mapping(resources.get("requests"))}
+    return {str(name): _to_nanos(value) for name, value in named.items()}
+
+
+def _add_all(total: Exact, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _keep_largest(total: Exact, other: Mapping[str, int]) -> None:
+    for name, amount in other.items():
+        total[name] = max(total.get(name, amount), amount)
+
+
+def charge_pod(requests: Exact, settings: ResourceSettings = NO_SETTINGS) -> Amounts:
+    """Convert the requests of a pod to the amounts that Kueue charges for it."""
+    kept = {
+        name: amount for name, amount in requests.items() if not name.startswith(settings.excluded_prefixes or ("\0",))
+    }
+    transformed = _transform(kept, settings.transformations)
+    return {name: _round_up(name, amount) for name, amount in transformed.items()}
+
+
+def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Exact:
+    by_source = {each.source: each for each in transformations}
+    if not by_source.keys() & requests.keys():
+        return requests
+    retained: Exact = {}
+    made: Exact = {}
+    for name, amount in requests.items():
+        found = by_source.get(name)
+        if found is None or found.strategy != "Replace":
+            retained[name] = amount
+        if found is None:
+            continue
+        for output, factor in found.outputs.items():
+            value = amount * factor // _NANO
+            if found.multiply_by and found.multiply_by in requests:
+                value = value * requests[found.multiply_by] // _NANO
+            made[output] = made.get(output, 0) + value
+    for name, amount in made.items():
+        retained[name] = retained.get(name, 0) + max(amount, 0)
+    return retained
+
+
+def _round_up(resource: str, nanos: int) -> int:
+    unit = _NANO // 1000 if resource == "cpu" else _NANO
+    return min(max(-(-nanos // unit), 0), UNLIMITED)
+
+
+def multiply(amounts: Mapping[str, int], count: int) -> Amounts:
+    """Multiply amounts by a number of pods."""
+    return {
+        name: min(amount * count, UNLIMITED) if amount < UNLIMITED else UNLIMITED for name, amount in amounts.items()
+    }
+
+
+def read_amounts(quantities: Mapping[str, Any]) -> Amounts:
+    """Read quantities by resource as amounts."""
+    return {str(name): to_amount(str(name), value) for name, value in quantities.items()}
+
+
+def sum_amounts(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    """Add amounts by resource."""
+    return {name: add(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

@@ -1,0 +1,61 @@
+"""The state of all queues at one moment: quota, usage and admitted workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobgen.kueue.objects import ClusterQueue, Cohort, Flavor, parse_cluster_queue, parse_cohort, parse_flavor
+from jobgen.kueue.quota import FlavorResource, QuotaNode, build_tree, find_cycles
+from jobgen.kueue.workloads import Workload
+
+
+class Snapshot:
+    """Queues and cohorts as a tree of quota, and the workloads that use it."""
+
+    def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort], flavors: Iterable[Flavor]) -> None:
+        self.queues = {queue.name: queue for queue in queues}
+        self.cohort_objects = {cohort.name: cohort for cohort in cohorts}
+        self.flavors = {flavor.name: flavor for flavor in flavors}
+        self.nodes = {
+            name: QuotaNode(name, queue.quotas, is_queue=True, weight=queue.weight)
+            for name, queue in self.queues.items()
+        }
+        tree = [
+            (QuotaNode(name, cohort.quotas, is_queue=False, weight=cohort.weight), cohort.parent)
+            for name, cohort in self.cohort_objects.items()
+        ]
+        self.cohorts = build_tree(((self.nodes[name], queue.cohort) for name, queue in self.queues.items()), tree)
+        self.cyclic = find_cycles({cohort.name: cohort.parent for cohort in self.cohort_objects.values()})
+        self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
+        """Workloads with reserved quota, by queue and key."""
+
+    def add_workload(self, workload: Workload) -> None:
+        """Add a workload that has reserved quota."""
+        if workload.cluster_queue in self.nodes:
+            self.workloads[workload.cluster_queue][workload.key] = workload
+            self.add_usage(workload.cluster_queue, workload.usage)
+
+    def remove_workload(self, workload: Workload) -> None:
+        """Remove a workload, and what it uses."""
+        if self.workloads.get(workload.cluster_queue, {}).pop(workload.key, None) is not None:
+            self.remove_usage(workload.cluster_queue, workload.usage)
+
+    def add_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
+        """Add usage to a queue."""
+        for pair, amount in usage.items():
+            self.nodes[queue].add_usage(pair, amount)
+
+    def remove_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
+        """Remove usage from a queue."""
+        for pair, amount in usage.items():
+            self.nodes[queue].remove_usage(pair, amount)
+
+
+def read_snapshot(given: Mapping[str, Any]) -> Snapshot:
+    """Read queues, cohorts and flavors from plain objects."""
+    return Snapshot(
+        map(parse_cluster_queue, given.get("clusterQueues", ())),
+        map(parse_cohort, given.get("cohorts", ())),
+        map(parse_flavor, given.get("resourceFlavors", ())),
+    )

@@ -1,0 +1,9 @@
+"""Tables: Jobs as workloads, and what they request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobgen.kueue.tables import Table
+
+TABLES: Final[dict[str, Table]] = {}

@@ -1,0 +1,192 @@
+"""Workloads: the pod sets that are admitted together, and the admission that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.kueue.quota import FlavorResource, Usage
+from jobgen.kueue.requests import (
+    NO_SETTINGS,
+    Amounts,
+    Exact,
+    ResourceSettings,
+    charge_pod,
+    multiply,
+    read_amounts,
+    sum_pod_requests,
+)
+
+_EVICTED, _RESERVED = "Evicted", "QuotaReserved"
+
+
+class TopologyRequest(NamedTuple):
+    """Where the pods of a pod set must be placed together."""
+
+    required: str = ""
+    preferred: str = ""
+    unconstrained: bool = False
+    slices: tuple[tuple[str, int], ...] = ()
+    """Levels and sizes of slices, the outermost first."""
+    group: str = ""
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether it asks for a placement; a group alone does not."""
+        return bool(self.required or self.preferred or self.unconstrained or self.slices)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Pods of one template."""
+
+    name: str
+    count: int
+    requests: Amounts
+    """What one pod is charged."""
+    spec: Mapping[str, Any]
+    """The pod spec, for selectors and tolerations."""
+    min_count: int | None = None
+    topology: TopologyRequest | None = None
+    exact: Exact | None = None
+    """The requests of one pod before they are charged, for placement."""
+
+    def total(self, count: int | None = None) -> Amounts:
+        """Return what all pods are charged, or this many of them."""
+        return multiply(self.requests, self.count if count is None else count)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetAdmission:
+    """What a pod set has been admitted with."""
+
+    name: str
+    count: int
+    flavors: Mapping[str, str]
+    usage: Amounts
+    domains: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """Where its pods are: values of the levels, and the number of pods."""
+
+
+class Workload(NamedTuple):
+    """A workload: a job as Kueue sees it."""
+
+    key: str
+    queue: str
+    pod_sets: tuple[PodSet, ...]
+    priority: int = 0
+    created: str = ""
+    uid: str = ""
+    namespace: str = ""
+    cluster_queue: str = ""
+    """The ClusterQueue that has reserved quota for it."""
+    admission: tuple[PodSetAdmission, ...] = ()
+    reserved: str = ""
+    """When quota was reserved."""
+    is_evicted: bool = False
+    is_active: bool = True
+    queued: str = ""
+    """When it was queued, if not at its creation."""
+    annotations: Mapping[str, str] = {}
+
+    @property
+    def usage(self) -> Usage:
+        """What it uses of each flavor."""
+        found: Usage = {}
+        for each in self.admission:
+            for resource, amount in each.usage.items():
+                flavor = each.flavors.get(resource)
+                if flavor is not None:
+                    pair = FlavorResource(flavor, resource)
+                    found[pair] = found.get(pair, 0) + amount
+        return found
+
+    @property
+    def timestamp(self) -> str:
+        """When it was queued."""
+        return self.queued or self.created
+
+
+def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTINGS) -> Workload:
+    """Parse a Workload object."""
+    metadata, spec, status = (as_mapping(obj.get(name)) for name in ("metadata", "spec", "status"))
+    namespace = str(metadata.get("namespace", ""))
+    conditions = {str(each.get("type")): each for each in map(as_mapping, as_list(status.get("conditions")))}
+    admission = as_mapping(status.get("admission"))
+    reserved = _find_true(conditions, _RESERVED)
+    return Workload(
+        key=f"{namespace}/{metadata.get('name', '')}",
+        queue=str(spec.get("queueName", "")),
+        pod_sets=tuple(_parse_pod_set(each, settings) for each in map(as_mapping, as_list(spec.get("podSets")))),
+        priority=int(spec.get("priority") or 0),
+        created=str(metadata.get("creationTimestamp", "")),
+        uid=str(metadata.get("uid", "")),
+        namespace=namespace,
+        cluster_queue=str(admission.get("clusterQueue", "")),
+        admission=tuple(
+            _parse_admission(each) for each in map(as_mapping, as_list(admission.get("podSetAssignments")))
+        ),
+        reserved=str(reserved.get("lastTransitionTime", "")) if reserved else "",
+        is_evicted=_find_true(conditions, _EVICTED) is not None,
+        is_active=spec.get("active") is not False,
+        queued=_find_queue_time(conditions),
+        annotations=as_mapping(metadata.get("annotations")),
+    )
+
+
+def _find_true(conditions: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    found = conditions.get(name)
+    return found if found is not None and found.get("status") == "True" else None
+
+
+def _find_queue_time(conditions: Mapping[str, Mapping[str, Any]]) -> str:
+    """When a workload was queued again: after its pods were not ready in time, or a check failed."""
+    evicted = _find_true(conditions, _EVICTED)
+    if evicted is not None and evicted.get("reason") in ("PodsReadyTimeout", "AdmissionCheck"):
+        return str(evicted.get("lastTransitionTime", ""))
+    return ""
+
+
+def _parse_pod_set(raw: Mapping[str, Any], settings: ResourceSettings) -> PodSet:
+    spec = as_mapping(as_mapping(raw.get("template")).get("spec"))
+    exact = sum_pod_requests(spec)
+    topology = raw.get("topologyRequest")
+    return PodSet(
+        name=str(raw.get("name", "")),
+        count=int(raw.get("count", 1)),
+        requests=charge_pod(exact, settings),
+        spec=spec,
+        min_count=raw.get("minCount"),
+        topology=_parse_topology(topology) if isinstance(topology, dict) else None,
+        exact=exact,
+    )
+
+
+def _parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
+    constraints = [
+        (str(each.get("topology", "")), int(each.get("size", 1)))
+        for each in map(as_mapping, as_list(raw.get("podsetSliceRequiredTopologyConstraints")))
+    ]
+    level, size = raw.get("podSetSliceRequiredTopology"), raw.get("podSetSliceSize")
+    if level and not constraints:
+        constraints = [(str(level), int(size or 1))]
+    return TopologyRequest(
+        str(raw.get("required") or ""),
+        str(raw.get("preferred") or ""),
+        bool(raw.get("unconstrained")),
+        tuple(constraints),
+        str(raw.get("podSetGroupName") or ""),
+    )
+
+
+def _parse_admission(raw: Mapping[str, Any]) -> PodSetAdmission:
+    flavors = {str(name): str(flavor) for name, flavor in as_mapping(raw.get("flavors")).items()}
+    placement = as_mapping(raw.get("topologyAssignment"))
+    domains = tuple(
+        (tuple(map(str, as_list(each.get("values")))), int(each.get("count", 0)))
+        for each in map(as_mapping, as_list(placement.get("domains")))
+    )
+    usage = read_amounts(as_mapping(raw.get("resourceUsage")))
+    return PodSetAdmission(str(raw.get("name", "")), int(raw.get("count") or 0), flavors, usage, domains)
