@@ -70,6 +70,8 @@ class Scheduler:
         self.outcomes: dict[str, Outcome] = {}
         self.evicted: dict[str, Target] = {}
         self.progress: dict[str, dict[tuple[str, str], int]] = {}
+        self._cycle = 0
+        """The number of cycles so far: the time at which quota is reserved."""
         self._waiting: set[str] = set()
         self._reserved: list[tuple[str, Usage]] = []
 
@@ -95,6 +97,7 @@ class Scheduler:
         ]
         if not entries:
             return False
+        self._cycle += 1
         for entry in entries:
             self._nominate(entry)
         self._process([entry for entry in entries if entry.outcome is None])
@@ -105,6 +108,23 @@ class Scheduler:
             self._finish(entry)
         return True
 
+    def release_evicted(self) -> list[Target]:
+        """Remove the evicted workloads and queue them again, and try what was parked in their cohorts; return them."""
+        released, roots = list(self.evicted.values()), set[int]()
+        self.evicted.clear()
+        for target in released:
+            workload = self.snapshot.workloads[target.workload.cluster_queue].get(target.workload.key)
+            if workload is not None:
+                self.snapshot.remove_workload(workload)
+                roots.add(id(self.snapshot.nodes[workload.cluster_queue].root))
+                self.add(workload._replace(cluster_queue="", admission=(), reserved=""))
+        for queue, node in self.snapshot.nodes.items():
+            if id(node.root) in roots:
+                parked, self.parked[queue] = self.parked[queue], []
+                for workload in parked:
+                    self.add(workload)
+        return released
+
     # Nomination: each workload alone, against the state at the start of the cycle.
 
     def _nominate(self, entry: _Entry) -> None:
@@ -114,9 +134,10 @@ class Scheduler:
             message = "workload namespace doesn't match ClusterQueue selector"
             entry.outcome = Outcome("inadmissible", MISCONFIGURED, message)
             return
-        entry.assignment, entry.targets = self._assign(entry.workload, entry.queue)
+        entry.assignment, entry.targets = self.assign(entry.workload, entry.queue)
 
-    def _assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
+    def assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
+        """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes."""
         facts = self._facts(workload, queue)
         full = assign_flavors(workload.pod_sets, facts)
         if full.mode is Mode.FIT:
@@ -248,7 +269,9 @@ class Scheduler:
         self.outcomes[workload.key] = outcome
         if outcome.state == "admitted":
             # Its usage has been added already.
-            admitted = workload._replace(cluster_queue=entry.queue, admission=outcome.admission, reserved="now")
+            admitted = workload._replace(
+                cluster_queue=entry.queue, admission=outcome.admission, reserved=f"{self._cycle:08}"
+            )
             self.snapshot.workloads[entry.queue][workload.key] = admitted
             return
         self._waiting.discard(workload.key)
