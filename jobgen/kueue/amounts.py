@@ -39,3 +39,16 @@ def add(one: int, other: int) -> int:
 def subtract(one: int, other: int) -> int:
     """Subtract amounts; unlimited less anything that is limited stays unlimited."""
     return one if one >= UNLIMITED and other < UNLIMITED else one - other
+
+
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def show_amount(resource: str, amount: int) -> str:
+    """Return an amount as Kubernetes prints it."""
+    if resource not in ("memory", "ephemeral-storage") or not 0 < amount < UNLIMITED:
+        return to_quantity(resource, amount)
+    power = 0
+    while amount % 1024 == 0 and power < len(_UNITS) - 1:
+        amount, power = amount // 1024, power + 1
+    return f"{amount}{_UNITS[power]}"

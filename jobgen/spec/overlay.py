@@ -32,6 +32,8 @@ class Cluster(NamedTuple):
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
+    kueue: Mapping[str, Any] = MappingProxyType({})
+    """The parts of Kueue's configuration that decide about admission."""
     budgets: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     state: str = ""
     """The folder of the exported state of the cluster, from the root of the repository; empty if there is none."""
@@ -247,16 +249,24 @@ def parse_cluster(block: Any) -> Cluster:
     return Cluster(
         platform=known.get("platform", platforms[0] if platforms else DEFAULT_PLATFORM),
         platforms=platforms,
-        operators=known.get("operators", {}),
+        operators=_list_versions(known),
         kubernetes=known.get("kubernetes", ""),
         feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,
         gitops=known.get("gitops", ""),
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),
+        kueue=known.get("kueue", {}),
         budgets=known.get("budgets", {}),
         state=str(known.get("state", "")).strip("/"),
         complete=tuple(_LONG_KINDS.get(kind, kind) for kind in known.get("complete", ())),
     )
+
+
+def _list_versions(cluster: Any) -> Mapping[str, str]:
+    """Return the versions of operators; that of Kueue may stand with its configuration."""
+    operators: dict[str, str] = cluster.get("operators", {})
+    version = cluster.get("kueue", {}).get("version")
+    return operators if version is None else {**operators, "kueue": str(version)}
 
 
 EMPTY_PATCH = "empty-patch"

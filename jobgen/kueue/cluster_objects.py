@@ -1,0 +1,90 @@
+"""The objects of a cluster that decide about admission, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.kueue.configuration import Configuration, build_nodes
+from jobgen.kueue.objects import Flavor, as_list, as_mapping, name_of, parse_cluster_queue, parse_cohort, parse_flavor
+from jobgen.kueue.snapshot import Snapshot
+
+_KUEUE = "kueue.x-k8s.io"
+_GROUPS: Mapping[str, str] = {
+    **dict.fromkeys("AdmissionCheck ClusterQueue Cohort LocalQueue ResourceFlavor Topology".split(), _KUEUE),
+    "WorkloadPriorityClass": _KUEUE,
+    **dict.fromkeys(("LimitRange", "Namespace", "Node", "Pod"), ""),
+    "RuntimeClass": "node.k8s.io",
+    "PriorityClass": "scheduling.k8s.io",
+    **dict.fromkeys(("DeviceClass", "ResourceClaimTemplate"), "resource.k8s.io"),
+    **dict.fromkeys(("ClusterTrainingRuntime", "TrainingRuntime"), "trainer.kubeflow.org"),
+}
+"""The kinds that decide about admission, and the group of each."""
+
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+Object = Mapping[str, Any]
+Key = tuple[str, str]
+"""Namespace and name of an object."""
+
+
+class ClusterObjects(NamedTuple):
+    """Everything that decides about admission, apart from the jobs."""
+
+    by_kind: Mapping[str, tuple[Object, ...]]
+    configuration: Configuration = Configuration()
+
+    def list_objects(self, kind: str) -> tuple[Object, ...]:
+        """Return the objects of a kind."""
+        return self.by_kind.get(kind, ())
+
+    def find_labels(self, namespace: str) -> Mapping[str, str] | None:
+        """Return the labels of a namespace; None if it is not among the objects."""
+        for each in self.list_objects("Namespace"):
+            if name_of(each) == namespace:
+                labels = as_mapping(as_mapping(each.get("metadata")).get("labels"))
+                return {_NAME_LABEL: namespace, **labels}
+        return None
+
+    def build_snapshot(self) -> Snapshot:
+        """Return the queues without any workload."""
+        return Snapshot(
+            map(parse_cluster_queue, self.list_objects("ClusterQueue")),
+            map(parse_cohort, self.list_objects("Cohort")),
+            self.list_flavors(),
+        )
+
+    def list_flavors(self) -> list[Flavor]:
+        """Return the flavors."""
+        return list(map(parse_flavor, self.list_objects("ResourceFlavor")))
+
+    def list_levels(self) -> dict[str, list[str]]:
+        """Return the levels of each topology, the highest first."""
+        return {
+            name_of(each): [
+                str(as_mapping(level).get("nodeLabel", ""))
+                for level in as_list(as_mapping(each.get("spec")).get("levels"))
+            ]
+            for each in self.list_objects("Topology")
+        }
+
+    def list_nodes(self) -> list[Object]:
+        """Return the nodes: the objects, and those that the configuration lists in short."""
+        labels = {flavor.name: flavor.labels for flavor in self.list_flavors()}
+        return [*self.list_objects("Node"), *build_nodes(self.configuration.nodes, labels)]
+
+
+def group_objects(objects: Iterable[Object], configuration: Configuration) -> ClusterObjects:
+    """Sort objects by kind. Of two objects with the same name, the first counts; what decides nothing is left out."""
+    found: dict[str, dict[Key, Object]] = {}
+    for obj in objects:
+        kind = str(obj.get("kind", ""))
+        if _GROUPS.get(kind) == get_group(obj):
+            namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "")
+            found.setdefault(kind, {}).setdefault((namespace, name_of(obj)), obj)
+    return ClusterObjects({kind: tuple(several.values()) for kind, several in found.items()}, configuration)
+
+
+def get_group(obj: Object) -> str:
+    """Return the API group of an object; empty for the core group."""
+    return str(obj.get("apiVersion", "")).rpartition("/")[0]

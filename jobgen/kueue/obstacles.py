@@ -1,0 +1,150 @@
+"""Why a workload can never be admitted, however empty the cluster is, and the smallest change that would admit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.kueue.amounts import show_amount, subtract
+from jobgen.kueue.flavors import EXCEEDS_MAX_QUOTA, Assignment, Attempt, PodSetAssignment
+from jobgen.kueue.match import find_untolerated_taint, matches_affinity
+from jobgen.kueue.objects import ClusterQueue, Flavor
+from jobgen.kueue.quota import FlavorResource, QuotaNode
+from jobgen.kueue.snapshot import Snapshot
+from jobgen.kueue.workloads import PodSet, Workload
+
+
+class Obstacle(NamedTuple):
+    """A reason why a workload is never admitted."""
+
+    code: str
+    """`unmanaged`, `queue`, `namespace`, `invalid`, `resource`, `selector`, `taint`, `topology` or `quota`."""
+    message: str
+    change: str
+    """The smallest change that would admit it."""
+    pod_set: str = ""
+    resource: str = ""
+    flavor: str = ""
+
+
+class Limit(NamedTuple):
+    """What limits how much a queue can ever use of a resource in a flavor."""
+
+    amount: int
+    node: QuotaNode
+    is_borrowing: bool
+    """Whether it is the borrowing limit of the node, rather than the quota of the whole tree."""
+
+
+def find_limit(node: QuotaNode, pair: FlavorResource) -> Limit:
+    """Find the term that limits what a node can use if the tree is empty."""
+    kept, current = 0, node
+    while True:
+        limit = current.find_quota(pair).borrowing_limit
+        if current.parent is None or (
+            limit is not None and current.subtree_quota(pair) + limit <= _potential_with_parent(current, pair)
+        ):
+            return Limit(kept + current.potential(pair), current, current.parent is not None)
+        kept += current.local_quota(pair)
+        current = current.parent
+
+
+def _potential_with_parent(node: QuotaNode, pair: FlavorResource) -> int:
+    return node.local_quota(pair) + (node.parent.potential(pair) if node.parent else 0)
+
+
+def explain_no_fit(workload: Workload, queue: ClusterQueue, assignment: Assignment, snapshot: Snapshot) -> Obstacle:
+    """Explain why flavors could not be assigned in an empty cluster."""
+    pod_sets = {each.name: each for each in workload.pod_sets}
+    for number, each in enumerate(assignment.pod_sets):
+        found = list(_list_obstacles(pod_sets[each.name], each, assignment.pod_sets[:number], queue, snapshot))
+        if found:
+            # A flavor that lacks quota is closer to fitting than one that does not match.
+            return max(found, key=lambda one: one.code == "quota")
+    return Obstacle("topology", assignment.message, "request a placement that the topology allows")
+
+
+def _list_obstacles(
+    pod_set: PodSet,
+    assigned: PodSetAssignment,
+    before: Sequence[PodSetAssignment],
+    queue: ClusterQueue,
+    snapshot: Snapshot,
+) -> Iterator[Obstacle]:
+    for resource, amount in assigned.requests.items():
+        if amount and queue.find_group(resource) is None:
+            message = f"no resource group of ClusterQueue `{queue.name}` covers `{resource}`"
+            change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
+            yield Obstacle("resource", message, change, pod_set.name, resource)
+    for attempt in assigned.attempts:
+        if attempt.no_fit == EXCEEDS_MAX_QUOTA:
+            yield from _explain_quota(pod_set, assigned, before, attempt, snapshot.nodes[queue.name])
+        elif attempt.no_fit and attempt.flavor in snapshot.flavors:
+            yield _explain_mismatch(pod_set, attempt, snapshot.flavors[attempt.flavor])
+
+
+def _explain_quota(
+    pod_set: PodSet,
+    assigned: PodSetAssignment,
+    before: Sequence[PodSetAssignment],
+    attempt: Attempt,
+    node: QuotaNode,
+) -> Iterator[Obstacle]:
+    for resource, wanted in assigned.requests.items():
+        pair = FlavorResource(attempt.flavor, resource)
+        if pair not in node.quotas:
+            continue
+        used = sum(
+            each.requests.get(resource, 0)
+            for each in before
+            if resource in each.flavors and each.flavors[resource].flavor == attempt.flavor
+        )
+        limit = find_limit(node, pair)
+        if used + wanted <= limit.amount:
+            continue
+        shown = [show_amount(resource, amount) for amount in (used + wanted, limit.amount)]
+        message = (
+            f"it requests `{shown[0]}` of `{resource}`, but {_describe_limit(limit, node)} allows `{shown[1]}` "
+            f"in flavor `{attempt.flavor}`"
+        )
+        change = _suggest(pod_set, resource, limit, used + wanted, used)
+        yield Obstacle("quota", message, change, pod_set.name, resource, attempt.flavor)
+
+
+def _describe_limit(limit: Limit, node: QuotaNode) -> str:
+    if limit.is_borrowing:
+        kind = "ClusterQueue" if limit.node.is_queue else "Cohort"
+        return f"the quota with the `borrowingLimit` of {kind} `{limit.node.name}`"
+    if limit.node is node:
+        return f"the quota of ClusterQueue `{node.name}`, which has no cohort,"
+    return f"the whole quota of cohort `{limit.node.name}`"
+
+
+def _suggest(pod_set: PodSet, resource: str, limit: Limit, wanted: int, used: int) -> str:
+    missing = show_amount(resource, subtract(wanted, limit.amount))
+    field = "borrowingLimit" if limit.is_borrowing else "nominalQuota"
+    kind = "ClusterQueue" if limit.node.is_queue else "cohort"
+    where = "of" if limit.is_borrowing or limit.node.is_queue else "in"
+    quota = f"raise `{field}` {where} {kind} `{limit.node.name}` by `{missing}`"
+    each = pod_set.requests.get(resource, 0)
+    pods = (limit.amount - used) // each if each else 0
+    if pods > 0:
+        return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} pods, or {quota}"
+    return f"request `{missing}` less, or {quota}"
+
+
+def _explain_mismatch(pod_set: PodSet, attempt: Attempt, flavor: Flavor) -> Obstacle:
+    taint = find_untolerated_taint(flavor, pod_set.spec)
+    if taint is not None:
+        shown = f"{taint.get('key', '')}={taint.get('value') or ''}:{taint.get('effect', '')}"
+        message = f"the pods do not tolerate the taint `{shown}` of flavor `{flavor.name}`"
+        return Obstacle("taint", message, f"add a toleration for `{shown}`", pod_set.name, "", flavor.name)
+    if not matches_affinity(flavor.labels, pod_set.spec):
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(flavor.labels.items()))
+        message = f"the node selector or affinity of the pods does not match flavor `{flavor.name}` (`{labels}`)"
+        return Obstacle("selector", message, f"select nodes with `{labels}`", pod_set.name, "", flavor.name)
+    reason = "; ".join(attempt.reasons)
+    change = "remove the topology annotations, or use a queue whose flavors have a topology"
+    if flavor.topology:
+        change = "request a level that the topology has, or use a queue without it"
+    return Obstacle("topology", reason, change, pod_set.name, "", flavor.name)
