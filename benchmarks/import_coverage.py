@@ -16,7 +16,8 @@ from statistics import median
 
 from jobgen.convert.importing.collect import ImportedManifest, SkippedManifest, collect_manifests
 from jobgen.pipeline import config
-from jobgen.repo import layout
+from jobgen.repo.files import read_file
+from jobgen.repo.named_paths import find_manifests
 
 
 def read_verdicts(folder: Path) -> dict[str, str]:
@@ -43,7 +44,7 @@ def main() -> None:
     tally: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     ratios: list[float] = []
-    for entry in layout.find_manifests(folder, "."):
+    for entry in find_manifests(folder, "."):
         results = list(collect_manifests([entry], kinds))
         for each in results:
             verdict = verdicts.get(each.location.file, "")
@@ -56,7 +57,7 @@ def main() -> None:
                 tally["imported" if each.spec.is_spec else "kept as manifests"] += 1
                 tally["accepted, imported"] += verdict == "accept"
         if len(results) == 1 and isinstance(results[0], ImportedManifest) and results[0].spec.is_spec:
-            ratios.append(count_lines(results[0].spec.text) / count_lines(layout.read_file(entry).content.decode()))
+            ratios.append(count_lines(results[0].spec.text) / count_lines(read_file(entry).content.decode()))
     known = tally["imported"] + tally["kept as manifests"] + tally["refused"]
     taken = known - tally["refused"]
     print(f"readable, of a known kind: {known}; imported: {taken} ({taken / known:.1%}),", end=" ")

@@ -30,6 +30,8 @@ from jobgen.model.data import Location
 from jobgen.model.finding import TextEdit
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, open_commit
+from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.scratch import open_scratch
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
@@ -316,11 +318,11 @@ def test_commit_is_read_like_a_folder(prefix: str, tmp_path: Path) -> None:
     with open_commit(home, made) as there:
         for read in (layout.find_jobs, layout.read_overlays, layout.read_layers, layout.read_own_policies):
             here, in_commit = (
-                [layout.read_file(entry) if isinstance(entry, layout.FileEntry) else entry for entry in read(folder)]
+                [read_file(entry) if isinstance(entry, FileEntry) else entry for entry in read(folder)]
                 for folder in (home, there)
             )
             assert in_commit == here
-        here, in_commit = (list(map(layout.read_file, layout.find_manifests(folder, "."))) for folder in (home, there))
+        here, in_commit = (list(map(read_file, find_manifests(folder, "."))) for folder in (home, there))
         assert in_commit == here
 
 

@@ -35,7 +35,8 @@ RESERVED = {
     "sys.stderr": {"cli.terminal", "pipeline.parallel"},
     "os.walk": set(),
     "os.listdir": {"check.rules", "check.validation", "cli.app", "diff.formats", "report.formats"},  # list own modules
-    "os.scandir": {"repo.layout", "repo.scratch", "cache"},  # temporary folders and the cache, which list their own
+    # the folders of a repository; schemas, temporary folders and the cache, which list their own
+    "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache"},
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
     ".glob": set(),
     ".rglob": set(),

@@ -19,8 +19,8 @@ from jobgen.check.schema.ambiguous import may_be_ambiguous
 from jobgen.cli.commands.policy import list_policies
 from jobgen.cli.run_lint import lint_paths
 from jobgen.model.data import TracedKey, TracedScalar
-from jobgen.repo import layout
 from jobgen.repo.exclude import is_excluded, parse_patterns
+from jobgen.repo.root import find_root
 from jobgen.yamlio.read import read
 
 TODAY = "2025-01-31"
@@ -266,7 +266,7 @@ def test_a_folder_without_manifests_is_an_error(tmp_path: Path) -> None:
 def test_a_folder_with_too_many_files_is_refused_before_anything_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobgen.repo.layout.MAX_WALKED_FILES", 3)
+    monkeypatch.setattr("jobgen.repo.named_paths.MAX_WALKED_FILES", 3)
     write_all(tmp_path, {f"{number}.yaml": MANIFEST for number in range(4)})
     (tmp_path / "loop").symlink_to(".")
     code, report, _ = lint_report(tmp_path)
@@ -630,7 +630,7 @@ def test_a_workflow_of_the_same_name_is_not_the_settings(jobs_repository: Path, 
     write_all(jobs_repository, {".github/workflows/jobgen.yaml": "on: push\njobs: {}\n", "jobs/good.yaml": LATEST})
     (workflows / below).mkdir(exist_ok=True)
 
-    assert layout.find_root(workflows / below) == jobs_repository
+    assert find_root(workflows / below) == jobs_repository
     assert found_in(lint_report(workflows / below)[1]) == found_in(lint_report(jobs_repository)[1]) != []
     code, _, errors = lint_report(jobs_repository, ".github/workflows")
     assert (code, errors) == (3, "jobgen: there is nothing to lint here\n")

@@ -11,8 +11,9 @@ from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.check.rule_names import canonical_rule_name
 from jobgen.model.finding import Finding
-from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
+from jobgen.repo.files import read_path
+from jobgen.repo.root import find_root
 from jobgen.report import Suppressed, baseline
 
 
@@ -74,7 +75,7 @@ def apply_baseline(
 def _covers(request: LintRequest, root: Path, written: Sequence[str]) -> bool:
     """Whether a lint includes the files of the lint that wrote the baseline."""
     paths = relative_paths(request, root)
-    if not paths and layout.find_root(root) is not None:
+    if not paths and find_root(root) is not None:
         # The rest of a jobs repository is linted only if it is named.
         return all(path.split("/")[0] in REPOSITORY_FOLDERS for path in written)
     if not paths or not written:
@@ -87,7 +88,7 @@ def _read(path: Path, name: str, root: Path) -> str:
         raise UsageError(
             f"there is no baseline `{name}`; write it with `jobgen lint --write-baseline --baseline {name}`"
         )
-    found = layout.read_path(path, name, root)
+    found = read_path(path, name, root)
     if found.finding:
         raise UsageError(f"`{name}`: {found.finding.message}")
     try:

@@ -18,8 +18,9 @@ from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
-from jobgen.repo import git, layout
+from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, Folder, open_commit
+from jobgen.repo.root import find_root
 
 WORK_TREE = "work tree"
 # Branches that changes are usually merged into, in the order in which they are tried.
@@ -192,7 +193,7 @@ def _make_snapshots(
         old, new = (_snapshot_folder(directory / folder, folder, environments, today) for folder in folders)
         yield old, new
         return
-    root = layout.find_root(directory.resolve())
+    root = find_root(directory.resolve())
     home, render = (root, snapshot_repository) if root else (directory, snapshot_tree)
     base, head = _resolve_revisions(home, revisions)
     with ExitStack() as stack:

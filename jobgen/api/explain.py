@@ -24,6 +24,7 @@ from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Traced, Tracer
 from jobgen.render.build import identity_of, is_spec, job_attributes
 from jobgen.repo import layout
+from jobgen.repo.root import find_root
 from jobgen.report.summary import pluralize
 from jobgen.spec.normalize import FIELDS
 
@@ -157,7 +158,7 @@ def _find_project(path: ProjectPath, field: str, today: str) -> Project | None:
     if isinstance(path, Project):
         return path
     folder = Path(path)
-    outside = not field and folder.is_dir() and layout.find_root(folder.resolve()) is None
+    outside = not field and folder.is_dir() and find_root(folder.resolve()) is None
     return None if outside else load(folder, today=today)
 
 

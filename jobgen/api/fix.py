@@ -13,8 +13,9 @@ from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import run_lint
 from jobgen.model.finding import Severity, TextEdit
-from jobgen.repo import layout
 from jobgen.repo.atomic import replace_file, sync_folders
+from jobgen.repo.files import FileEntry, edited, read_file
+from jobgen.repo.root import SETTINGS, find_root
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 
 CHANGED = "was changed in the meantime"
@@ -85,7 +86,7 @@ class _Drafts:
     def load(self, path: str) -> bool:
         """Read a file; return whether that is possible."""
         full = os.path.realpath(self.base / path)
-        file = layout.read_file(layout.FileEntry(path, full)) if os.path.isfile(full) else None
+        file = read_file(FileEntry(path, full)) if os.path.isfile(full) else None
         if file is None or file.finding:
             return False
         self.contents[full] = self.originals[path] = file.content
@@ -115,12 +116,12 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
     """
     if request.stdin is not None:
         raise UsageError("standard input cannot be fixed; remove `-` or `--fix`")
-    base = (layout.find_root(request.directory.resolve()) or request.directory).resolve()
+    base = (find_root(request.directory.resolve()) or request.directory).resolve()
     outside = [path for path in request.paths if not (request.directory / path).resolve().is_relative_to(base)]
     if outside:
         raise UsageError(f"`{outside[0]}` is outside of {base}; run `--fix` in its folder")
     drafts = _Drafts(base)
-    with layout.edited(drafts.contents):
+    with edited(drafts.contents):
         linted, levels = _fix_all(request, drafts, FixLevels(_ALL if unsafe else _SAFE, {}))
     files = [
         FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
@@ -135,7 +136,7 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: FixLevels) -> tuple[
     before = _count_errors(linted, drafts)
     while True:
         after = _fix_repeatedly(linted, request, drafts, levels)
-        more = _count_errors(after, drafts) - before if after else Counter({(layout.SETTINGS, ""): 1})
+        more = _count_errors(after, drafts) - before if after else Counter({(SETTINGS, ""): 1})
         if after and not more:
             return after, levels
         for path in _find_causes({path for path, _ in more}, after, drafts):

@@ -12,7 +12,9 @@ from jobgen.api.errors import NotFoundError, UsageError, check_format, check_nam
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.redact import redact_lines
-from jobgen.repo import layout
+from jobgen.repo.files import EXCLUDED
+from jobgen.repo.named_paths import read_lines
+from jobgen.repo.root import find_root, has_settings
 from jobgen.report import Report, RuleText, Suppressed, formats
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class LintResult(NamedTuple):
             self.objects,
             self.environments,
             rules,
-            lambda file: redact_lines(layout.read_lines((self.root, self.directory), file)),
+            lambda file: redact_lines(read_lines((self.root, self.directory), file)),
             show_suppressed,
             skipped=self.skipped,
         )
@@ -132,7 +134,7 @@ def lint(
     linted = _lint_cached(request)
     is_empty = not (linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings))
     # A hook may name only files that the settings exclude.
-    if is_empty and not (paths and layout.EXCLUDED in linted.skipped):
+    if is_empty and not (paths and EXCLUDED in linted.skipped):
         raise NotFoundError("there is nothing to lint here")
     if since:
         from jobgen.api.since import findings_since
@@ -183,10 +185,10 @@ def check_request(request: LintRequest) -> None:
     """Raise a UsageError if a folder does not exist, a path is in another repository, or a date is invalid."""
     if not request.directory.is_dir():
         raise UsageError(f"there is no folder `{request.directory}`")
-    root = layout.find_root(request.directory.resolve())
+    root = find_root(request.directory.resolve())
     for path in request.paths:
         inside = (request.directory / path).resolve()
-        if inside != root and layout.has_settings(inside):
+        if inside != root and has_settings(inside):
             raise UsageError(f"`{path}` is another jobs repository; lint it with `jobgen -C {path} lint`")
     if request.today:
         from jobgen.api.project import check_date

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.exclude import ExcludePattern, is_excluded, parse_patterns
+from jobgen.repo.files import EXCLUDED, FileEntry, report_missing_path, report_unread_path
+from jobgen.repo.named_paths import find_files
+from jobgen.repo.root import SETTINGS, find_root
+from jobgen.repo.shipped import BUILT_IN
 from jobgen.report.coverage import Coverage
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 STDIN = "<stdin>"
 _SOURCES = ("jobs", "overlays", "policies", "runtimes", "schemas")
 _NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
-REPOSITORY_FOLDERS = (*_SOURCES, layout.SETTINGS)
+REPOSITORY_FOLDERS = (*_SOURCES, SETTINGS)
 
 
 class LintRequest(NamedTuple):
@@ -51,8 +55,8 @@ class LintFiles(NamedTuple):
     """The jobs repository, if there is one."""
     whole: bool
     """Whether the whole repository is rendered."""
-    jobs: list[layout.FileEntry]
-    standalone: list[layout.FileEntry] | None
+    jobs: list[FileEntry]
+    standalone: list[FileEntry] | None
     """Manifests that are checked by themselves; None if there can be none."""
     skipped: Mapping[str, int]
     """How many files and folders are not read, by reason."""
@@ -87,11 +91,11 @@ class LintRun(NamedTuple):
 
 def resolve_files(request: LintRequest) -> LintFiles:
     """Find the files to lint."""
-    root = layout.find_root(request.folder.resolve())
+    root = find_root(request.folder.resolve())
     repository, standalone = split_paths(request.folder, root, request.paths)
     whole = root is not None and bool(repository or not request.paths)
     skipped: Counter[str] = Counter()
-    jobs: list[layout.FileEntry] = []
+    jobs: list[FileEntry] = []
     if root is not None and whole:
         sources = [entry for top in _SOURCES for entry in layout.find_sources(root, top)]
         skipped.update(entry.skipped for entry in sources if entry.skipped)
@@ -100,10 +104,10 @@ def resolve_files(request: LintRequest) -> LintFiles:
         jobs += _find_unread(root, repository, sources)
     patterns = _read_patterns(root) if root is not None else ()
     if patterns and whole:
-        skipped[layout.EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
+        skipped[EXCLUDED] += sum(_is_job(entry) and is_excluded(entry.path, patterns) for entry in jobs)
     if not standalone and request.stdin is None and root is not None:
         return LintFiles(root, whole, jobs, None, +skipped, patterns)
-    entries: list[layout.FileEntry] = []
+    entries: list[FileEntry] = []
     prefix = _path_below(request.folder.resolve(), root) if root is not None else None
     is_left_out = _match_below(prefix, patterns) if patterns and prefix is not None else lambda _: False
     named = standalone or ([] if request.paths else ["."])
@@ -142,30 +146,30 @@ def _match_below(prefix: str, patterns: Sequence[ExcludePattern]) -> Callable[[s
     return match
 
 
-def _is_job(entry: layout.FileEntry) -> bool:
+def _is_job(entry: FileEntry) -> bool:
     return not entry.skipped and (entry.path == "jobs" or entry.path.startswith("jobs/"))
 
 
-def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[layout.FileEntry]) -> Iterator[layout.FileEntry]:
+def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[FileEntry]) -> Iterator[FileEntry]:
     """Return a finding for each path in the repository's folders that does not exist or that is not read."""
     by_path = {entry.path: entry for entry in sources}
     named = dict.fromkeys(paths)
     # The root stands for all of its folders, of which some may be missing.
     for path in named if not named.keys() >= set(REPOSITORY_FOLDERS) else named.keys() - set(REPOSITORY_FOLDERS):
         entry = by_path.get(path)
-        if path == layout.SETTINGS and (root / path).exists():
+        if path == SETTINGS and (root / path).exists():
             continue
         if not ((root / path).exists() or (root / path).is_symlink()):
-            yield layout.missing_path(path)
+            yield report_missing_path(path)
         elif entry is not None and entry.skipped:
-            yield layout.unread_path(path, f"the file is not read ({entry.skipped}); rename it, or leave it out")
+            yield report_unread_path(path, f"the file is not read ({entry.skipped}); rename it, or leave it out")
         elif entry is None and not any(each.path.startswith(f"{path}/") and not each.skipped for each in sources):
-            yield layout.unread_path(path, _NOTHING_READ)
+            yield report_unread_path(path, _NOTHING_READ)
 
 
 def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
     """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job."""
-    root = layout.find_root(request.folder.resolve())
+    root = find_root(request.folder.resolve())
     repository, standalone = split_paths(request.folder, root, request.paths)
     if not repository:
         return list(findings)
@@ -180,10 +184,7 @@ def is_repository_file(file: str) -> bool:
 
 
 def _is_selected(file: str, wanted: set[str]) -> bool:
-    if (
-        file.startswith(("overlays", "policies/", "runtimes/", "schemas/", layout.SETTINGS, layout.BUILT_IN))
-        or file in wanted
-    ):
+    if file.startswith(("overlays", "policies/", "runtimes/", "schemas/", SETTINGS, BUILT_IN)) or file in wanted:
         return True
     return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 
@@ -209,11 +210,11 @@ def split_paths(directory: Folder, root: Folder | None, paths: Sequence[str]) ->
 
 def _find_entries(
     directory: Folder, paths: Sequence[str], stdin: bytes | None, is_left_out: Callable[[str], bool]
-) -> Iterator[layout.FileEntry]:
+) -> Iterator[FileEntry]:
     for path in paths:
-        entries = list(layout.find_files(directory, path, is_left_out))
+        entries = list(find_files(directory, path, is_left_out))
         yield from entries
-        if len(paths) > 1 and not any(entry.skipped in ("", layout.EXCLUDED) for entry in entries):
-            yield layout.unread_path(path, _NOTHING_READ)
+        if len(paths) > 1 and not any(entry.skipped in ("", EXCLUDED) for entry in entries):
+            yield report_unread_path(path, _NOTHING_READ)
     if stdin is not None:
-        yield layout.FileEntry(STDIN, content=stdin)
+        yield FileEntry(STDIN, content=stdin)

@@ -25,7 +25,10 @@ from jobgen.pipeline.run import Run, discard_object
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.lock import TREE
+from jobgen.repo.named_paths import read_first
 from jobgen.repo.rendered_tree import find_environments, find_tree_faults
+from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
+from jobgen.repo.walk import find_unmatched_patterns
 from jobgen.report.baseline import name_object
 from jobgen.report.coverage import Coverage, join_coverage
 from jobgen.report.placeholders import group_placeholders
@@ -104,13 +107,13 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
     """Report patterns of `exclude` that match no file of the repository, if all of it is linted."""
     if files.root is None or request.paths or request.committed:
         return
-    unused = {pattern.text for pattern in layout.find_unmatched_patterns(files.root, files.patterns)}
+    unused = {pattern.text for pattern in find_unmatched_patterns(files.root, files.patterns)}
     written = config.load(files.root, traced=True).settings.get("exclude", ()) if unused else ()
     for node in written:
         if value_of(node) in unused:
             message = f"`{value_of(node)}` matches no file; change the pattern or remove it"
             problem = Problem("exclude-matches-nothing", message, node, severity=Severity.WARNING)
-            if finding := project.severities.apply(locate(problem, layout.SETTINGS)):
+            if finding := project.severities.apply(locate(problem, SETTINGS)):
                 yield finding
 
 
@@ -200,7 +203,7 @@ def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
     """The text of a file that has a finding; empty if it cannot be read."""
     if file == STDIN:
         return (request.stdin or b"").decode("utf-8", "replace")
-    found = layout.read_first(filter(None, (files.root, request.folder)), file)
+    found = read_first(filter(None, (files.root, request.folder)), file)
     return found.content.decode("utf-8", "replace") if found else ""
 
 
@@ -240,7 +243,7 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     if run.entries is None:
         everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
         return Coverage(run.complete and everything, frozenset(run.unchecked), left_out, cross_file, *without_schema)
-    others = layout.find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
+    others = find_files_of_other_repositories((each.full for each in run.entries if each.full), project.root)
     elsewhere = {entry.path for entry in run.entries if entry.full in others}
     files = frozenset(run.unchecked | elsewhere)
     return Coverage(run.complete and not request.envs, files, left_out | cross_file, cross_file, *without_schema)

@@ -14,8 +14,8 @@ from jobgen.check.rule_names import original_rule_name
 from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding
 from jobgen.model.path import format_pointer, list_item_names
-from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.named_paths import read_first
 from jobgen.yamlio.read import read
 
 _SIMILAR = 0.5
@@ -34,7 +34,7 @@ class Side:
     def read(self, file: str) -> bytes | None:
         """Return the content of a file; None if it does not exist."""
         if file not in self._contents:
-            found = layout.read_first(self._folders, file)
+            found = read_first(self._folders, file)
             self._contents[file] = found.content if found else None
         return self._contents[file]
 

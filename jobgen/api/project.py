@@ -14,6 +14,7 @@ from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
+from jobgen.repo.root import SETTINGS, find_root
 from jobgen.report.summary import count_severities
 from jobgen.report.suppress import is_date
 
@@ -63,7 +64,7 @@ def find_repository(folder: Path) -> Path:
     """Return the root of the jobs repository that a folder belongs to, or raise a UsageError."""
     if not folder.is_dir():
         raise UsageError(f"there is no folder `{folder}`")
-    root = layout.find_root(folder.resolve())
+    root = find_root(folder.resolve())
     if root is None:
         raise UsageError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     return root
@@ -87,13 +88,13 @@ def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[st
         UsageError: The settings have errors, or there is no such environment.
 
     """
-    if any(finding.location.file == layout.SETTINGS for finding in project.findings):
+    if any(finding.location.file == SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
         errors = sorted(
-            (finding for finding in traced if finding.location.file == layout.SETTINGS),
+            (finding for finding in traced if finding.location.file == SETTINGS),
             key=lambda finding: (finding.location, finding.rule),
         )
-        raise UsageError(f"{count_severities(errors)} in {layout.SETTINGS}; nothing else was done", errors)
+        raise UsageError(f"{count_severities(errors)} in {SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:
             known = ", ".join(sorted(project.overlays)) or "none"

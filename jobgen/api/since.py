@@ -13,8 +13,10 @@ from jobgen.api.pair_findings import Side, find_new
 from jobgen.check.builtin_rules import UNREAD_RULES
 from jobgen.diff.change_rules import check_change
 from jobgen.model.finding import Finding
-from jobgen.repo import git, layout
+from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, open_commit
+from jobgen.repo.files import is_manifest_name
+from jobgen.repo.root import find_root
 from jobgen.report.suppress import apply_suppressions
 
 _MAX_SEARCHED = 20_000
@@ -40,7 +42,7 @@ def _compare(request: LintRequest, revision: str, now: LintRun) -> LintRun:
     commit = git.resolve_commit(request.directory, revision)
     today = request.today or git.read_commit_date(request.directory)
     with open_commit(request.directory, commit) as old:
-        root = layout.find_root(old.resolve()) or old
+        root = find_root(old.resolve()) or old
         envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
         then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
         # Where nothing can be linted at the revision, all findings are new. That a named path is not read is never old.
@@ -62,7 +64,7 @@ def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:
     """Return the paths to lint at a commit: also those from which files may have been moved to the given paths."""
     if not request.paths:
         return []
-    root = layout.find_root(request.directory.resolve())
+    root = find_root(request.directory.resolve())
     repository, standalone = split_paths(request.directory, root, request.paths)
     paths = [os.path.relpath(request.directory / path, request.directory) for path in standalone]
     paths += _list_removed_manifests(request.directory, old) if standalone else ()
@@ -77,7 +79,7 @@ def _list_removed_manifests(directory: Path, old: CommitPath) -> Iterator[str]:
         return
     for below, entry in files:
         path = os.path.relpath(below, old.path or ".")
-        if entry.is_file and layout.is_manifest_name(below) and not os.path.lexists(directory / path):
+        if entry.is_file and is_manifest_name(below) and not os.path.lexists(directory / path):
             yield path
 
 

@@ -20,8 +20,11 @@ from jobgen.pipeline.parallel import parallel_map
 from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout, rendered_tree
 from jobgen.repo.atomic import links_outside
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, compute_digest, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
+from jobgen.repo.root import is_source_folder
+from jobgen.repo.shipped import find_shipped
 from jobgen.spec.overlay import list_ancestors
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
@@ -53,7 +56,7 @@ class Tree(NamedTuple):
 
 def check_folder(root: Path, folder: Path, environments: Sequence[str]) -> None:
     """Raise a UsageError if a tree cannot be written to a folder."""
-    if any(layout.is_source_folder(root, folder / env) for env in environments):
+    if any(is_source_folder(root, folder / env) for env in environments):
         raise UsageError(f"`{folder}` contains input of jobgen; choose another folder")
     if links_outside(folder, root):
         raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
@@ -189,11 +192,11 @@ def find_origins(project: ProjectConfig, made: Mapping[str, Mapping[str, Place]]
     }
 
 
-def _digests(entries: Iterable[layout.FileEntry]) -> dict[Place, str]:
+def _digests(entries: Iterable[FileEntry]) -> dict[Place, str]:
     return {
         (entry.path, position, item): _digest(data)
         for entry in entries
-        for position, document in enumerate(read(layout.read_file(entry).content, entry.path).documents)
+        for position, document in enumerate(read(read_file(entry).content, entry.path).documents)
         for item, data in _items(document.data)
     }
 
@@ -205,7 +208,7 @@ def _items(data: Any) -> Iterable[tuple[int, Any]]:
 
 def _own_kinds(project: ProjectConfig) -> list[Any]:
     """Return the kinds that a repository describes; those of jobgen itself belong to its version."""
-    if layout.find_shipped("schemas").parent == project.root:
+    if find_shipped("schemas").parent == project.root:
         return []
     return [
         document

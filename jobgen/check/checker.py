@@ -33,6 +33,7 @@ from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, quoted_v
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import File
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_template
@@ -246,7 +247,7 @@ def _name_kind(manifest: Manifest) -> tuple[str, str]:
     return as_text(manifest.object.get("apiVersion")), name
 
 
-def _compile_own_schema(schema: layout.File, release: Release) -> _SchemaCheck:
+def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
     """The check of a repository's schema; if the schema is broken, a check that reports this."""
     path, content, finding = schema
     try:

@@ -18,6 +18,8 @@ from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import read_file
+from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
@@ -134,7 +136,7 @@ def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
 
 def rule_example(name: str) -> tuple[str, str] | None:
     """The first bad case of a rule and its first good one, without comments; None if it has no cases."""
-    path = layout.find_shipped("examples") / f"{name}.yaml"
+    path = find_shipped("examples") / f"{name}.yaml"
     if not path.is_file():
         return None
     cases = [case.partition("\n")[2] for case in re.split(r"^# case: ", path.read_text("utf-8"), flags=re.MULTILINE)]
@@ -156,7 +158,7 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
 
 
 def _shipped_root() -> Path:
-    return layout.find_shipped("policies").parent
+    return find_shipped("policies").parent
 
 
 def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
@@ -190,7 +192,7 @@ def _to_sentence(phrase: str) -> str:
 def _read_cases(root: Folder, name: str) -> Iterator[str]:
     for entry in layout.find_policy_tests(root):
         if f"/{name}/" in entry.path:
-            text = layout.read_file(entry).content.decode("utf-8", "replace")
+            text = read_file(entry).content.decode("utf-8", "replace")
             yield from (_LEADING_COMMENTS.sub("", part) for part in _SEPARATOR.split(text) if part.strip())
 
 

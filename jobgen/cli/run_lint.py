@@ -111,13 +111,13 @@ def lint_paths(
 def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     """Fix findings, or show the changes."""
     from jobgen.api.fix import CHANGED, compute_fixes, format_diff, write_fixes
-    from jobgen.repo import layout
+    from jobgen.repo.root import find_root
 
     check_request(request)
     fixes = compute_fixes(request, unsafe=fix == "unsafe")
     skipped: dict[str, str] = {}
     if not diff:
-        base = layout.find_root(request.directory.resolve()) or request.directory
+        base = find_root(request.directory.resolve()) or request.directory
         skipped = write_fixes(base, fixes.files, fsync=fsync)
     done = [file for file in fixes.files if file.path not in skipped]
     count = pluralize(sum(file.findings for file in done), "finding")

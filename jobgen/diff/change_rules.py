@@ -17,8 +17,8 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.render.runs import ON_CHANGE_ANNOTATION
-from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.root import find_root
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _NAME = ("metadata", "name")
@@ -32,10 +32,10 @@ def check_change(
 
     `days` are the dates of the old and the new side, by which jobs expire. Severities follow the new side's settings.
     """
-    root = layout.find_root(new_folder.resolve())
+    root = find_root(new_folder.resolve())
     if root is None:
         return []
-    old = snapshot_repository(layout.find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
+    old = snapshot_repository(find_root(old_folder.resolve()) or old_folder, "old", envs, days[0])
     new = snapshot_repository(root, "new", envs, days[1])
     if new.failed:
         # Linting the new side reports its errors.

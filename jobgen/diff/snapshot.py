@@ -21,7 +21,10 @@ from jobgen.pipeline.trace import Job, Traced, Tracer, select_item
 from jobgen.render.expand import JobDocument
 from jobgen.repo import layout, rendered_tree
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.lock import LOCK
+from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.root import find_root, has_settings
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -38,7 +41,7 @@ class Snapshot:
     environments: Sequence[str]
     objects: Sequence[Rendered]
     findings: Sequence[Finding]
-    files: dict[str, layout.FileEntry]
+    files: dict[str, FileEntry]
     is_tree: bool = False
     """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
@@ -96,7 +99,7 @@ class Snapshot:
 
     def job(self, rendered: Rendered) -> Job:
         """The job that an object was rendered from."""
-        file = layout.read_file(self.files[rendered.location.file])
+        file = read_file(self.files[rendered.location.file])
         data = read(file.content, file.path).documents[rendered.position].data
         document = JobDocument(select_item(data, rendered.item), file.path)
         return Job(document, file, rendered.position, rendered.item, rendered.location)
@@ -104,7 +107,7 @@ class Snapshot:
 
 def is_repository(folder: Folder) -> bool:
     """Whether a folder is the root of a jobs repository."""
-    return layout.has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
+    return has_settings(folder) or (folder / "jobs").is_dir() or (folder / "overlays").is_dir()
 
 
 def snapshot_repository(root: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
@@ -121,9 +124,9 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
 
     Cluster facts come from the jobs repository that contains the folder, if there is one.
     """
-    project = config.load(layout.find_root(folder.resolve()) or folder, today=today)
+    project = config.load(find_root(folder.resolve()) or folder, today=today)
     rendered = [env for env in rendered_tree.find_environments(folder) if env]
-    entries = (entry for entry in layout.find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
+    entries = (entry for entry in find_manifests(folder, ".") if entry.path.rpartition("/")[2] != LOCK)
     files = {entry.path: entry for entry in entries}
     run = Run(project, [""], entries=list(files.values()))
     objects = [one._replace(env=_environment_of(one.location.file, rendered)) for one in run]

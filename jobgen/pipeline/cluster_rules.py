@@ -39,6 +39,8 @@ from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import FileEntry
+from jobgen.repo.root import SETTINGS, folder_exists
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
@@ -73,7 +75,7 @@ class _Checked(NamedTuple):
 def find_cluster_problems(
     runners: Sequence[EnvironmentRunner],
     made: Sequence[Rendered],
-    entries: Sequence[layout.FileEntry],
+    entries: Sequence[FileEntry],
     tracer: Tracer,
     *,
     is_whole: bool,
@@ -137,7 +139,7 @@ class _ClusterCheck:
     def __init__(
         self,
         runner: EnvironmentRunner,
-        entries: Mapping[str, layout.FileEntry],
+        entries: Mapping[str, FileEntry],
         tracer: Tracer,
         rules: list[Rule],
         shared: list[Mapping[str, Node]],
@@ -170,7 +172,7 @@ class _ClusterCheck:
             exported = list(read_exported(root, folder, self.findings))
             yield from exported
             self.findings += find_duplicates(exported, folder)
-            if not layout.folder_exists(root, folder):
+            if not folder_exists(root, folder):
                 message = f"there is no folder `{folder}` in the repository; export the state of the cluster to it"
                 self.findings.append(self._report_folder(folder, message))
             elif not exported and not self.findings and not has_manifests(root, folder):
@@ -199,7 +201,7 @@ class _ClusterCheck:
         )
         message += " amounts in them; this one and the rest are not applied; remove some"
         problem = Problem("unread-file", message, obj.get("kind"), category="meta")
-        return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
+        return locate(problem, SETTINGS)._replace(env=self._runner.name)
 
     def _report_folder(self, folder: str, message: str) -> Finding:
         """Report `cluster.state` without objects, where the settings or an overlay name it."""
@@ -208,7 +210,7 @@ class _ClusterCheck:
         blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
         named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
         problem = Problem("unreadable-file", message, named[0] if named else None, category="yaml")
-        return locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
+        return locate(problem, SETTINGS)._replace(env=self._runner.name)
 
     def _trace(self, members: Sequence[Member]) -> Iterator[Mapping[str, Node]]:
         """Build objects of one file with locations."""
@@ -281,7 +283,7 @@ class _ClusterCheck:
             yield from self._report_excesses(excesses, rule, state)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
-            yield locate(problem, layout.SETTINGS)._replace(env=self._runner.name)
+            yield locate(problem, SETTINGS)._replace(env=self._runner.name)
 
     def _report_excesses(self, excesses: Iterable[Excess], rule: Rule, state: ClusterState) -> Iterator[Finding]:
         """Report each excess on the request of the object that takes the most."""

@@ -23,6 +23,9 @@ from jobgen.pipeline.locate import locate
 from jobgen.render.runtimes import find_runtime_error
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder, read_date
+from jobgen.repo.files import File
+from jobgen.repo.root import SETTINGS
+from jobgen.repo.shipped import find_shipped
 from jobgen.report.severities import Severities, parse_severities
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, add_field_types, find_kind_errors, parse_kind
@@ -103,7 +106,7 @@ def complete_schemas(frameworks: Frameworks) -> dict[str, Any]:
 
 @functools.cache
 def _read_schemas() -> dict[str, Any]:
-    home = layout.find_shipped("schemas") / "jobgen.dev"
+    home = find_shipped("schemas") / "jobgen.dev"
     return {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
 
 
@@ -123,7 +126,7 @@ def load_frameworks(root: Folder) -> Frameworks:
 
 
 def read_valid_documents(
-    file: layout.File,
+    file: File,
     format_name: str,
     findings: list[Finding],
     *,
@@ -143,7 +146,7 @@ def read_valid_documents(
     return good
 
 
-def read_documents(file: layout.File, findings: list[Finding], *, traced: bool = False, shared: bool = False) -> Source:
+def read_documents(file: File, findings: list[Finding], *, traced: bool = False, shared: bool = False) -> Source:
     """Read the file's documents; what is wrong with its text goes to `findings`.
 
     With `shared`, equal parts of a document may be one and the same object.
@@ -190,14 +193,14 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     return problems
 
 
-def locate_errors(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
+def locate_errors(file: File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
     """The errors of one document, with locations."""
     document = read_traced(file)[index]
     problems = find_errors(document.data, format_name, frameworks)
     return [locate(problem, file.path, document.location) for problem in problems]
 
 
-def find_ambiguous(file: layout.File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
+def find_ambiguous(file: File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:
     """The keys and values of an otherwise valid document that YAML reads as something else than their text."""
     if not ambiguous.may_be_ambiguous(file.content):
         return []
@@ -205,7 +208,7 @@ def find_ambiguous(file: layout.File, index: int, format_name: str, frameworks: 
 
 
 @lru_cache(maxsize=1)
-def read_traced(file: layout.File) -> tuple[YamlDocument, ...]:
+def read_traced(file: File) -> tuple[YamlDocument, ...]:
     """Read the documents of a file again, with locations.
 
     The last file is kept: its documents are asked for one after the other, and reading it for each is quadratic.
@@ -221,7 +224,7 @@ def _load_kinds(root: Folder, findings: list[Finding], *, traced: bool) -> list[
 
 
 @lru_cache(maxsize=16)
-def _parse_kinds(files: tuple[layout.File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     findings: list[Finding] = []
     kinds = [parse_kind(data) for data in _read_kinds(files, findings, traced=traced)]
     # A description that replaces a shipped one may leave out the types of its fields.
@@ -230,7 +233,7 @@ def _parse_kinds(files: tuple[layout.File, ...], *, traced: bool) -> tuple[tuple
     return tuple(reversed(known.values())), tuple(findings)
 
 
-def _read_kinds(files: tuple[layout.File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
+def _read_kinds(files: tuple[File, ...], findings: list[Finding], *, traced: bool) -> list[ValidFields]:
     """Read the kind descriptions. The cache knows only that they are valid; their content is always read."""
     key = cache.make_key("valid kinds", *(part for file in files for part in (file.path, file.content)))
     if not traced and cache.get(key) is not None:
@@ -290,12 +293,12 @@ def _load_settings(
     if file and not file.finding:
         written = read(file.content, file.path, traced=traced).documents[:1]
         for problem in _find_unknown_names(written[0].data, root, overlays) if written else ():
-            findings.append(locate(problem, layout.SETTINGS))
+            findings.append(locate(problem, SETTINGS))
     if len(documents) > 1:
         message = "the settings are a single document; remove this one"
         evidence = original_message("ignored-document")
         problem = Problem("ignored-document", message, documents[1], evidence=evidence)
-        findings.append(locate(problem, layout.SETTINGS))
+        findings.append(locate(problem, SETTINGS))
     return dict(documents[0]) if documents else {}
 
 

@@ -15,13 +15,13 @@ from jobgen.pipeline.trace import Job, JobRef, Tracer, format_place
 from jobgen.render.build import identity_of
 from jobgen.render.expand import JobDocument
 from jobgen.render.runtimes import RUNTIME_KINDS
-from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, read_file
 
 
 def cross_job_findings(
     rows: Iterable[tuple[str, Fact]],
     runners: Sequence[EnvironmentRunner],
-    entries: Sequence[layout.FileEntry],
+    entries: Sequence[FileEntry],
     tracer: Tracer,
 ) -> Iterator[Finding]:
     """Run the rules over the facts of all objects of each environment."""
@@ -39,7 +39,7 @@ def cross_job_findings(
 class _Locator:
     """Finds the locations of violations. Each job is processed once with locations."""
 
-    def __init__(self, entries: dict[str, layout.FileEntry], tracer: Tracer) -> None:
+    def __init__(self, entries: dict[str, FileEntry], tracer: Tracer) -> None:
         self._entries = entries
         self._tracer = tracer
         self._traced: dict[JobRef, tuple[Job, Mapping[str, Node] | None]] = {}
@@ -95,7 +95,7 @@ def _node_at(tree: Node, path: tuple[str | int, ...]) -> Node:
 def note_duplicate(
     made: Rendered,
     seen: dict[tuple[str, Identity], Rendered],
-    entries: Sequence[layout.FileEntry],
+    entries: Sequence[FileEntry],
     findings: list[Finding],
 ) -> bool:
     """Report an object that an earlier job of the environment renders too. Return whether it is the first.
@@ -117,7 +117,7 @@ def note_duplicate(
     return False
 
 
-def _job_location(made: Rendered, entries: Sequence[layout.FileEntry]) -> Location:
+def _job_location(made: Rendered, entries: Sequence[FileEntry]) -> Location:
     """The location of an object's job. Its file is read again, because an item of a List has its own line."""
-    file = next(layout.read_file(entry) for entry in entries if entry.path == made.location.file)
+    file = next(read_file(entry) for entry in entries if entry.path == made.location.file)
     return Job(JobDocument({}, file.path), file, made.position, made.item, made.location).start()

@@ -14,6 +14,7 @@ from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import EMPTY_PATCH, JobAttributes, Overlay, Patch, list_ancestors
 from jobgen.spec.replicas import find_template
@@ -75,7 +76,7 @@ class EnvironmentRunner:
         name: str,
         policies: PolicySource | None = None,
         numbers: dict[int, int] | None = None,
-        entries: Sequence[layout.FileEntry] | None = None,
+        entries: Sequence[FileEntry] | None = None,
     ) -> None:
         self.name = name
         self._entries = entries
@@ -131,7 +132,7 @@ class EnvironmentRunner:
         from jobgen.pipeline.read_jobs import read_jobs
 
         entries = layout.find_jobs(self._project.root) if self._entries is None else self._entries
-        named = (entry for entry in entries if may_concern_devices(layout.read_file(entry).content))
+        named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
         for job in read_jobs(named, self._project.frameworks, []):
             patches = self.patches_for(job) if concerns_devices(job.document.data) else None
             if patches is not None:

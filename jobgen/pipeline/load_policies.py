@@ -17,6 +17,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import File
 
 _UNPAIRED = frozenset(("binding-without-policy", "policy-without-binding"))
 
@@ -50,7 +51,7 @@ def load_policies(root: Folder) -> PolicyFiles:
 
 @lru_cache(maxsize=16)
 def compile_policy_files(
-    shipped: tuple[layout.File, ...], own: tuple[layout.File, ...], resources: tuple[Resource, ...] = ()
+    shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[Resource, ...] = ()
 ) -> PolicyFiles:
     """Compile the policies of files: those shipped with jobgen, and those of a repository.
 
@@ -74,7 +75,7 @@ def compile_policy_files(
     return PolicyFiles(policies, tuple(findings), named, unused, unmatched)
 
 
-def locate_policies(own: Iterable[layout.File]) -> dict[str, Location]:
+def locate_policies(own: Iterable[File]) -> dict[str, Location]:
     """The location of each policy of a repository: its only validation, or its name."""
     found: dict[str, Location] = {}
     for _, data in _read_files(own, [], traced=True):
@@ -91,7 +92,7 @@ def locate_policies(own: Iterable[layout.File]) -> dict[str, Location]:
 
 
 def _find_unused(
-    own: tuple[layout.File, ...], documents: list[ValidFields], policies: Policies, resources: tuple[Resource, ...]
+    own: tuple[File, ...], documents: list[ValidFields], policies: Policies, resources: tuple[Resource, ...]
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, tuple[MatchResources, ...]], ...]]:
     """Return what is not evaluated and what matches no kind; with locations only if there is something."""
     if not (any(find_unevaluated(documents)) or any(find_unmatched(documents, policies, resources))):
@@ -110,7 +111,7 @@ def _split_version(api_version: str) -> tuple[str, str]:
 
 
 def _read_files(
-    files: Iterable[layout.File], findings: list[Finding], *, traced: bool = False
+    files: Iterable[File], findings: list[Finding], *, traced: bool = False
 ) -> list[tuple[str, ValidFields]]:
     return [
         (file.path, data)

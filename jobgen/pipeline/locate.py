@@ -7,7 +7,7 @@ from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
-from jobgen.repo.layout import BUILT_IN
+from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
 
 

@@ -9,13 +9,13 @@ from jobgen.model.finding import UNCHECKED, Finding
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import Rendered
 from jobgen.render.build import split_list
-from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, read_file
 
 _CRD = "CustomResourceDefinition"
 
 
 def suggest_own_definitions(
-    findings: Sequence[Finding], made: Iterable[Rendered], entries: Sequence[layout.FileEntry]
+    findings: Sequence[Finding], made: Iterable[Rendered], entries: Sequence[FileEntry]
 ) -> list[Finding]:
     """Return the findings; those about a kind that a file of the run defines say how to import that file."""
     if not any(finding.rule == "missing-schema" for finding in findings):
@@ -29,9 +29,9 @@ def suggest_own_definitions(
     return [_name_file(finding, defined) for finding in findings]
 
 
-def _list_defined_kinds(entry: layout.FileEntry) -> Iterator[tuple[str, str]]:
+def _list_defined_kinds(entry: FileEntry) -> Iterator[tuple[str, str]]:
     """The kinds that the CustomResourceDefinitions of a file define, each with its apiVersion."""
-    for document in config.read_documents(layout.read_file(entry), [], shared=True).documents:
+    for document in config.read_documents(read_file(entry), [], shared=True).documents:
         for data in split_list(document.data):
             if isinstance(data, dict) and data.get("kind") == _CRD:
                 yield from _list_versions(data.get("spec"))

@@ -15,7 +15,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.trace import WHOLE, Job, member_index
 from jobgen.render.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.render.expand import JobDocument
-from jobgen.repo import layout
+from jobgen.repo.files import LOCK_FILE, File, FileEntry, read_file, starts_object
 from jobgen.repo.lock import LOCK
 from jobgen.report.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.spec.frameworks import Frameworks
@@ -36,7 +36,7 @@ _EXPRESSION_START = b"{{"
 
 
 def read_jobs(
-    paths: Iterable[layout.FileEntry],
+    paths: Iterable[FileEntry],
     frameworks: Frameworks,
     findings: list[Finding],
     comments: list[Suppression] | None = None,
@@ -47,7 +47,7 @@ def read_jobs(
     The reason why a file is skipped, because it is none of Kubernetes, is added to `skipped`.
     """
     for path in paths:
-        file = layout.read_file(path)
+        file = read_file(path)
         found: list[Finding] = []
         documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
         reason = _skip_reason(path, documents, found) if path.optional else ""
@@ -67,30 +67,30 @@ def read_jobs(
                 yield from _read_manifests(document.data, file, position, document.location, findings)
 
 
-def _may_be_ours(path: layout.FileEntry, file: layout.File) -> bool:
+def _may_be_ours(path: FileEntry, file: File) -> bool:
     """Whether a file is worth parsing: any file that was named or is in jobs/, and others that may hold objects."""
     if not path.optional:
         return True
     if file.finding:
-        return file.finding.rule != "file-too-large" or layout.starts_object(path)
+        return file.finding.rule != "file-too-large" or starts_object(path)
     return may_hold_objects(file.content)
 
 
-def _report_empty(file: layout.File) -> Finding:
+def _report_empty(file: File) -> Finding:
     """Report a file without objects. One that was named was meant to be checked; one in jobs/ may lack its job."""
     severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
     message = "the file holds no object; add one, or remove the file"
     return locate(Problem("empty-file", message, category="yaml", severity=severity), file.path)
 
 
-def _skip_reason(path: layout.FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
+def _skip_reason(path: FileEntry, documents: Sequence[YamlDocument], findings: Sequence[Finding]) -> str:
     """Return why a file that was found in a folder is no input; empty if it is one, or is broken."""
     if any(is_object(document.data) for document in documents) or (findings and not documents):
         return ""
-    return layout.LOCK_FILE if path.path.rpartition("/")[2] == LOCK else NOT_AN_OBJECT
+    return LOCK_FILE if path.path.rpartition("/")[2] == LOCK else NOT_AN_OBJECT
 
 
-def collect_suppressions(file: layout.File, comments: list[Suppression], findings: list[Finding]) -> None:
+def collect_suppressions(file: File, comments: list[Suppression], findings: list[Finding]) -> None:
     """Collect the suppression comments of a file."""
     if may_suppress(file.content):
         found, faults = parse_suppressions(file.content, file.path)
@@ -100,7 +100,7 @@ def collect_suppressions(file: layout.File, comments: list[Suppression], finding
 
 def _read_spec(
     data: ValidFields,
-    file: layout.File,
+    file: File,
     position: int,
     location: Location,
     frameworks: Frameworks,
@@ -126,7 +126,7 @@ def _read_spec(
 
 def _expand_sweep(
     data: ValidFields,
-    file: layout.File,
+    file: File,
     position: int,
     location: Location,
     frameworks: Frameworks,
@@ -173,7 +173,7 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
 
 
 def _locate_errors(
-    file: layout.File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
+    file: File, position: int, location: Location, faults: Callable[[ValidFields], Iterable[Problem]]
 ) -> Iterator[Finding]:
     """The errors of one document with locations, each once, however many members have it."""
     data = config.read_traced(file)[position].data
@@ -181,7 +181,7 @@ def _locate_errors(
 
 
 def _read_manifests(
-    data: ValidFields, file: layout.File, position: int, location: Location, findings: list[Finding]
+    data: ValidFields, file: File, position: int, location: Location, findings: list[Finding]
 ) -> Iterator[Job]:
     if list_errors(data):
         findings += _locate_errors(file, position, location, list_errors)

@@ -17,7 +17,7 @@ from jobgen.k8s.device_catalog import may_concern_devices
 from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
-from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
 
 if TYPE_CHECKING:
     from jobgen.check.rules import Fact
@@ -74,7 +74,7 @@ class ResultCache:
         if isinstance(found, dict):
             self._known = found
 
-    def part(self, entry: layout.FileEntry, device_digest: Callable[[], str]) -> FileResult | None:
+    def part(self, entry: FileEntry, device_digest: Callable[[], str]) -> FileResult | None:
         """The result of a file; None if the file must be processed.
 
         `device_digest` returns the digest of all files with classes and claims for devices.
@@ -85,7 +85,7 @@ class ResultCache:
         depends_on = known[-1][_DEPENDS_ON]
         return decode_result(known[-1], entry.path) if not depends_on or depends_on == device_digest() else None
 
-    def _find(self, entry: layout.FileEntry) -> Record | None:
+    def _find(self, entry: FileEntry) -> Record | None:
         """The record of a file that has not changed since."""
         known = self._known.get(_name(entry)) if entry.content is None and entry.finding is None else None
         stat = stat_file(entry.full) if known else None
@@ -94,25 +94,25 @@ class ResultCache:
         was, time_ns, digest, encoded = known
         if stat != tuple(was) or is_racy(stat, time_ns):
             now = time.time_ns()
-            file = layout.read_file(entry)
+            file = read_file(entry)
             if file.finding or _digest(file.content) != digest:
                 return None
             self._new[_name(entry)] = (stat, now, digest, encoded)
         return known
 
-    def digest_device_files(self, entries: Iterable[layout.FileEntry]) -> str:
+    def digest_device_files(self, entries: Iterable[FileEntry]) -> str:
         """The digest of those files that may have classes and claims for devices; unchanged files are not read."""
         found = []
         for entry in entries:
             known = self._find(entry)
             if known is None:
-                content = layout.read_file(entry).content
+                content = read_file(entry).content
                 found += [(entry.path, _digest(content))] if may_concern_devices(content) else []
             elif known[-1][_CONCERNS_DEVICES]:
                 found.append((entry.path, known[2]))
         return _digest(repr(sorted(found)).encode("utf-8", "surrogatepass"))
 
-    def note(self, entry: layout.FileEntry, record: Record) -> None:
+    def note(self, entry: FileEntry, record: Record) -> None:
         """Store the result of a file."""
         self._new[_name(entry)] = record
 
@@ -128,11 +128,11 @@ class FileSnapshot:
 
     __slots__ = ("_content", "_stat", "_time_ns", "entry")
 
-    def __init__(self, entry: layout.FileEntry) -> None:
+    def __init__(self, entry: FileEntry) -> None:
         self._time_ns = time.time_ns()
         # The stat is taken before the read, so a change in between is noticed next time.
         self._stat = stat_file(entry.full) if entry.content is None and entry.finding is None else None
-        file = layout.read_file(entry)
+        file = read_file(entry)
         self._content = None if file.finding else file.content
         self.entry = entry if file.finding else entry._replace(content=file.content)
 
@@ -147,7 +147,7 @@ class FileSnapshot:
         return (self._stat, self._time_ns, _digest(self._content), plain)
 
 
-def _name(entry: layout.FileEntry) -> str:
+def _name(entry: FileEntry) -> str:
     """The name of a file's result. A file that may be something else than a manifest has another result."""
     return f"{entry.full}\0" if entry.optional else entry.full
 
@@ -332,7 +332,7 @@ def is_racy(found: FileStat, time_ns: int) -> bool:
     return max(found[1:3]) > time_ns - _RACY_NS
 
 
-def digest_files(files: Iterable[layout.File]) -> bytes:
+def digest_files(files: Iterable[File]) -> bytes:
     """The digest of the paths and contents of files."""
     digest = blake2b(digest_size=16)
     for file in files:

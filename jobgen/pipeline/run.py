@@ -42,6 +42,8 @@ from jobgen.pipeline.selectors import (
 )
 from jobgen.pipeline.trace import Job, JobRef, Tracer
 from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.named_paths import read_first
 from jobgen.report.coverage import HIDING_RULES, NO_SCHEMA_RULES
 from jobgen.report.suppress import Suppression
 
@@ -74,8 +76,8 @@ class Run:
         checked: bool = False,
         deployable: bool = False,
         layers: bytes = b"",
-        jobs: Sequence[layout.FileEntry] | None = None,
-        entries: Sequence[layout.FileEntry] | None = None,
+        jobs: Sequence[FileEntry] | None = None,
+        entries: Sequence[FileEntry] | None = None,
     ) -> None:
         self.project = project
         self.environments = environments
@@ -161,7 +163,7 @@ def _find_across_jobs(
     run: Run,
     runners: list[EnvironmentRunner],
     parts: Sequence[FileResult],
-    entries: Sequence[layout.FileEntry],
+    entries: Sequence[FileEntry],
     tracer: Tracer,
 ) -> Iterator[Finding]:
     """Report what only all jobs together show. Standalone files are not one environment."""
@@ -203,7 +205,7 @@ def _find_cluster_problems(
     run: Run,
     runners: list[EnvironmentRunner],
     parts: Sequence[FileResult],
-    entries: Sequence[layout.FileEntry],
+    entries: Sequence[FileEntry],
     tracer: Tracer,
     *,
     is_whole: bool,
@@ -261,9 +263,7 @@ def _load_policies(run: Run) -> PolicySource:
     return lambda: found.policies
 
 
-def _compile_policies(
-    shipped: tuple[layout.File, ...], own: tuple[layout.File, ...], resources: tuple[Any, ...] = ()
-) -> PolicyFiles:
+def _compile_policies(shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[Any, ...] = ()) -> PolicyFiles:
     # Imported late: a render, and a lint of cached results, do not need CEL.
     from jobgen.pipeline.load_policies import compile_policy_files
 
@@ -298,7 +298,7 @@ def _can_cache(run: Run, runners: list[EnvironmentRunner]) -> bool:
 
 
 def _process_changed(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[layout.FileEntry]
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, entries: Sequence[FileEntry]
 ) -> list[FileResult]:
     """Process the files that changed since the last lint; take the results of the others from the cache."""
     scope = "repository" if run.entries is None else "files"
@@ -328,7 +328,7 @@ def _process_to_records(
     run: Run,
     runners: list[EnvironmentRunner],
     tracer: Tracer,
-    share: Sequence[layout.FileEntry],
+    share: Sequence[FileEntry],
     device_digest: Callable[[], str],
 ) -> list[Record | FileResult]:
     """Process files; return a record for each whose result can be cached."""
@@ -338,7 +338,7 @@ def _process_to_records(
 
 
 def _process_files(
-    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[layout.FileEntry], total: int
+    run: Run, runners: list[EnvironmentRunner], tracer: Tracer, share: Sequence[FileEntry], total: int
 ) -> list[FileResult]:
     """Process files one by one, without looking at the others."""
     parts: list[FileResult] = []
@@ -372,7 +372,7 @@ def _process_files(
         for entry, part in zip(batch, fresh, strict=True):
             # Before they are cached or sent to another process.
             if part.findings:
-                part.findings[:] = redact_findings(part.findings, (layout.read_file(entry).content, *overlays))
+                part.findings[:] = redact_findings(part.findings, (read_file(entry).content, *overlays))
         parts += fresh
     return parts
 
@@ -385,7 +385,7 @@ def _redact_shared(run: Run, findings: Iterable[Finding]) -> list[Finding]:
     """Findings about layers, or several jobs, without the secrets of their files."""
     found = list(findings)
     files = {finding.location.file for finding in found}
-    read = [layout.read_first((run.project.root,), file) for file in files if file]
+    read = [read_first((run.project.root,), file) for file in files if file]
     return redact_findings(found, (*(file.content for file in read if file), *_overlay_contents(run)))
 
 
@@ -453,7 +453,7 @@ def _drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[
 
 
 def _find_dead_deletions(
-    used: Sequence[OverlayUse], entries: Sequence[layout.FileEntry], tracer: Tracer, *, of_layers: bool = True
+    used: Sequence[OverlayUse], entries: Sequence[FileEntry], tracer: Tracer, *, of_layers: bool = True
 ) -> list[Finding]:
     """Report deletion markers that deleted nothing. Only jobs that can decide this are processed with locations.
 

@@ -17,6 +17,7 @@ from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import is_spec
 from jobgen.render.runtimes import RUNTIME_KINDS, list_patches
 from jobgen.repo import layout
+from jobgen.repo.root import SETTINGS
 from jobgen.spec.kinds import ANY_ROLE
 from jobgen.spec.overlay import (
     SELECTOR_ATTRIBUTES,
@@ -173,9 +174,7 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     used = {name for env in project.environments() for name in list_ancestors(env, project.overlays)}
     for name in sorted(project.overlays.keys() - used):
         specs = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
-        message = (
-            f"`environments` of {layout.SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
-        )
+        message = f"`environments` of {SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
         problem = Problem("unlisted-overlay", message, specs[0] if specs else None)
         yield locate(problem, f"{_OVERLAYS}/{name}")
 

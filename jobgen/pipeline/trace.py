@@ -13,7 +13,8 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
 from jobgen.render.build import build_objects, identity_of, is_spec, job_attributes, split_list
 from jobgen.render.expand import Expander, JobDocument, find_dead_deletions
-from jobgen.repo import layout
+from jobgen.repo.files import File
+from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.merge import Deletion
 from jobgen.spec.sweeps import expand_member
 
@@ -22,7 +23,7 @@ class Job(NamedTuple):
     """A document of jobs/, or a part of one, and its position in its file."""
 
     document: JobDocument
-    file: layout.File
+    file: File
     position: int
     item: int
     location: Location
@@ -107,7 +108,7 @@ def _find_path(node: Node, tree: Node) -> tuple[Step, ...]:
 
 def _is_in_kind(finding: Finding) -> bool:
     """Whether a finding is located in a kind description, which the author of a job cannot change."""
-    return finding.location.file.removeprefix(layout.BUILT_IN).startswith("schemas/")
+    return finding.location.file.removeprefix(BUILT_IN).startswith("schemas/")
 
 
 def format_place(job: Job, path: Iterable[Step], tree: Node) -> str:

@@ -16,7 +16,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
-from jobgen.repo import layout
+from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -82,7 +82,7 @@ def _find(
 def _read_custom(api_version: str, kind: str) -> dict[str, Any]:
     """Read the file of a custom resource; empty if there is none."""
     group, _, version = api_version.rpartition("/")
-    content = layout.read_shipped_schema(f"crds/{group}/{kind.lower()}_{version}.json") if group else None
+    content = read_shipped_schema(f"crds/{group}/{kind.lower()}_{version}.json") if group else None
     known: dict[str, Any] = json.loads(content) if content is not None else {}
     return known if "schema" in known else {}
 
@@ -128,7 +128,7 @@ def _select_newest(versions: Iterable[Mapping[str, Any]]) -> str:
 def _list_versions(api_version: str, kind: str) -> Iterator[dict[str, Any]]:
     """The files of a custom resource in all versions of its group."""
     group, stem = api_version.rpartition("/")[0], f"{kind.lower()}_"
-    names = layout.list_shipped_schemas(f"crds/{group}") if group in layout.list_shipped_schemas("crds") else ()
+    names = list_shipped_schemas(f"crds/{group}") if group in list_shipped_schemas("crds") else ()
     for name in names:
         if name.startswith(stem):
             yield _read_custom(f"{group}/{name.removesuffix('.json').removeprefix(stem)}", kind)
@@ -171,7 +171,7 @@ def assemble_custom(custom: Mapping[str, Any], release: str) -> Schema:
 @cache
 def _read_operators() -> dict[str, dict[str, str]]:
     """Read the release of Kubernetes whose pods each release of an operator embeds."""
-    found: dict[str, dict[str, str]] = json.loads(layout.read_shipped_schema("operators.json") or b"{}")
+    found: dict[str, dict[str, str]] = json.loads(read_shipped_schema("operators.json") or b"{}")
     return found
 
 
@@ -272,7 +272,7 @@ def _find_removed(api_version: str, kind: str, group: str) -> ShippedSchema | No
 def find_versions(group: str) -> list[str]:
     """Return the versions of a group of Kubernetes that jobgen knows, the most stable one last."""
     short = _name_place(group)
-    names = layout.list_shipped_schemas("kubernetes")
+    names = list_shipped_schemas("kubernetes")
     places = [name.removesuffix(".json") for name in names if name.startswith(f"{short}_v")]
     found = [known["apiVersion"] for place in places if (known := read_types(place)).get("apiVersion")]
     return sorted(
@@ -291,13 +291,13 @@ class ShippedKind(NamedTuple):
 
 def list_shipped_kinds() -> Iterator[ShippedKind]:
     """Yield all kinds whose schemas are shipped, the most stable version of each kind of Kubernetes first."""
-    types = [read_types(name.removesuffix(".json")) for name in layout.list_shipped_schemas("kubernetes")]
+    types = [read_types(name.removesuffix(".json")) for name in list_shipped_schemas("kubernetes")]
     groups = {known["apiVersion"]: known["kinds"] for known in types if "apiVersion" in known}
     for api_version in sorted(groups, key=_rank_version, reverse=True):
         yield from (ShippedKind(api_version, kind, "kubernetes") for kind in groups[api_version])
-    for group in layout.list_shipped_schemas("crds"):
-        for name in layout.list_shipped_schemas(f"crds/{group}"):
-            known = json.loads(layout.read_shipped_schema(f"crds/{group}/{name}") or b"{}")
+    for group in list_shipped_schemas("crds"):
+        for name in list_shipped_schemas(f"crds/{group}"):
+            known = json.loads(read_shipped_schema(f"crds/{group}/{name}") or b"{}")
             yield ShippedKind(known["apiVersion"], known["kind"], known["operator"])
 
 

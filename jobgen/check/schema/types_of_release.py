@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from jobgen.check.schema.history import Schema, select_release
-from jobgen.repo import layout
+from jobgen.repo.shipped import read_shipped_schema
 
 QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -58,7 +58,7 @@ _LIST_MARKS = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 @cache
 def read_types(place: str) -> dict[str, Any]:
     """Read the types of a group and version, such as `core_v1`; empty if Kubernetes has none."""
-    content = layout.read_shipped_schema(f"kubernetes/{place}.json")
+    content = read_shipped_schema(f"kubernetes/{place}.json")
     known: dict[str, Any] = json.loads(content) if content is not None else {}
     return known
 

@@ -32,7 +32,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
-from jobgen.repo.layout import SETTINGS, has_settings
+from jobgen.repo.root import SETTINGS, has_settings
 from jobgen.report.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 

@@ -35,7 +35,8 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.run import Run
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.render.build import identity_of, is_spec
-from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.root import find_root
 from jobgen.report.duplicates import merge_duplicates
 from jobgen.report.summary import count_severities, format_findings, pluralize
 from jobgen.report.suppress import Suppression, apply_suppressions
@@ -95,7 +96,7 @@ def run(folder: Path, mode: str, stdin: bytes) -> Result:
 
 
 def _run_task(given: ResourceList, task: FunctionTask, folder: Path) -> FunctionOutput:
-    root = layout.find_root(folder)
+    root = find_root(folder)
     if root is None and task.mode != "validate":
         raise FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
@@ -209,7 +210,7 @@ def _check_job(job: Job, runner: EnvironmentRunner, tracer: Tracer) -> list[Find
     return tracer.findings(job, env, runner.checker)
 
 
-def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, layout.FileEntry | None]]:
+def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, FileEntry | None]]:
     """Yield every item with its text: its file if that still has the same data, else the item as YAML."""
     for item in work.resources.items:
         if is_local(item):
@@ -220,7 +221,7 @@ def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, 
         if content:
             files[path] = index
         name = path if content else str(identity_of(item))
-        yield item, layout.FileEntry(name, content=content or to_yaml(item).encode())
+        yield item, FileEntry(name, content=content or to_yaml(item).encode())
 
 
 def _read_document(folder: Path, path: str, index: int, item: Any) -> bytes:
@@ -228,7 +229,7 @@ def _read_document(folder: Path, path: str, index: int, item: Any) -> bytes:
     full = os.path.realpath(folder / path)
     if not Path(full).is_relative_to(folder) or not os.path.isfile(full):
         return b""
-    file = layout.read_file(layout.FileEntry(path, full))
+    file = read_file(FileEntry(path, full))
     documents = read(file.content, path).documents
     if index >= len(documents) or documents[index].data != without_tracking(item):
         return b""

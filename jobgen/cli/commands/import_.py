@@ -22,6 +22,9 @@ from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside
+from jobgen.repo.files import FileEntry
+from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.root import find_root
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 from jobgen.spec.overlay import DEFAULT_PLATFORM
@@ -58,10 +61,10 @@ def import_manifests(
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
-    if output and links_outside(directory / output, layout.find_root(directory.resolve()) or directory):
+    if output and links_outside(directory / output, find_root(directory.resolve()) or directory):
         message = f"`{output}` is outside the repository through a symbolic link; choose another folder"
         return error_result(ExitCode.USAGE, message)
-    root = layout.find_root((directory / output if output else directory).resolve())
+    root = find_root((directory / output if output else directory).resolve())
     project = config.load(root or directory.resolve())
     found = list(collect_manifests(_entries(directory, paths, stdin), project.kinds))
     imported = list(_remove_duplicates(each for each in found if isinstance(each, ImportedManifest)))
@@ -85,12 +88,12 @@ def import_manifests(
     return Result(code, err=notes + total)
 
 
-def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[layout.FileEntry]:
+def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[FileEntry]:
     for path in paths:
         if path == "-":
-            yield layout.FileEntry("-", content=stdin or b"")
+            yield FileEntry("-", content=stdin or b"")
         else:
-            yield from layout.find_manifests(directory, path)
+            yield from find_manifests(directory, path)
 
 
 def _remove_duplicates(imported: Iterable[ImportedManifest]) -> Iterator[ImportedManifest]:

@@ -11,7 +11,8 @@ from jobgen import __version__
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.write_files import write_files
-from jobgen.repo.layout import find_shipped, list_starter_frameworks
+from jobgen.repo.layout import list_starter_frameworks
+from jobgen.repo.shipped import find_shipped
 from jobgen.report.escape import visible
 from jobgen.report.summary import pluralize
 

@@ -30,6 +30,9 @@ from jobgen.pipeline.trace import Job
 from jobgen.render.build import is_spec
 from jobgen.render.expand import Expander
 from jobgen.repo import layout
+from jobgen.repo.files import FileEntry
+from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.root import find_root
 from jobgen.report.escape import visible
 from jobgen.report.summary import format_findings, pluralize
 from jobgen.spec.kinds import Kind
@@ -80,7 +83,7 @@ def command(
     # Imported late: a migration of single jobs needs none of it.
     from jobgen.cli.migrate_all import migrate_all
 
-    root = layout.find_root(directory.resolve())
+    root = find_root(directory.resolve())
     if root is None:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
     return migrate_all(root, target, output, write=write, force=force)
@@ -116,7 +119,7 @@ def migrate_jobs(
     runtimes: bool | None = None,
 ) -> Result:
     """Convert jobs, by name or by file, to another kind or platform."""
-    root = layout.find_root(directory.resolve())
+    root = find_root(directory.resolve())
     project = config.load(root or directory.resolve())
     error = _check_arguments(project, target, envs)
     if error:
@@ -189,7 +192,7 @@ def _migrate_with_runtimes(jobs: Sequence[Job], project: ProjectConfig, target: 
 
 def _list_members(job: Job, project: ProjectConfig) -> list[Job]:
     """All members of the sweep that a job belongs to."""
-    entry = layout.FileEntry(job.file.path, content=job.file.content)
+    entry = FileEntry(job.file.path, content=job.file.content)
     return [each for each in read_jobs([entry], project.frameworks, []) if each.position == job.position]
 
 
@@ -202,9 +205,7 @@ def _jobs(
     """
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
-    found = [
-        job for path in paths for job in read_jobs(layout.find_manifests(directory, path), project.frameworks, findings)
-    ]
+    found = [job for path in paths for job in read_jobs(find_manifests(directory, path), project.frameworks, findings)]
     errors: list[Finding] = []
     for job in read_jobs(layout.find_jobs(project.root), project.frameworks, errors) if patterns else ():
         if _is_named(job.document.sweep or job.document.name, patterns):

@@ -22,6 +22,8 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
 from jobgen.repo import layout
+from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.named_paths import find_manifests
 from jobgen.report.escape import visible
 from jobgen.report.summary import format_findings, pluralize
 
@@ -56,7 +58,7 @@ def run_cases(root: Path, directory: Path, folder: str | None) -> Result:
         return error_result(
             ExitCode.INTERNAL_ERROR, "the policies have errors; nothing was tested", format_findings(book.findings)
         )
-    entries = list(layout.find_policy_tests(root) if folder is None else layout.find_manifests(directory, folder))
+    entries = list(layout.find_policy_tests(root) if folder is None else find_manifests(directory, folder))
     if not entries:
         return error_result(
             ExitCode.NOTHING_TO_DO,
@@ -78,9 +80,9 @@ class PolicyTestCase(NamedTuple):
     errors: list[str]
 
 
-def _run_case(entry: layout.FileEntry, book: PolicyFiles, project: ProjectConfig) -> PolicyTestCase:
+def _run_case(entry: FileEntry, book: PolicyFiles, project: ProjectConfig) -> PolicyTestCase:
     findings: list[Finding] = []
-    file = layout.read_file(entry)
+    file = read_file(entry)
     expected = Counter(_parse_expectations(file.content.decode("utf-8", "replace")))
     found: dict[tuple[int, str], str] = {}
     count: Counter[tuple[int, str]] = Counter()
@@ -102,7 +104,7 @@ def _parse_expectations(content: str) -> Iterator[tuple[int, str]]:
         yield from ((number, rule.strip()) for rule in match[1].split(",")) if match else ()
 
 
-def _select_policies(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
+def _select_policies(entry: FileEntry, book: PolicyFiles) -> Policies:
     """Return the policies of a test case: its folder has the name of a policy or of a policy file."""
     folder = PurePosixPath(entry.path).parent.name
     wanted = tuple(
@@ -114,7 +116,7 @@ def _select_policies(entry: layout.FileEntry, book: PolicyFiles) -> Policies:
 
 
 def _check_file(
-    entry: layout.FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
+    entry: FileEntry, policies: Policies, project: ProjectConfig, findings: list[Finding]
 ) -> Iterator[tuple[int, str, str]]:
     """Check the jobs of a file with policies; its params and namespaces are available to them."""
     tracer = Tracer(project)
@@ -146,7 +148,7 @@ def _format_case(case: PolicyTestCase) -> str:
     return f"{case.path}: FAILED\n" + "".join(f"  {visible(line)}\n" for line in case.errors)
 
 
-def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[layout.FileEntry]) -> str:
+def _find_untested(book: PolicyFiles, root: Path, entries: Sequence[FileEntry]) -> str:
     """Return a line for each policy of the repository without test cases."""
     folders = {PurePosixPath(entry.path).parent.name for entry in entries}
     own = {file.path for file in layout.read_own_policies(root)}

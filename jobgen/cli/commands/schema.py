@@ -27,6 +27,9 @@ from jobgen.pipeline.locate import locate
 from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import File, FileEntry, read_file
+from jobgen.repo.root import SETTINGS
+from jobgen.repo.shipped import read_types
 from jobgen.report.summary import format_findings
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -124,7 +127,7 @@ def build(root: Path, *, check: bool) -> Result:
 
 
 def _build_schemas(root: Path, findings: list[Finding]) -> dict[str, str]:
-    shared = read(layout.read_types(), "types.yaml").documents[0].data
+    shared = read(read_types(), "types.yaml").documents[0].data
     built: dict[str, str] = {}
     for file in layout.read_own_kinds(root):
         for document in config.read_valid_documents(file, "kind", findings):
@@ -141,7 +144,7 @@ def _format_schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
 
 
-def _locate_type(error: UnknownTypeError, file: layout.File) -> Finding:
+def _locate_type(error: UnknownTypeError, file: File) -> Finding:
     """Return a finding where a kind description names the unknown type."""
     documents = [document.data for document in read(file.content, file.path, traced=True).documents]
     scalars = (node for data in documents for node in _list_scalars(data) if value_of(node) == error.name)
@@ -166,7 +169,7 @@ def import_crds(root: Path, paths: Sequence[str | Path], directory: Path = Path(
     wanted: dict[str, str] = {}
     notes = ""
     for path in paths:
-        file = layout.read_file(layout.FileEntry(str(path), str(directory / path)))
+        file = read_file(FileEntry(str(path), str(directory / path)))
         documents = config.read_documents(file, findings).documents
         objects = [(data, document.location) for document in documents for data in split_list(document.data)]
         crds = [(data, location) for data, location in objects if _is_crd(data)]
@@ -226,7 +229,7 @@ def _find_unevaluated(name: str, schema: dict[str, Any]) -> Iterator[str]:
         yield f"schemas/{name}: warning: {problem}: {reason}\n"
 
 
-_FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": layout.SETTINGS}
+_FORMATS = {"trainingjob": "jobs/**/*.yaml", "overlay": "overlays/**/*.yaml", "settings": SETTINGS}
 
 
 _SETTINGS = ".vscode/settings.json"
@@ -268,7 +271,7 @@ class _OwnSchema(NamedTuple):
 
     api_version: str
     kind: str
-    file: layout.File
+    file: File
 
 
 def _list_own_schemas(root: Folder) -> Iterator[_OwnSchema]:
@@ -277,7 +280,7 @@ def _list_own_schemas(root: Folder) -> Iterator[_OwnSchema]:
         yield _OwnSchema(api_version, _read_title(file) or Path(file.path).name.partition("_")[0], file)
 
 
-def _read_title(file: layout.File) -> str:
+def _read_title(file: File) -> str:
     """Return the name of the kind that a schema describes; empty if it does not say."""
     try:
         schema = json.loads(file.content)

@@ -21,7 +21,7 @@ from jobgen.model.finding import Finding
 from jobgen.model.path import format_dotted
 from jobgen.pipeline import config
 from jobgen.render.build import is_spec, manifest_errors, split_list
-from jobgen.repo import layout
+from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import get_at
 from jobgen.yamlio.read import YamlDocument, read
@@ -45,12 +45,12 @@ class ImportedManifest(NamedTuple):
 
 
 def collect_manifests(
-    entries: Iterable[layout.FileEntry], kinds: Sequence[Kind]
+    entries: Iterable[FileEntry], kinds: Sequence[Kind]
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Import or skip every object of some files, in order."""
-    read_files: list[tuple[layout.File, list[YamlDocument], list[Finding]]] = []
+    read_files: list[tuple[File, list[YamlDocument], list[Finding]]] = []
     for entry in entries:
-        file = layout.read_file(entry)
+        file = read_file(entry)
         findings: list[Finding] = []
         read_files.append((file, list(config.read_documents(file, findings).documents), findings))
     objects = (item for _, documents, _ in read_files for each in documents for item in split_list(each.data))
@@ -62,7 +62,7 @@ def collect_manifests(
 
 
 def _import_document(
-    file: layout.File,
+    file: File,
     position: int,
     document: YamlDocument,
     kinds: Sequence[Kind],

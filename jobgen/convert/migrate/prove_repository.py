@@ -25,6 +25,8 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job
 from jobgen.render.build import build_object, build_objects
 from jobgen.repo import layout
+from jobgen.repo.files import read_file
+from jobgen.repo.root import SETTINGS
 from jobgen.repo.scratch import open_scratch
 from jobgen.spec.kinds import Kind
 
@@ -77,10 +79,10 @@ def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[
     for top in _FOLDERS:
         for entry in layout.find_sources(project.root, top):
             if not (entry.skipped or entry.finding) and entry.path not in changed:
-                yield entry.path, layout.read_file(entry).content
+                yield entry.path, read_file(entry).content
     settings = layout.read_settings(project.root)
-    if layout.SETTINGS not in changed:
-        yield layout.SETTINGS, settings.content if settings else b""
+    if SETTINGS not in changed:
+        yield SETTINGS, settings.content if settings else b""
     yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
 
 

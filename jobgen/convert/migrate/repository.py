@@ -28,6 +28,7 @@ from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import WHOLE, Job
 from jobgen.render.build import is_spec, split_list
 from jobgen.repo import layout
+from jobgen.repo.files import File
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.write import to_yaml
 
@@ -100,7 +101,7 @@ def _needs_platform(job: Job, runners: Runners, source: Kind, target: Kind) -> b
 
 
 def _add_jobs(files: dict[str, str], done: Sequence[MigratedDocument], pinned: Sequence[Job], platform: str) -> None:
-    changed: dict[str, tuple[layout.File, dict[int, Fields | str]]] = {}
+    changed: dict[str, tuple[File, dict[int, Fields | str]]] = {}
     for job in pinned:
         document: Any = read_documents(job.file, []).documents[job.position].data
         spec = {**document["spec"], "platform": platform}

@@ -19,6 +19,8 @@ from jobgen.pipeline.config import ProjectConfig, read_documents, read_traced
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.files import File
+from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import list_ancestors
 
 _OVERLAY_FILE = "runtimes"
@@ -111,7 +113,7 @@ def _find_uses(
     return uses, others
 
 
-def _find_layer_line(file: layout.File, position: int, note: LayerNote) -> int:
+def _find_layer_line(file: File, position: int, note: LayerNote) -> int:
     document = read_traced(file)[position]
     return find_line(document.data["spec"], note.path, document.location.line)
 
@@ -133,7 +135,7 @@ def _add_platforms(
         file = layout.read_settings(project.root)
         documents = read_documents(file, []).documents if file else ()
         text = replace_documents(file, {0: settings}) if file and documents else format_document(settings)
-        files[layout.SETTINGS] = text
+        files[SETTINGS] = text
         return
     for env in runners:
         chain = list_ancestors(env, project.overlays)
@@ -157,7 +159,7 @@ def add_patches(files: dict[str, str], root: Folder, env: str, patches: Sequence
     path = find_free_path(root, f"overlays/{env}", _OVERLAY_FILE)
     if patches and env:
         overlay: Fields = {"apiVersion": API_VERSION, "kind": "Overlay", "metadata": {"name": env}}
-        old = read_documents(layout.File(path, files[path].encode()), []).documents if path in files else ()
+        old = read_documents(File(path, files[path].encode()), []).documents if path in files else ()
         spec: Any = old[0].data["spec"] if old else {"patches": []}
         files[path] = format_document({**overlay, "spec": {"patches": [*spec["patches"], *patches]}})
 

@@ -9,12 +9,12 @@ from jobgen.convert.importing.collect import find_bounds
 from jobgen.convert.importing.import_job import rewrite_document
 from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
-from jobgen.repo import layout
+from jobgen.repo.files import File
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 
 
-def replace_documents(file: layout.File, documents: Mapping[int, Mapping[str, Plain] | str]) -> str:
+def replace_documents(file: File, documents: Mapping[int, Mapping[str, Plain] | str]) -> str:
     """The text of a file with some of its documents changed; one that is a text is replaced as a whole."""
     lines = _split_lines(file)
     for position in sorted(documents, reverse=True):
@@ -25,11 +25,11 @@ def replace_documents(file: layout.File, documents: Mapping[int, Mapping[str, Pl
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _split_lines(file: layout.File) -> list[str]:
+def _split_lines(file: File) -> list[str]:
     return file.content.decode("utf-8").replace("\r\n", "\n").split("\n")
 
 
-def _find_lines(lines: list[str], file: layout.File, position: int) -> tuple[int, int]:
+def _find_lines(lines: list[str], file: File, position: int) -> tuple[int, int]:
     """The first and the last line of a document, without empty lines at its end."""
     first, last = find_bounds(lines, read(file.content, file.path, traced=True).documents[position].location.line)
     while last > first and not lines[last - 1].strip():
@@ -37,7 +37,7 @@ def _find_lines(lines: list[str], file: layout.File, position: int) -> tuple[int
     return first, last
 
 
-def rewrite_job(file: layout.File, position: int, document: Mapping[str, Plain]) -> str:
+def rewrite_job(file: File, position: int, document: Mapping[str, Plain]) -> str:
     """The text of one document of a file, changed into another document."""
     lines = _split_lines(file)
     first, last = _find_lines(lines, file, position)

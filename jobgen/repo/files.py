@@ -1,0 +1,169 @@
+"""One file of a repository, on disk or in a commit: found, read, or the finding that explains why it is not read."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.repo.atomic import links_outside
+
+MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
+LINK_NOWHERE = "a symbolic link that leads nowhere"
+
+
+class File(NamedTuple):
+    """A file of the repository: its path from the root, and its content or the finding that explains its absence."""
+
+    path: str
+    content: bytes = b""
+    finding: Finding | None = None
+
+
+class FileEntry(NamedTuple):
+    """A file that was found but not read yet, or the finding that explains why it is not read."""
+
+    path: str
+    full: str = ""
+    finding: Finding | None = None
+    content: bytes | None = None
+    skipped: str = ""
+    """Why the file, or the folder, is not read: one of the reasons below."""
+    optional: bool = False
+    """Whether the file may be something else than a manifest: it was found in a folder that holds any files."""
+
+
+HIDDEN = "hidden"
+OTHER_EXTENSION = "other extension"
+DEPENDENCIES = "dependencies"
+OTHER_REPOSITORY = "other Git repository"
+HELM_CHART = "Helm chart"
+LOCK_FILE = "lock file"
+EXCLUDED = "excluded"
+_HEAD_BYTES = 4096
+# The first line of a document, in YAML or JSON, that is one of Kubernetes or of jobgen.
+_OBJECT_START = lazy_pattern(
+    r"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*"
+    r"(?:[ \t]*\{\s*\"(?:apiVersion|kind)\"|(?:apiVersion|kind|metadata)[ \t]*:)",
+    re.IGNORECASE,
+)
+
+_edited: ContextVar[Mapping[str, bytes]] = ContextVar("edited", default=MappingProxyType({}))
+
+
+@contextmanager
+def edited(contents: Mapping[str, bytes]) -> Iterator[None]:
+    """Read some files, by their real paths, with other contents than those on disk."""
+    token = _edited.set(contents)
+    try:
+        yield
+    finally:
+        _edited.reset(token)
+
+
+def is_manifest_name(path: str) -> bool:
+    """Whether a file may be a manifest by its name: it is YAML or JSON, and not hidden."""
+    return path.endswith(MANIFEST_SUFFIXES) and not any(part.startswith(".") for part in path.split("/"))
+
+
+def starts_object(entry: FileEntry) -> bool:
+    """Whether a file begins as a manifest or a job spec does."""
+    is_read = entry.content is not None or not entry.full
+    start = (entry.content or b"")[:_HEAD_BYTES] if is_read else read_start(entry.full, _HEAD_BYTES)
+    return _OBJECT_START.match(start.decode("latin-1")) is not None
+
+
+def read_start(full: str, size: int) -> bytes:
+    """Read the first bytes of a regular file; none if it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.stat(full).st_mode):
+            return b""
+        with open(full, "rb", buffering=0) as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
+
+
+def report_missing_path(path: str) -> FileEntry:
+    """The entry of a path that was named and does not exist."""
+    return report_file(path, "unreadable-file", "there is no such file or folder; check the path")
+
+
+def report_unread_path(path: str, message: str) -> FileEntry:
+    """The entry of a path that was named and is not read."""
+    return report_file(path, "unread-file", message, "meta")
+
+
+def measure_file(entry: FileEntry) -> int:
+    """Return the size of a file that is to be read; 0 if that is not known."""
+    try:
+        return 0 if entry.skipped or entry.finding else os.stat(entry.full).st_size
+    except OSError:
+        return 0
+
+
+def report_too_many_files(path: str) -> FileEntry:
+    """The entry of a folder that holds more than jobgen reads."""
+    message = (
+        f"the folder holds more than {MAX_WALKED_FILES:,} manifests, {MAX_WALKED_ENTRIES:,} files or "
+        f"{MAX_WALKED_BYTES // 1024**3} GiB, so nothing in it was checked; name the folders that hold manifests"
+    )
+    return report_file(path, "too-many-files", message, "meta")
+
+
+def read_path(full: Path | str, path: str, home: Path) -> File:
+    """Read a file at any path; it is not read if a link leads out of the repository."""
+    return read_file(report_link_outside(path) if links_outside(full, home) else FileEntry(path, str(full)))
+
+
+def read_file(entry: FileEntry) -> File:
+    """Read the content of a file; the result has a finding if that is not possible."""
+    path, full, finding, content, *_ = entry
+    if finding or content is not None:
+        return File(path, content or b"", finding)
+    try:
+        status = os.stat(full)
+        if not stat.S_ISREG(status.st_mode):
+            return _report_unreadable(path, "not a regular file")
+        if status.st_size > MAX_BYTES:
+            return File(path, finding=report_too_large(path, status.st_size).finding)
+        edited = _edited.get()
+        if edited and (draft := edited.get(os.path.realpath(full))) is not None:
+            return File(path, draft)
+        with open(full, "rb", buffering=0) as stream:
+            return File(path, stream.read())
+    except OSError as error:
+        is_broken_link = os.path.islink(full) and not os.path.exists(full)
+        return _report_unreadable(path, LINK_NOWHERE if is_broken_link else f"cannot be read: {error.strerror}")
+
+
+def report_link_outside(path: str) -> FileEntry:
+    """The entry of a link that is not followed."""
+    message = "a symbolic link that leads out of the repository; it is not followed"
+    return report_file(path, "link-out-of-repository", message)
+
+
+def report_too_large(path: str, size: int) -> FileEntry:
+    """The entry of a file with too many bytes."""
+    shown, limit = size // 1024 // 1024, MAX_BYTES // 1024 // 1024
+    return report_file(path, "file-too-large", f"{shown} MiB is too large for a manifest; the limit is {limit} MiB")
+
+
+def report_file(path: str, rule: str, message: str, category: str = "yaml") -> FileEntry:
+    """The entry of a file or folder that is not read, with the finding that explains why."""
+    return FileEntry(path, finding=Finding(rule, category, Severity.ERROR, message, Location(path)))
+
+
+def _report_unreadable(path: str, message: str) -> File:
+    return File(path, finding=report_file(path, "unreadable-file", message).finding)

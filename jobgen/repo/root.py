@@ -1,0 +1,76 @@
+"""Where a repository begins, and which files and folders belong to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import overload
+
+from jobgen.repo.commit import CommitPath, Folder
+
+SETTINGS = "jobgen.yaml"
+_WORKFLOWS = (".github", "workflows")
+_SOURCE_FOLDERS = ("jobs", "overlays", "policies", "runtimes", "schemas")
+
+
+@overload
+def find_root(start: Path) -> Path | None: ...
+@overload
+def find_root(start: CommitPath) -> CommitPath | None: ...
+@overload
+def find_root(start: Folder) -> Folder | None: ...
+def find_root(start: Folder) -> Folder | None:
+    """The nearest folder at or above `start` with a jobgen.yaml; otherwise `start` if it has jobs/ or overlays/."""
+    folder: Folder
+    for folder in (start, *start.parents):
+        if has_settings(folder):
+            return folder
+    return start if any(exists_as(start / name, os.path.isdir) for name in ("jobs", "overlays")) else None
+
+
+def has_settings(folder: Folder) -> bool:
+    """Whether a folder has a jobgen.yaml of settings; in `.github/workflows`, a file of that name is a workflow."""
+    return tuple(folder.parts[-2:]) != _WORKFLOWS and exists_as(folder / SETTINGS, os.path.isfile)
+
+
+def exists_as(path: Folder, check: Callable[[str], bool]) -> bool:
+    """Whether a path is a file, or a folder; what is in a folder that cannot be read is not there."""
+    if isinstance(path, CommitPath):
+        return path.is_file() if check is os.path.isfile else path.is_dir()
+    return check(str(path))
+
+
+def find_files_of_other_repositories(files: Iterable[str], root: Folder) -> set[str]:
+    """The files that belong to the jobs of a repository other than `root`, and were found from outside of it."""
+    top = str(root.resolve())
+    known: dict[str, bool] = {}
+    found: set[str] = set()
+    for file in files:
+        folder = os.path.dirname(os.path.realpath(file) if os.path.islink(file) else file)
+        if folder not in known:
+            known[folder] = _is_in_other_repository(os.path.realpath(folder), top)
+        if known[folder]:
+            found.add(file)
+    return found
+
+
+def _is_in_other_repository(folder: str, top: str) -> bool:
+    for each in (folder, *map(str, Path(folder).parents)):
+        if each == top:
+            return False
+        if has_settings(Path(each)) or os.path.basename(each) == "jobs":
+            return True
+    return False
+
+
+def is_source_folder(root: Path, folder: Path) -> bool:
+    """Whether a folder is one of the folders that jobgen reads, or inside one."""
+    full = os.path.realpath(folder)
+    sources = (os.path.realpath(root / name) for name in _SOURCE_FOLDERS)
+    return any(os.path.commonpath([full, source]) == source for source in sources)
+
+
+def folder_exists(root: Folder, folder: str) -> bool:
+    """Whether there is a folder at a path from the root."""
+    return exists_as(root / folder, os.path.isdir)

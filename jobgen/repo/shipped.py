@@ -1,0 +1,45 @@
+"""The files that are shipped with jobgen: schemas, policies, examples and the starter."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo.files import File
+
+_SCHEMA_NAME = lazy_pattern(r"(?:[a-z0-9][a-z0-9.-]{0,252}/){0,2}[a-z0-9_]{1,128}\.json")
+BUILT_IN = "built-in:"
+"""The beginning of the path of a file that comes with jobgen, where a repository does not have it."""
+
+
+def find_shipped(name: str) -> Path:
+    """A folder that is shipped with jobgen: inside the wheel, or next to the package in a checkout."""
+    package = Path(__file__).parent.parent
+    inside = package / "data" / name
+    return inside if inside.is_dir() else package.parent / name
+
+
+def mark_built_in(file: File) -> File:
+    """Return a shipped file with a path that shows that the repository does not have it."""
+    return file._replace(path=f"{BUILT_IN}{file.path}")
+
+
+def read_shipped_schema(name: str) -> bytes | None:
+    """Read a file of the shipped schemas; the name may be derived from a manifest, so it is untrusted."""
+    if not _SCHEMA_NAME.fullmatch(name):
+        return None
+    try:
+        return (find_shipped("schemas") / name).read_bytes()
+    except OSError:
+        return None
+
+
+def list_shipped_schemas(folder: str) -> list[str]:
+    """List the files of a folder of the shipped schemas."""
+    return sorted(entry.name for entry in os.scandir(find_shipped("schemas") / folder))
+
+
+def read_types() -> bytes:
+    """Read the types that kind descriptions share."""
+    return (find_shipped("schemas") / "types.yaml").read_bytes()

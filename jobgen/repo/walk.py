@@ -1,0 +1,136 @@
+"""Walk the folders of a repository, on disk or in a commit; what is skipped is listed with the reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from jobgen.model.limits import MAX_WALKED_ENTRIES
+from jobgen.repo.commit import CommitPath, Folder
+from jobgen.repo.committed_files import walk_committed
+from jobgen.repo.exclude import ExcludePattern
+from jobgen.repo.files import (
+    DEPENDENCIES,
+    EXCLUDED,
+    HELM_CHART,
+    HIDDEN,
+    LINKED_FOLDER,
+    OTHER_EXTENSION,
+    OTHER_REPOSITORY,
+    FileEntry,
+    report_file,
+    report_link_outside,
+)
+
+# Folders that package managers fill.
+DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
+CHART_FOLDERS = frozenset(("charts", "templates"))
+
+
+def find_unmatched_patterns(root: Folder, patterns: Sequence[ExcludePattern]) -> list[ExcludePattern]:
+    """The patterns that match nothing in a repository; none if it has too many files to tell."""
+    left = list(patterns)
+    every = (path for path, _ in root.walk()) if isinstance(root, CommitPath) else _list_paths(str(root))
+    for count, path in enumerate(every):
+        left = [pattern for pattern in left if not pattern.matches(path)]
+        if not left or count > MAX_WALKED_ENTRIES:
+            return []
+    return left
+
+
+def _list_paths(root: str) -> Iterator[str]:
+    """The paths of all files of a repository, except those of Git."""
+    pending = [(root, "")]
+    while pending:
+        full, path = pending.pop()
+        with suppress(OSError):
+            for entry, inner, below in _list_folder(full, path):
+                if entry.is_dir(follow_symlinks=False):
+                    pending += [(inner, below)] if entry.name != ".git" else []
+                else:
+                    yield below[1:]
+
+
+def walk_files(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
+    """Find regular files below a folder, ordered by path; links that lead out of the repository become findings."""
+    return (entry for entry in walk_all(root, top, suffixes) if not entry.skipped)
+
+
+def walk_all(root: Folder, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
+    """Find the files below a folder of a repository as `walk_files` does, and what is skipped there."""
+    if isinstance(root, CommitPath):
+        yield from walk_committed(root, top, suffixes)
+        return
+    inside = os.path.join(os.path.realpath(root), "")
+    full = os.path.join(root, top)
+    if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
+        yield report_link_outside(top)
+    elif os.path.isdir(full):
+        yield from walk_folder(full, top, suffixes, inside)
+
+
+def walk_folder(
+    full: str,
+    path: str,
+    suffixes: tuple[str, ...],
+    inside: str,
+    is_excluded: Callable[[str], bool] = lambda _: False,
+    *,
+    any_files: bool = False,
+) -> Iterator[FileEntry]:
+    """Find the files below a folder, and what is skipped there.
+
+    With `any_files`, the folder is not one of jobgen: hidden files are read, and folders of others are skipped.
+    """
+    # Folders may be nested deeper than Python's stack allows, so pending ones are kept in a list.
+    pending: list[tuple[os.DirEntry[str] | None, str, str]] = [(None, full, path)]
+    while pending:
+        entry, full, path = pending.pop()
+        if entry is not None and is_excluded(path):
+            yield FileEntry(path, full, skipped=EXCLUDED)
+        elif entry is None or entry.is_dir(follow_symlinks=False):
+            reason = _skip_folder(entry, full, any_files=any_files) if entry is not None else ""
+            if reason:
+                yield FileEntry(path, full, skipped=reason)
+                continue
+            try:
+                pending += _list_folder(full, path)
+            except OSError as error:
+                yield report_file(path, "unreadable-file", f"the folder cannot be read: {error.strerror}")
+        elif entry.name.startswith(".") and not (any_files and path.lower().endswith(suffixes) and entry.is_file()):
+            yield FileEntry(path, full, skipped=HIDDEN)
+        elif entry.is_symlink() and os.path.isdir(full):
+            yield _report_linked_folder(full, path, inside)
+        elif path.lower().endswith(suffixes):
+            leads_out = entry.is_symlink() and not os.path.realpath(full).startswith(inside)
+            yield report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
+        else:
+            yield FileEntry(path, full, skipped=OTHER_EXTENSION)
+
+
+def _skip_folder(entry: os.DirEntry[str], full: str, *, any_files: bool) -> str:
+    """Return why a folder is not entered, or an empty string."""
+    if entry.name.startswith("."):
+        return HIDDEN
+    if not any_files:
+        return ""
+    if entry.name in DEPENDENCY_FOLDERS or os.path.exists(os.path.join(full, "pyvenv.cfg")):
+        return DEPENDENCIES
+    if os.path.lexists(os.path.join(full, ".git")):
+        return OTHER_REPOSITORY
+    is_template = entry.name in CHART_FOLDERS
+    return HELM_CHART if is_template and os.path.isfile(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
+
+
+def _list_folder(full: str, path: str) -> Iterator[tuple[os.DirEntry[str], str, str]]:
+    """The entries of a folder, last first."""
+    with os.scandir(full) as found:
+        entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+    return ((entry, entry.path, f"{path}/{entry.name}") for entry in entries)
+
+
+def _report_linked_folder(full: str, path: str, inside: str) -> FileEntry:
+    if not (os.path.realpath(full) + os.sep).startswith(inside):
+        return report_link_outside(path)
+    return report_file(path, "linked-folder", LINKED_FOLDER)
