@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import add, subtract
@@ -118,12 +118,15 @@ class Scheduler:
                 self.snapshot.remove_workload(workload)
                 roots.add(id(self.snapshot.nodes[workload.cluster_queue].root))
                 self.add(workload._replace(cluster_queue="", admission=(), reserved=""))
-        for queue, node in self.snapshot.nodes.items():
-            if id(node.root) in roots:
-                parked, self.parked[queue] = self.parked[queue], []
-                for workload in parked:
-                    self.add(workload)
+        self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if id(node.root) in roots)
         return released
+
+    def retry_parked(self, queues: Iterable[str]) -> None:
+        """Queue again what was parked in these queues."""
+        for queue in queues:
+            parked, self.parked[queue] = self.parked[queue], []
+            for workload in parked:
+                self.add(workload)
 
     # Nomination: each workload alone, against the state at the start of the cycle.
 
