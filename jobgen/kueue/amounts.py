@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jobgen.model.quantity import parse_quantity
+from jobgen.model.quantity import Quantity, parse_quantity
 
 UNLIMITED = 2**63 - 1
 """The greatest amount. Greater quantities count as unlimited, and sums stop there."""
+
+_LEAST = -(2**63)
 
 CPU = "cpu"
 
@@ -29,26 +31,28 @@ def to_quantity(resource: str, amount: int) -> str:
     return str(amount // 1000 if resource == CPU else amount)
 
 
+_BINARY = ("memory", "ephemeral-storage")
+
+
+def show_amount(resource: str, amount: int) -> str:
+    """Return an amount as Kubernetes prints it: memory in the greatest binary unit without a rest."""
+    if amount >= UNLIMITED:
+        return "<unlimited>"
+    is_binary = resource in _BINARY or resource.startswith("hugepages-")
+    return str(Quantity(amount, -3 if resource == CPU else 0, is_binary))
+
+
 def add(one: int, other: int) -> int:
     """Add amounts; the sum is at most unlimited."""
     if one >= UNLIMITED or other >= UNLIMITED:
         return UNLIMITED
-    return min(one + other, UNLIMITED)
+    return max(_LEAST, min(one + other, UNLIMITED))
 
 
 def subtract(one: int, other: int) -> int:
-    """Subtract amounts; unlimited less anything that is limited stays unlimited."""
-    return one if one >= UNLIMITED and other < UNLIMITED else one - other
-
-
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-
-
-def show_amount(resource: str, amount: int) -> str:
-    """Return an amount as Kubernetes prints it."""
-    if resource not in ("memory", "ephemeral-storage") or not 0 < amount < UNLIMITED:
-        return to_quantity(resource, amount)
-    power = 0
-    while amount % 1024 == 0 and power < len(_UNITS) - 1:
-        amount, power = amount // 1024, power + 1
-    return f"{amount}{_UNITS[power]}"
+    """Subtract amounts: unlimited less a limited amount is unlimited, a limited one less unlimited is the least."""
+    if one >= UNLIMITED:
+        return 0 if other >= UNLIMITED else UNLIMITED
+    if other >= UNLIMITED:
+        return _LEAST
+    return max(_LEAST, min(one - other, UNLIMITED))

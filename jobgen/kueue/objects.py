@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import to_amount
 from jobgen.kueue.quota import FlavorResource, Quota
+from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"
 
@@ -48,7 +50,7 @@ class ClusterQueue(NamedTuple):
     strategy: str
     namespace_selector: Any
     stop_policy: str
-    weight: int
+    weight: float
     checks: tuple[tuple[str, tuple[str, ...]], ...]
     """Admission checks, and the flavors that each is for; none means all."""
     is_usage_based: bool = False
@@ -65,7 +67,7 @@ class Cohort(NamedTuple):
     name: str
     parent: str
     quotas: Mapping[FlavorResource, Quota]
-    weight: int
+    weight: float
 
 
 class Flavor(NamedTuple):
@@ -172,9 +174,10 @@ def _parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
     )
 
 
-def _parse_weight(spec: Mapping[str, Any]) -> int:
+def _parse_weight(spec: Mapping[str, Any]) -> float:
     weight = as_mapping(spec.get("fairSharing")).get("weight")
-    return 1000 if weight is None else to_amount("cpu", weight)
+    found = None if weight is None else parse_quantity(str(weight))
+    return 1.0 if found is None else float(Fraction(found.amount) * Fraction(10) ** found.power)
 
 
 def _list_checks(spec: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:

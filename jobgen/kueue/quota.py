@@ -6,9 +6,8 @@ child keeps for itself, which is its local quota.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
-from math import ceil
+from collections.abc import Container, Iterable, Iterator, Mapping
+from math import ceil, inf
 from typing import NamedTuple
 
 from jobgen.kueue.amounts import UNLIMITED, add, subtract
@@ -41,13 +40,13 @@ class QuotaNode:
     __slots__ = ("children", "is_queue", "name", "parent", "quotas", "subtree", "usage", "weight")
 
     def __init__(
-        self, name: str, quotas: Mapping[FlavorResource, Quota], *, is_queue: bool, weight: int = 1000
+        self, name: str, quotas: Mapping[FlavorResource, Quota], *, is_queue: bool, weight: float = 1.0
     ) -> None:
         self.name = name
         self.quotas = dict(quotas)
         self.is_queue = is_queue
         self.weight = weight
-        """The weight for fair sharing, in thousandths."""
+        """The weight for fair sharing."""
         self.parent: QuotaNode | None = None
         self.children: list[QuotaNode] = []
         self.subtree: Usage = {}
@@ -135,21 +134,14 @@ class QuotaNode:
     def remove_usage(self, pair: FlavorResource, amount: int) -> None:
         """Remove usage from the node, and from the nodes above as far as it exceeded what the node keeps."""
         used = self.usage.get(pair, 0)
-        self.usage[pair] = used - amount
-        exceeding = used - self.local_quota(pair)
+        self.usage[pair] = subtract(used, amount)
+        exceeding = subtract(used, self.local_quota(pair))
         if self.parent is not None and exceeding > 0:
             self.parent.remove_usage(pair, min(amount, exceeding))
 
     def fits(self, usage: Mapping[FlavorResource, int]) -> bool:
         """Return whether all of a usage is available."""
-        return all(amount <= self.available(pair) for pair, amount in usage.items())
-
-    def list_pairs(self) -> set[FlavorResource]:
-        """Return all flavors and resources that the node or one below it has quota or usage for."""
-        found = {*self.quotas, *self.usage, *self.subtree}
-        for child in self.children:
-            found |= child.list_pairs()
-        return found
+        return all(amount <= max(0, self.available(pair)) for pair, amount in usage.items())
 
 
 def find_borrowing_level(node: QuotaNode, pair: FlavorResource, amount: int) -> tuple[int, bool]:
@@ -169,63 +161,97 @@ def find_borrowing_level(node: QuotaNode, pair: FlavorResource, amount: int) -> 
     return last.height, False
 
 
-_NONE = Fraction(0)
+def reserve_for_blocked(node: QuotaNode, usage: Mapping[FlavorResource, int], level: int) -> Usage:
+    """Return what a workload keeps from others while it waits without anything that it may preempt.
+
+    It keeps no more than its queue may use: its nominal quota, and its borrowing limit if the workload borrows.
+    """
+    reserved: Usage = {}
+    for pair, amount in usage.items():
+        quota, used = node.find_quota(pair), node.usage.get(pair, 0)
+        if level == 0:
+            reserved[pair] = max(0, min(amount, subtract(quota.nominal, used)))
+        elif quota.borrowing_limit is None:
+            reserved[pair] = amount
+        else:
+            reserved[pair] = min(amount, subtract(add(quota.nominal, quota.borrowing_limit), used))
+    return reserved
 
 
 class Share(NamedTuple):
     """The share of a node in what its cohort lends, for fair sharing."""
 
-    ratio: Fraction
+    ratio: float
     """The greatest borrowed part of a resource, in thousandths."""
-    weight: int
-    """The weight, in thousandths."""
+    weight: float
     resource: str = ""
+    borrowed: frozenset[FlavorResource] = frozenset()
+    """What the node borrows."""
 
     @property
     def is_infinite(self) -> bool:
         """Whether the node borrows although its weight is 0."""
-        return self.weight == 0 and self.ratio > 0
+        return self.weight == 0 and self.ratio != 0
+
+    @property
+    def precise(self) -> float:
+        """The ratio by weight."""
+        if self.ratio == 0:
+            return 0.0
+        return inf if self.weight == 0 else self.ratio / self.weight
 
     @property
     def weighted(self) -> int:
         """The ratio by weight, rounded up."""
-        if self.is_infinite:
-            return UNLIMITED
-        return 0 if self.ratio == 0 else ceil(self.ratio * 1000 / self.weight)
+        return UNLIMITED if self.is_infinite else ceil(self.precise)
+
+    def borrows_any(self, requested: Mapping[FlavorResource, int]) -> bool:
+        """Return whether the node borrows something that is requested."""
+        return any(requested.get(pair, 0) > 0 for pair in self.borrowed)
 
 
 def compare_shares(one: Share, other: Share) -> int:
     """Return -1, 0 or 1 as the first share is less than, equal to or greater than the second."""
     if one.is_infinite != other.is_infinite:
         return 1 if one.is_infinite else -1
-    left, right = one.ratio, other.ratio
-    if not one.is_infinite:
-        left, right = left / one.weight if left else left, right / other.weight if right else right
+    left, right = (one.ratio, other.ratio) if one.is_infinite else (one.precise, other.precise)
     return (left > right) - (left < right)
 
 
 def compute_share(node: QuotaNode, more: Mapping[FlavorResource, int] | None = None) -> Share:
-    """Compute the dominant resource share of a node, with more usage if given."""
+    """Compute the dominant resource share of a node, with more usage if given.
+
+    Kueue computes it with floating-point numbers, and so does this: shares that differ only by rounding decide order.
+    """
     if node.parent is None:
-        return Share(_NONE, node.weight)
+        return Share(0.0, node.weight)
     borrowed: dict[str, int] = {}
-    for pair in node.list_pairs():
-        used = add(node.usage.get(pair, 0), (more or {}).get(pair, 0))
-        above = subtract(used, node.subtree_quota(pair))
+    pairs: list[FlavorResource] = []
+    for pair, quota in node.subtree.items():
+        used = node.usage.get(pair, 0)
+        above = subtract(add(more.get(pair, 0), used) if more else used, quota)
         if above > 0:
             borrowed[pair.resource] = add(borrowed.get(pair.resource, 0), above)
+            pairs.append(pair)
     if not borrowed:
-        return Share(_NONE, node.weight)
-    lendable: dict[str, int] = {}
-    for pair in node.root.list_pairs():
-        lendable[pair.resource] = add(lendable.get(pair.resource, 0), node.parent.potential(pair))
-    best, dominant = _NONE, ""
+        return Share(0.0, node.weight)
+    lendable = _sum_lendable(node.parent, borrowed.keys())
+    best, dominant = 0.0, ""
     for resource in sorted(borrowed):
         if lendable.get(resource, 0) > 0:
-            ratio = Fraction(borrowed[resource] * 1000, lendable[resource])
+            ratio = float(borrowed[resource]) * 1000.0 / float(lendable[resource])
             if ratio > best:
                 best, dominant = ratio, resource
-    return Share(best, node.weight, dominant)
+    return Share(best, node.weight, dominant, frozenset(pairs))
+
+
+def _sum_lendable(cohort: QuotaNode, resources: Container[str]) -> dict[str, int]:
+    """What the children of a cohort could use of each resource, in all flavors of the tree."""
+    lendable: dict[str, int] = {}
+    for pair in cohort.root.subtree:
+        if pair.resource in resources:
+            lendable[pair.resource] = add(lendable.get(pair.resource, 0), cohort.potential(pair))
+    return lendable
 
 
 def build_tree(

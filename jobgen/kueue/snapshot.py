@@ -30,6 +30,13 @@ class Snapshot:
         self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
         """Workloads with reserved quota, by queue and key."""
 
+    def hide_queues(self, names: Iterable[str]) -> None:
+        """Hide queues that are not scheduled: they lend and use quota, but nothing of theirs is preempted."""
+        for name in names:
+            parent = self.nodes[name].parent
+            if parent is not None and self.nodes[name] in parent.children:
+                parent.children.remove(self.nodes[name])
+
     def add_workload(self, workload: Workload) -> None:
         """Add a workload that has reserved quota."""
         if workload.cluster_queue in self.nodes:
