@@ -20,6 +20,9 @@ from jobgen.kueue.requests import (
 )
 
 _EVICTED, _RESERVED = "Evicted", "QuotaReserved"
+_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+_NO_TIME = "~"
+"""Later than any time."""
 
 
 class TopologyRequest(NamedTuple):
@@ -90,6 +93,17 @@ class Workload(NamedTuple):
     queued: str = ""
     """When it was queued, if not at its creation."""
     annotations: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+    checks: tuple[tuple[str, str], ...] = ()
+    """Its admission checks, and the state of each."""
+    has_closed_gate: bool = False
+    """Whether a preemption gate is closed: it may not preempt yet."""
+    parent: str = ""
+    """The UID of the workload of which this is a variant for one flavor."""
+    is_held: bool = False
+    """Whether it may not be queued: it has finished, or something holds it back."""
+    waits_until: str = ""
+    """When it may be tried again after an eviction."""
 
     @property
     def usage(self) -> Usage:
@@ -105,8 +119,8 @@ class Workload(NamedTuple):
 
     @property
     def timestamp(self) -> str:
-        """When it was queued."""
-        return self.queued or self.created
+        """When it was queued, as text that sorts by time, also with fractions of seconds."""
+        return (self.queued or self.created).removesuffix("Z")
 
 
 def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTINGS) -> Workload:
@@ -131,9 +145,50 @@ def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTI
         reserved=str(reserved.get("lastTransitionTime", "")) if reserved else "",
         is_evicted=_find_true(conditions, _EVICTED) is not None,
         is_active=spec.get("active") is not False,
-        queued=_find_queue_time(conditions),
+        queued=find_queue_time(conditions),
         annotations=as_mapping(metadata.get("annotations")),
+        labels=as_mapping(metadata.get("labels")),
+        checks=tuple(
+            (str(each.get("name", "")), str(each.get("state", "")))
+            for each in map(as_mapping, as_list(status.get("admissionChecks")))
+        ),
+        has_closed_gate=_has_closed_gate(spec, status),
+        parent=_find_parent(metadata),
+        is_held=_is_held(as_mapping(metadata.get("annotations")), conditions),
+        waits_until=_find_wait(status, conditions),
     )
+
+
+def _has_closed_gate(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a preemption gate is closed; one without a position is."""
+    positions = {
+        each.get("name"): each.get("position") for each in map(as_mapping, as_list(status.get("preemptionGates")))
+    }
+    gates = map(as_mapping, as_list(spec.get("preemptionGates")))
+    return any(positions.get(gate.get("name"), "Closed") == "Closed" for gate in gates)
+
+
+def _find_parent(metadata: Mapping[str, Any]) -> str:
+    for owner in map(as_mapping, as_list(metadata.get("ownerReferences"))):
+        if owner.get("kind") == "Workload" and str(owner.get("apiVersion", "")).startswith("kueue.x-k8s.io/"):
+            return str(owner.get("uid", ""))
+    return ""
+
+
+def _is_held(annotations: Mapping[str, Any], conditions: Mapping[str, Mapping[str, Any]]) -> bool:
+    reserved = conditions.get(_RESERVED, {})
+    return bool(
+        annotations.get(_GATED_BY)
+        or _find_true(conditions, "Finished")
+        or _find_true(conditions, "WaitingForReplacementPods")
+        or (reserved.get("status") == "False" and reserved.get("reason") == "OnHold")
+    )
+
+
+def _find_wait(status: Mapping[str, Any], conditions: Mapping[str, Mapping[str, Any]]) -> str:
+    if conditions.get("Requeued", {}).get("status") == "False":
+        return _NO_TIME
+    return str(as_mapping(status.get("requeueState")).get("requeueAt") or "")
 
 
 def _find_true(conditions: Mapping[str, Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
@@ -141,11 +196,21 @@ def _find_true(conditions: Mapping[str, Mapping[str, Any]], name: str) -> Mappin
     return found if found is not None and found.get("status") == "True" else None
 
 
-def _find_queue_time(conditions: Mapping[str, Mapping[str, Any]]) -> str:
-    """When a workload was queued again: after its pods were not ready in time, or a check failed."""
-    evicted = _find_true(conditions, _EVICTED)
-    if evicted is not None and evicted.get("reason") in ("PodsReadyTimeout", "AdmissionCheck"):
+def find_queue_time(
+    conditions: Mapping[str, Mapping[str, Any]], strategy: str = "Eviction", *, sorts_by_priority: bool = True
+) -> str:
+    """Return when a workload was queued again, empty if its creation counts.
+
+    That is when a check failed; when its pods were not ready in time, unless the strategy is `Creation`; and without
+    the gate PrioritySortingWithinCohort, just after it was preempted by a workload that borrows.
+    """
+    evicted = _find_true(conditions, _EVICTED) or {}
+    reasons = ("PodsReadyTimeout", "AdmissionCheck") if strategy == "Eviction" else ("AdmissionCheck",)
+    if evicted.get("reason") in reasons:
         return str(evicted.get("lastTransitionTime", ""))
+    preempted = _find_true(conditions, "Preempted") or {}
+    if not sorts_by_priority and preempted.get("reason") == "InCohortReclaimWhileBorrowing":
+        return str(preempted.get("lastTransitionTime", "")).removesuffix("Z") + ".001Z"
     return ""
 
 
