@@ -24,7 +24,9 @@ from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.objects import Manifest, ObjectPath, Pod, Role, as_text, find_nodes
+from jobgen.k8s.nodes import as_text, find_nodes
+from jobgen.k8s.object_paths import ObjectPath
+from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.pod_templates import list_claim_paths
 from jobgen.k8s.releases import Release, parse_release

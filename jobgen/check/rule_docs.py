@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen.check.admission.rules import RULES as POD_RULES
 from jobgen.check.builtin_rules import BUILTIN_RULES
 from jobgen.check.rules import all_rules
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern

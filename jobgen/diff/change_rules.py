@@ -11,7 +11,7 @@ from jobgen.diff.impact import FieldImpact, Impact
 from jobgen.diff.snapshot import Snapshot, snapshot_repository
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.kueue import QUEUE_LABEL
-from jobgen.k8s.objects import as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity

@@ -10,7 +10,7 @@ from jobgen.diff.effects import RANK, Effect
 from jobgen.diff.impact import Action, Impact, assess_addition, assess_change, assess_removal, get_queue_name
 from jobgen.diff.match import match_objects
 from jobgen.diff.snapshot import Snapshot
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.pipeline.environment import Rendered
 

@@ -13,7 +13,8 @@ from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS, is_training_job, split_annotation
 from jobgen.k8s.compare import FieldChange, FieldPath, compare_objects, narrow_change
 from jobgen.k8s.kueue import DOMAIN, can_be_queued, find_suspend_path, get_kueue_queue, get_queue, is_suspended
-from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import parse_release
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.k8s.objects import ObjectPath, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.object_paths import ObjectPath
 from jobgen.model.data import Node
 
 _GROUP, _KIND = "workload.codeflare.dev", "AppWrapper"

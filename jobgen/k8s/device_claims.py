@@ -15,7 +15,7 @@ from jobgen.k8s.device_catalog import (
     DeviceCatalog,
     Devices,
 )
-from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 

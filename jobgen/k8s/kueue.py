@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, value_of
 

@@ -5,92 +5,21 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
 from jobgen.k8s.accelerators import find_device_node, is_device, name_device
-from jobgen.k8s.device_catalog import CLASS_RESOURCE, CatalogSource, Claim, ClaimKey, Devices, add_devices, no_catalog
+from jobgen.k8s.device_catalog import CLASS_RESOURCE, CatalogSource, Devices, add_devices, no_catalog
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.pod_claims import PodClaim, SharedDevices, find_claims
 from jobgen.k8s.pod_templates import list_template_paths
+from jobgen.k8s.role_definitions import count_role_pods, find_definition
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
-from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
-from jobgen.spec.replicas import (
-    ReplicaLayout,
-    RoleDescription,
-    count_pods,
-    find_restart_policy,
-    find_template,
-    get_at,
-)
-
-CLUSTER_SCOPED = frozenset(
-    """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
-    ClusterRoleBinding ClusterTrainingRuntime ClusterTrustBundle Cohort CustomResourceDefinition DeviceClass
-    DeviceTaintRule FlowSchema HyperNode IPAddress IngressClass MultiKueueCluster MultiKueueConfig
-    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node
-    PersistentVolume PriorityClass PriorityLevelConfiguration ProvisioningRequestConfig ResourceFlavor
-    ResourceSlice RuntimeClass ServiceCIDR StorageClass StorageVersion StorageVersionMigration Topology
-    ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment
-    VolumeAttributesClass WorkloadPriorityClass""".split()
-)
-"""Kinds whose objects have no namespace."""
-
-ObjectPath = tuple[str | int, ...]
-"""Keys and indexes that lead from an object to a node in it."""
-
-
-def as_mapping(node: Node) -> Mapping[str, Node]:
-    """Return the node if it is a mapping, else an empty mapping."""
-    return node if isinstance(node, dict) else {}
-
-
-def as_list(node: Node) -> Sequence[Node]:
-    """Return the node if it is a list, else an empty list."""
-    return node if isinstance(node, list) else []
-
-
-def as_text(node: Node) -> str:
-    """Return the string of a scalar, or an empty string if it has another type."""
-    if type(node) is str:
-        return node
-    value = value_of(node)
-    return value if isinstance(value, str) else ""
-
-
-def as_integer(node: Node) -> int | None:
-    """Return the integer of a scalar, or None if it has another type."""
-    value = value_of(node)
-    return value if type(value) is int else None
-
-
-def get_path(node: Node, *steps: str) -> Node:
-    """Return the node at a path of keys, or None."""
-    for step in steps:
-        if not isinstance(node, dict):
-            return None
-        node = node.get(step)
-    return node
-
-
-def find_nodes(node: Node, steps: Sequence[Step]) -> Iterator[Node]:
-    """Yield the nodes at a path; `*` is every item of a list or mapping, `[name=x]` every item with that field."""
-    if not steps:
-        yield node
-        return
-    step, rest = steps[0], steps[1:]
-    if isinstance(step, NamedItem):
-        found = [item for item in as_list(node) if as_text(as_mapping(item).get(step.field)) == step.value]
-    elif step == "*":
-        found = list(node.values()) if isinstance(node, dict) else list(as_list(node))
-    elif isinstance(step, int):
-        found = list(as_list(node)[step : step + 1])
-    else:
-        found = [node[step]] if isinstance(node, dict) and step in node else []
-    for child in found:
-        yield from find_nodes(child, rest)
+from jobgen.spec.replicas import ReplicaLayout, find_restart_policy, find_template
 
 
 class Container:
@@ -205,34 +134,6 @@ class Container:
         return [use for use in as_list(uses) if isinstance(use, dict)] if uses else []
 
 
-class PodClaim(NamedTuple):
-    """A claim of a pod: a claim of its own, made from a template, or one that it shares with other pods."""
-
-    name: Node
-    """The node that names the claim or the template."""
-    kind: str
-    key: ClaimKey
-    definition: Claim | None
-    """What the claim requests; None if that is not known."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other pods may have the same claim."""
-        return self.kind == "ResourceClaim"
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether it is known how many devices it requests."""
-        return self.definition is not None and not self.definition.uncounted
-
-
-class SharedDevices(NamedTuple):
-    """GPUs of a claim that several pods share: they count once."""
-
-    claim: ClaimKey
-    gpus: int
-
-
 PodPart = Literal["whole", "base", "patch"]
 """How much of a pod a template has: all of it; what other objects patch, as in a runtime; or only such a patch."""
 
@@ -281,7 +182,9 @@ class Pod:
         """The claims for devices, by their names in the pod."""
         if self._claims is None:
             entries = self.spec.get("resourceClaims")
-            self._claims = dict(_find_claims(entries, self.manifest)) if entries else {}
+            self._claims = (
+                dict(find_claims(entries, self.manifest.namespace, self.manifest.read_catalog)) if entries else {}
+            )
         return self._claims
 
     @property
@@ -314,19 +217,6 @@ class Pod:
         return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
 
 
-def _find_claims(entries: Node, manifest: Manifest) -> Iterator[tuple[str, PodClaim]]:
-    for entry in as_list(entries):
-        if isinstance(entry, dict):
-            field = "resourceClaimName" if as_text(entry.get("resourceClaimName")) else "resourceClaimTemplateName"
-            key = (manifest.namespace, as_text(entry.get(field)))
-            catalog = manifest.read_catalog()
-            if field == "resourceClaimName":
-                claim = PodClaim(entry[field], "ResourceClaim", key, catalog.claims.get(key))
-            else:
-                claim = PodClaim(entry.get(field), "ResourceClaimTemplate", key, catalog.templates.get(key))
-            yield as_text(entry.get("name")), claim
-
-
 def _find_main_container(containers: list[Container], kind: Kind | None) -> Container | None:
     wanted = value_of(kind.container) if kind else ""
     return next(
@@ -344,10 +234,10 @@ class Role:
         self.replica_spec = replica_spec
         self.manifest = manifest
         self.replica_type = str(value_of(key))
-        self.definition = _find_definition(self.replica_type, replica_spec, manifest)
+        self.definition = find_definition(self.replica_type, replica_spec, manifest.object, manifest.kind)
         self.name = self.definition.name if self.definition else self.replica_type.lower()
         """The role's name in jobgen, which is the same for every kind."""
-        self.count = _count_pods(replica_spec, self.definition, manifest)
+        self.count = count_role_pods(replica_spec, self.definition, manifest.kind)
         """The number of pods: the declared number, or the operator's default."""
         layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
         part: PodPart = "base" if self.definition and self.definition.completed else "whole"
@@ -371,16 +261,6 @@ class Role:
     def gpus(self) -> int:
         """The number of GPUs of all its pods, without those of claims that they share."""
         return self.count * self.pod.gpus
-
-
-def _count_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, manifest: Manifest) -> int:
-    omitted, kind = definition.omitted if definition else 1, manifest.kind
-    if kind is None or (definition and definition.at):
-        return omitted
-    if kind.shape == "one":
-        declared = as_integer(replica_spec.get(str(kind.replicas_at[-1])))
-        return omitted if declared is None else max(declared, 0)
-    return count_pods(replica_spec, kind.replicas, omitted)
 
 
 class Manifest:
@@ -515,25 +395,6 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
-def _find_definition(replica_type: str, replica_spec: Mapping[str, Node], manifest: Manifest) -> RoleDescription | None:
-    kind = manifest.kind
-    # A group of workers may have the name of a role with a place of its own.
-    roles = [
-        role
-        for role in (kind.roles.values() if kind else ())
-        if not role.at or get_at(manifest.object, role.at) is replica_spec
-    ]
-    found = next(
-        (role for role in roles if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE), None
-    )
-    if found is None and kind and kind.requirements.unknown_roles == "started":
-        # An operator that starts unknown roles also ignores the case of known ones.
-        found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
-    return found or (
-        kind.any_role._replace(name=replica_type, spelling=replica_type) if kind and kind.any_role else None
-    )
-
-
 def _find_roles(manifest: Manifest) -> Iterator[Role]:
     kind = manifest.kind
     assert kind is not None
@@ -585,22 +446,3 @@ def _find_other_pods(manifest: Manifest, kind: Kind) -> Iterator[Pod]:
 
 def _every_item(path: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple("*" if isinstance(step, NamedItem) else step for step in path)
-
-
-def path_to_role(role: Role) -> ObjectPath:
-    """Return the path to a role's replica spec."""
-    kind = role.manifest.kind
-    assert kind is not None
-    if kind.shape == "one":
-        return tuple(map(str, kind.replicas_at[:-1]))
-    return next(item.path for item in kind.list_items(role.manifest.object) if item.data is role.replica_spec)
-
-
-def path_to_container_field(container: Container, index: int, field: str) -> ObjectPath:
-    """Return the path to a field of a container, which has this index in its pod."""
-    kind, role = container.pod.manifest.kind, container.pod.role
-    assert kind is not None
-    assert role is not None, "only the containers of roles have facts"
-    if container.pod.partial and kind.template is not None:
-        return tuple(map(str, kind.template.container[field]))
-    return (*path_to_role(role), *map(str, kind.replicas.template), "spec", "containers", index, field)

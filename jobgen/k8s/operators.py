@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.k8s.objects import Manifest, Role, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest, Role
 from jobgen.model.finding import Severity
 from jobgen.spec.kinds import parse_version
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from posixpath import normpath
 from typing import NamedTuple
 
-from jobgen.k8s.objects import Container, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
 
 _OPTION_NAMES = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, Pod, as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
 
 _MAX_REPLICAS = 2**31 - 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from jobgen.k8s.objects import Container, Manifest, Pod, SharedDevices
+from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.k8s.pod_claims import SharedDevices
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 

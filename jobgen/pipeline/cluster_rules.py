@@ -15,8 +15,10 @@ from jobgen.check.rule_runner import report_exception, to_problem
 from jobgen.check.rules import WARNING, Rule, Violation, all_rules
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kind_groups import qualify_kind
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.kueue import get_kueue_queue
-from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, as_mapping
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Identity, Problem

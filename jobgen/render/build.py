@@ -7,7 +7,7 @@ from typing import Any
 
 from jobgen.check.original_messages import original_message
 from jobgen.check.schema.shipped import is_shipped_kind
-from jobgen.k8s.objects import CLUSTER_SCOPED
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import (
     API_VERSION,
     Node,

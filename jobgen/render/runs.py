@@ -8,7 +8,8 @@ from typing import Any
 
 from jobgen.check.original_messages import original_message
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
-from jobgen.k8s.objects import Manifest, get_path
+from jobgen.k8s.nodes import get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of, with_value

@@ -53,7 +53,7 @@ from jobgen.check.admission.security import (
     validate_process_namespace,
 )
 from jobgen.check.admission.volumes import index_volumes, validate_volumes
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem

@@ -23,7 +23,7 @@ from jobgen.check.admission.network import validate_host_network_ports, validate
 from jobgen.check.admission.probes import FORBIDDEN_PROBES, PROBES
 from jobgen.check.admission.resources import validate_container_resources
 from jobgen.check.admission.security import validate_container_security
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 

@@ -30,7 +30,7 @@ from jobgen.check.admission.names import (
     is_name_prefix,
     is_strict_env_name,
 )
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean

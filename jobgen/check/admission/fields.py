@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values

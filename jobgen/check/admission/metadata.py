@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import Validation, iter_strings
 from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_annotation_key, is_label_key, is_label_value
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 
 MAX_ANNOTATION_BYTES = 256 * 1024

@@ -12,7 +12,7 @@ from jobgen.check.admission.fields import (
     report_unsupported,
 )
 from jobgen.check.admission.names import has_backsteps
-from jobgen.k8s.objects import as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean
 

@@ -26,7 +26,7 @@ from jobgen.check.admission.names import (
     is_port_name,
     is_search_domain,
 )
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")

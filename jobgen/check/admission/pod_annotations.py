@@ -10,7 +10,7 @@ from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.metadata import MAX_ANNOTATION_BYTES, validate_annotation_key, validate_annotation_size
 from jobgen.check.admission.names import has_backsteps
 from jobgen.check.admission.scheduling import validate_tolerations
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import quoted_values
 

@@ -20,7 +20,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import is_header_name
 from jobgen.check.admission.network import validate_port_number, validate_port_reference
-from jobgen.k8s.objects import as_mapping
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node, locatable, value_of
 
 _RULE = "invalid-probe"

@@ -19,7 +19,7 @@ from jobgen.check.admission.fields import (
     validate_string,
 )
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_key
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.quantity import to_int64, to_milli

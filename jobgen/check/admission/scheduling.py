@@ -33,7 +33,7 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 
 _SELECTOR_RULE = "invalid-selector"

@@ -21,7 +21,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.mounts import validate_local_path
 from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain, is_sysctl_name
-from jobgen.k8s.objects import as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 

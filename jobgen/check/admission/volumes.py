@@ -34,7 +34,7 @@ from jobgen.check.admission.mounts import validate_local_path, validate_unreserv
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, has_backsteps, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.resources import validate_quantity
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.k8s.objects import as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.k8s.device_catalog import CLASS_RESOURCE
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 

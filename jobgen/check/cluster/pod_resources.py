@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
-from jobgen.k8s.objects import Pod, as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Pod
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli

@@ -11,7 +11,8 @@ from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_po
 from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState, name_object
 from jobgen.check.cluster.train_jobs import count_created_pods
 from jobgen.check.policy.match import pluralize_kind
-from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.pod_counts import count_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli

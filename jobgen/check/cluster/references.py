@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
-from jobgen.k8s.objects import CLUSTER_SCOPED, Manifest, Pod, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from jobgen.check.pod_security.levels import Level, list_levels
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.kind_groups import qualify_kind
-from jobgen.k8s.objects import CLUSTER_SCOPED, as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS

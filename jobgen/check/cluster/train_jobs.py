@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.cluster.state import ClusterState
-from jobgen.k8s.objects import Manifest, Pod, as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.pod_counts import count_job_pods, count_pods
 from jobgen.model.data import Node, value_of
 

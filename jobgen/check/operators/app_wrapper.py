@@ -8,7 +8,8 @@ from typing import NamedTuple
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key

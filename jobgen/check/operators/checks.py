@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeAlias
 from jobgen.check.admission.fields import join_names
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.rules import ERROR, Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, find_key, suggest_value

@@ -6,7 +6,8 @@ from jobgen.check.admission.object_metadata import validate_object_metadata
 from jobgen.check.operators.checks import CHILD_REJECTED, Check, Checks, Violations, full_name, name_node
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object
-from jobgen.k8s.objects import Manifest, as_mapping
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.releases import parse_release
 from jobgen.model.data import Node, with_value
 from jobgen.model.finding import quoted_values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from jobgen.check.admission.fields import is_empty
-from jobgen.k8s.objects import as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node
 
 

@@ -31,7 +31,8 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.operators.children import check_job
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, find_key

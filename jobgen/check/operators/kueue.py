@@ -11,7 +11,8 @@ from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_label_key, i
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.operators.checks import ADMITS_NOTHING, REJECTED, Check, Checks, Violations, field_node, is_gate_on
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, find_key

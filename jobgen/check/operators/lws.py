@@ -20,7 +20,8 @@ from jobgen.check.operators.checks import (
     out_of_bounds,
 )
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key

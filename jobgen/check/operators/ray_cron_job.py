@@ -15,7 +15,8 @@ from jobgen.check.operators.checks import (
 from jobgen.check.operators.ray_job import list_job_checks
 from jobgen.check.operators.schedules import check_schedule, check_time_zone
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 
 OPERATOR = "kuberay"
 

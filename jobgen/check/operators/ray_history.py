@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from jobgen.check.admission.fields import is_set, iter_mappings, join_names
 from jobgen.check.operators.checks import Violations
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 from jobgen.model.suggest import find_key
 

@@ -15,7 +15,8 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.operators.ray_cluster import check_name, list_cluster_checks
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key

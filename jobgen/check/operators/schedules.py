@@ -6,7 +6,8 @@ from jobgen.check.operators.checks import Violations
 from jobgen.check.rules import Violation
 from jobgen.check.validation.cron_schedule import find_schedule_error
 from jobgen.check.validation.time_zones import is_time_zone
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from jobgen.check.admission.fields import is_set, iter_mappings, join_names
 from jobgen.check.operators.checks import REJECTED, Check, Checks, FindViolations, Violations, not_one_of, out_of_bounds
 from jobgen.check.rules import WARNING, Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean, find_key
 

@@ -14,7 +14,8 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.operators.schedules import check_schedule, check_time_zone
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, with_value
 from jobgen.model.finding import quoted_values
 from jobgen.model.suggest import find_key

@@ -23,7 +23,8 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.operators.volcano_topology import check_tiers
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, check_bounds, not_one_of
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from jobgen.check.admission.fields import is_empty, is_set, iter_mappings
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
 from jobgen.check.rules import Violation
-from jobgen.k8s.objects import Manifest, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
 from jobgen.model.suggest import find_key
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.pod_security.pod_view import Breach, PodView, find_key, get_set
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 
 _ALLOWED_VOLUMES = frozenset(

@@ -16,7 +16,7 @@ from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
 from jobgen.check.policy.params import MissingParams, ParamStore
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
-from jobgen.k8s.objects import CLUSTER_SCOPED
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from typing import Any
 
-from jobgen.k8s.objects import get_path
+from jobgen.k8s.nodes import get_path
 from jobgen.model.data import Node, TracedKey
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import NO_FIX, SuggestedFix, suggest_move

@@ -18,7 +18,8 @@ from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
 from jobgen.check.admission.object_metadata import MetadataFormat
 from jobgen.k8s.builtin_groups import BUILTIN_GROUPS
 from jobgen.k8s.device_catalog import CatalogSource, no_catalog
-from jobgen.k8s.objects import CLUSTER_SCOPED, as_mapping, as_text
+from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem

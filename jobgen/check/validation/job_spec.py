@@ -19,7 +19,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.validation.pod_failure_policy import validate_pod_failure_policy
 from jobgen.check.validation.success_policy import validate_success_policy
-from jobgen.k8s.objects import as_integer, as_mapping, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 

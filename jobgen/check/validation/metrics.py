@@ -23,7 +23,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import DNS_LABEL, PATH_SEGMENT, is_dns_label, is_path_segment
 from jobgen.check.admission.resources import is_container_resource
 from jobgen.check.validation.object_references import validate_object_reference
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import to_milli
 

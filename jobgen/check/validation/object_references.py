@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, require_fields, validate_fields, validate_string
 from jobgen.check.admission.names import PATH_SEGMENT, is_path_segment
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 _API_VERSION_SINCE = (1, 34)

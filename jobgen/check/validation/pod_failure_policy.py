@@ -18,7 +18,7 @@ from jobgen.check.admission.fields import (
     validate_enum,
 )
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
-from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean
 

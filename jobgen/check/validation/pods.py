@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import is_set, iter_mappings
-from jobgen.k8s.objects import Pod, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.objects import Pod
 from jobgen.k8s.releases import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Problem

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, iter_mappings
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, get_key, is_set, iter_items, report_missing, validate_number
-from jobgen.k8s.objects import as_integer
+from jobgen.k8s.nodes import as_integer
 from jobgen.model.data import Node, value_of
 
 _MAX_RULES = 20

@@ -16,7 +16,7 @@ from jobgen.check.admission.fields import (
     validate_number,
 )
 from jobgen.check.validation.selectors import find_unmatched, validate_selector
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 
 validate_count = validate_number(0)

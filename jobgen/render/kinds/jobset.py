@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of, with_tree
 from jobgen.model.finding import Problem
 from jobgen.render.exit_codes import EXIT_CODE

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, as_text, path_to_role
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.object_paths import path_to_role
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster

@@ -5,7 +5,9 @@ from typing import Any
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, as_text, path_to_container_field
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.object_paths import path_to_container_field
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.output_paths import find_output_paths
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP

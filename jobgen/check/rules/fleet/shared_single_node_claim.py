@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
-from jobgen.k8s.objects import Manifest, as_list, as_text, get_path, path_to_role
+from jobgen.k8s.nodes import as_list, as_text, get_path
+from jobgen.k8s.object_paths import path_to_role
+from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
 _ONE_NODE, _ONE_POD = "ReadWriteOnce", "ReadWriteOncePod"

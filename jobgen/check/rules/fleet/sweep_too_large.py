@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Fact, FactViolation, rule
 from jobgen.k8s.kueue import is_suspended
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.finding import pluralize
 from jobgen.spec.overlay import Cluster

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
-from jobgen.k8s.objects import Manifest, as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 

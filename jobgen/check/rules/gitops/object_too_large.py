@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import uses_server_side_apply
-from jobgen.k8s.objects import Manifest, as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, untraced
 
 _APPLIED = 256 * 1024

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook, uses_server_side_apply
-from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import find_key, suggest_entry
 

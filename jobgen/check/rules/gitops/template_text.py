@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
 
 # Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern

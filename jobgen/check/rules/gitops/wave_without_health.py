@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Fact, FactViolation, rule
 from jobgen.k8s.argocd_annotations import SYNC_WAVE, is_hook, lacks_health_check
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
 _PATH = ("metadata", "annotations", SYNC_WAVE)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
 from jobgen.k8s.images import parse_image_name
-from jobgen.k8s.objects import Manifest, Pod, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.lazy_re import lazy_pattern
 
 _FOR_GPUS = lazy_pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.images import MUTABLE_TAGS
-from jobgen.k8s.objects import Container, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
 
 
 @rule("container", WARNING, fields=("image",))

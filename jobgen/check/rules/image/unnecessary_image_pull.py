@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.objects import Container, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.finding import FixStep
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import describe_rejection
 
 

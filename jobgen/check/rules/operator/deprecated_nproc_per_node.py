@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_mapping
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Manifest, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import describe_rejection
 from jobgen.model.data import Node
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Manifest, get_path
+from jobgen.k8s.nodes import get_path
+from jobgen.k8s.objects import Manifest
 
 
 @rule("job", ERROR)

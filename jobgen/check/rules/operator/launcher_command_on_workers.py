@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.command_line import find_mpi_launches, parse_command
-from jobgen.k8s.objects import Manifest, as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, untraced
 
 

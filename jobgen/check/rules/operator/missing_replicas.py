@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Role, as_integer
+from jobgen.k8s.nodes import as_integer
+from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import describe_rejection, is_operator_since
 from jobgen.model.suggest import suggest_entry
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Manifest, as_integer, get_path
+from jobgen.k8s.nodes import as_integer, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, get_path
+from jobgen.k8s.nodes import get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean, suggest_value

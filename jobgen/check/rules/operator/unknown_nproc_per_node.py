@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest
 
 _WORDS = ("auto", "cpu", "gpu", "xpu")
 

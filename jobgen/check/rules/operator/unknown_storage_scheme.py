@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
 
 _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Role, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Role
 from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.finding import FixStep
 

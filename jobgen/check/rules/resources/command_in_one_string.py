@@ -4,7 +4,8 @@ import shlex
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Container, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
 
 # A program without a path, or with one, and more words after it.

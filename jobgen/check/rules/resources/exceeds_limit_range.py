@@ -7,7 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, Violation, rule
-from jobgen.k8s.objects import Manifest, Pod, as_list, as_mapping
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import Argument, parse_command
-from jobgen.k8s.objects import Container, Manifest, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 

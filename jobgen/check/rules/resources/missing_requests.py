@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, Role, as_mapping
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.objects import Manifest, Role
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 

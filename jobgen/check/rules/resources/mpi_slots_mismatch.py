@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import Argument, find_mpi_launches, parse_command
-from jobgen.k8s.objects import Manifest, Role, as_integer, as_text
+from jobgen.k8s.nodes import as_integer, as_text
+from jobgen.k8s.objects import Manifest, Role
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.command_line import find_option_values, parse_command
-from jobgen.k8s.objects import Container, Manifest, get_path
+from jobgen.k8s.nodes import get_path
+from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.numbers import parse_digits

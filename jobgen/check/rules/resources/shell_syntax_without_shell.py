@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 

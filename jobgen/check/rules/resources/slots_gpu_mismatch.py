@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_integer, as_text
+from jobgen.k8s.nodes import as_integer, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
 
 # Launchers that are called once per worker and start the processes of the node themselves.

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Pod, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Pod
 
 
 @rule("pod", WARNING, fields=("volumes",))

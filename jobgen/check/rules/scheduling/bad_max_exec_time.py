@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.numbers import parse_digits
 
 _LIMIT = DOMAIN + "max-exec-time-seconds"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.lazy_re import lazy_pattern
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.original_messages import original_message
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import DOMAIN
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import FixStep
 
 _ELASTIC = DOMAIN + "elastic-job"

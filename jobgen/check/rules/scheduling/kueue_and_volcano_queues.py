@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
-from jobgen.k8s.objects import Manifest, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Manifest
 
 
 @rule("job", WARNING)

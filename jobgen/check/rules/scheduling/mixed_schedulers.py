@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 
 
 @rule("job", WARNING)

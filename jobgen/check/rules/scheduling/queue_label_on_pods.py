@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue, is_managed_by_kueue
-from jobgen.k8s.objects import Pod, as_mapping
+from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.objects import Pod
 from jobgen.model.finding import FixStep
 
 

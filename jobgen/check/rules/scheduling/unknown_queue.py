@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.kueue import can_be_queued, get_queue
-from jobgen.k8s.objects import Manifest, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.suggest import did_you_mean
 
 

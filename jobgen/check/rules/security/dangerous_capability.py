@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_list, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_text, get_path
+from jobgen.k8s.objects import Container
 
 _DANGEROUS = frozenset(
     "ALL BPF DAC_READ_SEARCH MAC_ADMIN MAC_OVERRIDE NET_ADMIN SYS_ADMIN SYS_BOOT SYS_MODULE SYS_RAWIO SYSLOG".split()

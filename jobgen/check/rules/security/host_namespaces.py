@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, WARNING, Violation, rule
-from jobgen.k8s.objects import Pod, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Pod
 from jobgen.model.data import value_of
 
 _RISKS = {

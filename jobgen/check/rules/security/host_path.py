@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Pod, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Pod
 
 # Device files of drivers; without a device plugin, hostPath is the only access to them.
 _DEVICES = ("/dev/infiniband", "/dev/kfd", "/dev/dri", "/dev/nvidia", "/dev/hugepages", "/dev/davinci", "/dev/mlu")

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_text
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
 from jobgen.k8s.secrets import find_assignments, find_token, is_secret_value, looks_like_secret, may_contain_secret
 from jobgen.model.data import Node
 

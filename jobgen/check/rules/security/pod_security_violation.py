@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
-from jobgen.k8s.objects import Manifest, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState

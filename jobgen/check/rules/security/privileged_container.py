@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.objects import Container, as_text, get_path
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
 
 # Parts of the names of resources that device plugins offer for RDMA.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, get_key, is_set, iter_items, report_missing
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.cel.admission_scope import AdmissionScope
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node, locatable
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -20,7 +20,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import PATH_SEGMENT, is_path_segment
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.k8s.objects import as_list, as_mapping
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Node
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

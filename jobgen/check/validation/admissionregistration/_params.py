@@ -14,7 +14,7 @@ from jobgen.check.admission.names import (
     is_path_segment,
 )
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable
 
 

@@ -32,7 +32,7 @@ from jobgen.check.validation.admissionregistration._matching import (
     validate_match_policy,
     validate_rule,
 )
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")

@@ -30,7 +30,7 @@ from jobgen.check.validation.admissionregistration._matching import (
     validate_mutating_operations,
 )
 from jobgen.check.validation.admissionregistration._params import validate_param_kind
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _FIELDS = {

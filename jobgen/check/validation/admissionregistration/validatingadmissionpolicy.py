@@ -20,7 +20,7 @@ from jobgen.check.validation.admissionregistration._matching import (
     validate_match,
 )
 from jobgen.check.validation.admissionregistration._params import validate_param_kind
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
 
 _MAX_ANNOTATIONS = 20

@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.check.admission.fields import Validation, get_key, is_set
 from jobgen.check.schema.build import convert_schema_node
 from jobgen.check.schema.crd_schema import compile_structural
-from jobgen.k8s.objects import as_mapping
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node, untraced
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, get_key, is_empty, is_set, iter_texts, report_unsupported
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jobgen.k8s.objects import as_mapping
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -11,7 +11,7 @@ from jobgen.check.cel.values import OFFLINE
 from jobgen.check.schema.build import convert_schema_node
 from jobgen.check.schema.cel_rules import find_errors_of_rule
 from jobgen.check.validation.apiextensions._paths import find_field
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 

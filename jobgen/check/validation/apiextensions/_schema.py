@@ -10,7 +10,7 @@ from jobgen.check.validation.apiextensions._defaults import validate_defaults
 from jobgen.check.validation.apiextensions._lists import validate_list_keywords
 from jobgen.check.validation.apiextensions._rules import validate_rules
 from jobgen.check.validation.apiextensions._structure import validate_structure
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

@@ -12,7 +12,7 @@ from jobgen.check.admission.fields import (
     report_unsupported,
 )
 from jobgen.check.validation.apiextensions._paths import find_field
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

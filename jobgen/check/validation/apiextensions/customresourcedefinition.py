@@ -19,7 +19,7 @@ from jobgen.check.cel import urls
 from jobgen.check.validation.admissionregistration._webhooks import validate_client, validate_review_versions
 from jobgen.check.validation.apiextensions._schema import validate_description, validate_schema
 from jobgen.check.validation.apiextensions._version import validate_columns, validate_selectable, validate_subresources
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 
 _APPROVAL = "api-approved.kubernetes.io"

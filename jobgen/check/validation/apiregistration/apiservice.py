@@ -18,7 +18,7 @@ from jobgen.check.admission.names import (
     is_dns_label_1035,
     is_dns_subdomain,
 )
-from jobgen.k8s.objects import as_integer, as_text
+from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.model.data import Node, value_of
 
 NAME_FORMAT = PATH_SEGMENT_NAME

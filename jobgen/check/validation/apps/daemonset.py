@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, ValidatorTable, report_unsupported, validate_fields
 from jobgen.check.validation.percentages import read_count_or_percentage, validate_count_or_share
 from jobgen.check.validation.workloads import validate_count, validate_integer_annotation, validate_workload
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _STRATEGIES = ("RollingUpdate", "OnDelete")

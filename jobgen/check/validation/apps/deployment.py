@@ -18,7 +18,7 @@ from jobgen.check.validation.percentages import (
     validate_count_or_share,
 )
 from jobgen.check.validation.workloads import REPLICAS, validate_count, validate_integer_annotation, validate_workload
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node
 
 _STRATEGIES = ("RollingUpdate", "Recreate")

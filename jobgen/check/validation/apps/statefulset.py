@@ -20,7 +20,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import DNS_LABEL, LABEL_NAME, is_dns_label
 from jobgen.check.admission.volumes import validate_claim_spec
 from jobgen.check.validation.workloads import REPLICAS, validate_count, validate_workload
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node
 
 NAME_FORMAT = LABEL_NAME

@@ -21,7 +21,7 @@ from jobgen.check.admission.resources import validate_quantity
 from jobgen.check.validation.metrics import validate_metrics
 from jobgen.check.validation.object_references import validate_object_reference
 from jobgen.check.validation.workloads import report_missing_spec
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node
 
 _MAX_PERIOD = 1800

@@ -20,7 +20,7 @@ from jobgen.check.validation.cron_schedule import find_schedule_error
 from jobgen.check.validation.job_spec import validate_job_spec
 from jobgen.check.validation.time_zones import is_time_zone
 from jobgen.check.validation.workloads import report_missing_spec
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.suggest import did_you_mean
 

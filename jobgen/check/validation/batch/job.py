@@ -9,7 +9,7 @@ from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_dns_subdoma
 from jobgen.check.validation.job_spec import validate_job_spec
 from jobgen.check.validation.selectors import find_unmatched, validate_selector
 from jobgen.check.validation.workloads import report_missing_spec, validate_match
-from jobgen.k8s.objects import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import is_dns_label, is_dns_subdomain
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 _MAX_DOMAIN, _MAX_NAME = 253, 571

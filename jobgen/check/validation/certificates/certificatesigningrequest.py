@@ -17,7 +17,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import PATH_SEGMENT_NAME
 from jobgen.check.validation.certificates._pem import is_der_sequence, read_pem
 from jobgen.check.validation.certificates._signers import validate_signer
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = PATH_SEGMENT_NAME

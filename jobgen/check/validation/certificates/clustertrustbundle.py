@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, find_key
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT_NAME, is_dns_subdomain
 from jobgen.check.validation.certificates._pem import PemBlock, is_der_sequence, read_pem
 from jobgen.check.validation.certificates._signers import validate_signer
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = PATH_SEGMENT_NAME

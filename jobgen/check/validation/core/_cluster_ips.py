@@ -14,7 +14,7 @@ from jobgen.check.admission.fields import (
     validate_enum,
 )
 from jobgen.check.validation._addresses import describe_address_fault, parse_address
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
 
 _FAMILIES = ("IPv4", "IPv6")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import CONFIG_KEY, is_config_key
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 
 _MAX_BYTES = 1024 * 1024

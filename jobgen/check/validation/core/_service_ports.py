@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, find_key, is_set, iter_ite
 from jobgen.check.admission.names import DNS_LABEL, LABEL_KEY, is_dns_label, is_label_key
 from jobgen.check.admission.network import validate_port_number, validate_port_reference
 from jobgen.check.validation.core._cluster_ips import ServiceFields
-from jobgen.k8s.objects import as_integer, as_list, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_text
 from jobgen.model.data import Node, value_of
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")

@@ -30,7 +30,7 @@ from jobgen.check.admission.volumes import (
     validate_source,
     validate_storageos_name,
 )
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import decode_milli

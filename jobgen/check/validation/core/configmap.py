@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation
 from jobgen.check.validation.core._data import count_base64_bytes, count_bytes, validate_keys, validate_size
-from jobgen.k8s.objects import as_mapping
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node
 
 

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, is_set, iter_items
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.validation._addresses import describe_address_fault, describe_special_address, parse_address
 from jobgen.check.validation.core._service_ports import validate_port_fields, validate_port_name
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
 
 

@@ -9,7 +9,7 @@ from jobgen.check.admission.fields import Validation, find_key, iter_items, repo
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.admission.resources import is_container_resource
 from jobgen.check.validation.core._resource_names import may_overcommit, validate_standard_resource
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import decode_milli, to_int64
 

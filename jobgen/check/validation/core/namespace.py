@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, join_names
 from jobgen.check.admission.metadata import validate_finalizers
 from jobgen.check.admission.names import LABEL_NAME
 from jobgen.check.pod_security.levels import LABELS, LEVELS, parse_version
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = LABEL_NAME

@@ -18,7 +18,7 @@ from jobgen.check.admission.metadata import describe_label_key
 from jobgen.check.admission.names import LABEL_VALUE, is_label_key, is_label_value
 from jobgen.check.validation._addresses import describe_cidr_fault, parse_cidr
 from jobgen.check.validation.core._resource_names import validate_amount
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, is_set
 from jobgen.check.validation.core._volume_spec import MOUNTABLE_SOURCES, validate_volume_spec
-from jobgen.k8s.objects import as_mapping
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Node
 
 _MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"

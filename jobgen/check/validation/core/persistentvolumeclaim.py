@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, is_set
 from jobgen.check.admission.volumes import validate_claim_spec
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, is_empty, is_set, report_missing, validate_fields
 from jobgen.check.validation.workloads import REPLICAS, report_missing_spec, validate_match, validate_template
-from jobgen.k8s.objects import as_mapping, get_path
+from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import Node
 
 

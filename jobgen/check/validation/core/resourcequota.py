@@ -13,7 +13,7 @@ from jobgen.check.admission.fields import (
     require_fields,
 )
 from jobgen.check.validation.core._resource_names import is_quota_resource, validate_amount, validate_quota_resource
-from jobgen.k8s.objects import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 

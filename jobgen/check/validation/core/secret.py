@@ -14,7 +14,7 @@ from jobgen.check.validation.core._data import (
     validate_keys,
     validate_size,
 )
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node
 
 _DOCKER_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}

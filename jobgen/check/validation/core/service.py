@@ -32,7 +32,7 @@ from jobgen.check.validation._addresses import (
 )
 from jobgen.check.validation.core._cluster_ips import ServiceFields, list_cluster_ips, validate_cluster_ips
 from jobgen.check.validation.core._service_ports import validate_node_port, validate_service_ports
-from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node, value_of
 

@@ -30,7 +30,7 @@ from jobgen.check.validation._addresses import (
     parse_address,
 )
 from jobgen.check.validation.core._service_ports import PROTOCOLS
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 

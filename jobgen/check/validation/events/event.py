@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, is_set, report_missing, report_unsupported
 from jobgen.check.validation.core._events import EventFields, has_time, validate_event
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, locatable
 
 _FIELDS = EventFields("regarding", "reportingController", "note")

@@ -18,7 +18,7 @@ from jobgen.check.admission.fields import (
     validate_number,
 )
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
-from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _MAX_PRECEDENCE = 10000

@@ -15,7 +15,7 @@ from jobgen.check.admission.fields import (
     validate_fields,
     validate_number,
 )
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node
 
 _ZERO_SHARES = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares"

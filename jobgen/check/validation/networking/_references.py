@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, is_set, require_fields
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT, is_dns_subdomain, is_path_segment
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 

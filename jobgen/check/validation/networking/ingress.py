@@ -28,7 +28,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.check.validation._addresses import is_sloppy_address
 from jobgen.check.validation.networking._references import validate_reference
-from jobgen.k8s.objects import as_integer, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"

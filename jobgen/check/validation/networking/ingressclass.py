@@ -14,7 +14,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label, is_dns_subdomain
 from jobgen.check.validation.networking._references import validate_reference
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, find_key, report_missing
 from jobgen.check.admission.names import NameFormat, is_dns_subdomain
 from jobgen.check.validation._addresses import is_canonical_address
 from jobgen.check.validation.networking._references import report_group, report_segment, validate_reference
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = NameFormat(is_canonical_address, "write an IP address in its canonical form, such as `10.9.8.7`")

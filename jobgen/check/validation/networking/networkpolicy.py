@@ -17,7 +17,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import PORT_NAME, is_port_name
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.validation._addresses import describe_cidr_fault, parse_cidr
-from jobgen.k8s.objects import as_integer, as_list, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_text
 from jobgen.model.data import Node, value_of
 
 _PEERS = ("podSelector", "namespaceSelector", "ipBlock")

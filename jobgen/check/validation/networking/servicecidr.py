@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, iter_texts, require_fields
 from jobgen.check.validation._addresses import describe_cidr_fault, parse_cidr
-from jobgen.k8s.objects import as_list
+from jobgen.k8s.nodes import as_list
 from jobgen.model.data import Node
 
 

@@ -9,7 +9,7 @@ from jobgen.check.admission.metadata import validate_labels
 from jobgen.check.admission.names import DNS_LABEL, is_dns_label
 from jobgen.check.admission.resources import validate_overhead
 from jobgen.check.admission.scheduling import validate_tolerations
-from jobgen.k8s.objects import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node
 
 _TOLERATION_KEYS = ("key", "operator", "value", "effect")

@@ -14,7 +14,7 @@ from jobgen.check.admission.fields import (
     require_fields,
 )
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT, is_dns_subdomain, is_path_segment
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _GROUP = "rbac.authorization.k8s.io"

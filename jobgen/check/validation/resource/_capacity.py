@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, is_empty, is_set, report_missing
 from jobgen.check.validation.resource._names import has_size, report_duplicate
-from jobgen.k8s.objects import as_list, as_mapping
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import to_milli
 

@@ -29,7 +29,7 @@ from jobgen.check.validation.resource._names import (
 )
 from jobgen.check.validation.resource._selectors import MAX_ITEMS, validate_configuration, validate_selectors
 from jobgen.k8s.device_catalog import ADMIN_LABEL
-from jobgen.k8s.objects import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _MAX_ALTERNATIVES = 8

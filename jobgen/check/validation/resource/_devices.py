@@ -27,7 +27,7 @@ from jobgen.check.validation.resource._names import (
     validate_taint_key,
     validate_taint_value,
 )
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -15,7 +15,7 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, is_set, report_missing
 from jobgen.check.validation.resource._names import iter_limited, require_driver
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, untraced, value_of
 
 _MAX_EXPRESSION_BYTES = 10 * 1024

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, is_set
 from jobgen.check.admission.names import GENERATED_NAME, is_label_key
 from jobgen.check.validation.resource._names import iter_limited
 from jobgen.check.validation.resource._selectors import MAX_ITEMS, validate_configuration, validate_selectors
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 NAME_FORMAT = GENERATED_NAME

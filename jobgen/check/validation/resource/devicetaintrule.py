@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, find_key, is_set, require_fields
 from jobgen.check.validation.resource._devices import validate_taint
 from jobgen.check.validation.resource._names import POOL_NAME, is_pool_name, require_driver, validate_device_name
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 

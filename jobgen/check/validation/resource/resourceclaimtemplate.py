@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, find_key, is_empty
 from jobgen.check.admission.metadata import validate_annotation_keys, validate_labels
 from jobgen.check.validation.resource._claims import validate_claim_spec
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _ALLOWED_METADATA = ("annotations", "labels")

@@ -26,7 +26,7 @@ from jobgen.check.validation.resource._names import (
     require_driver,
     require_name,
 )
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
 _MAX_DEVICES = 128

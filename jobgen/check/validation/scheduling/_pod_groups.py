@@ -22,7 +22,7 @@ from jobgen.check.admission.names import (
     is_dns_subdomain,
     is_label_key,
 )
-from jobgen.k8s.objects import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node
 
 VERSION = "v1alpha2"

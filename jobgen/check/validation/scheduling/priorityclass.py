@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, is_set, report_missing, validate_enum
-from jobgen.k8s.objects import as_integer, as_text
+from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.model.data import Node, value_of
 
 _SYSTEM_PREFIX = "system-"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, find_key, iter_items, require_fields, validate_string
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT, is_dns_subdomain, is_path_segment
 from jobgen.check.validation.scheduling._pod_groups import is_validated, validate_group, validate_short_name
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.model.data import Node
 
 _MAX_TEMPLATES = 8

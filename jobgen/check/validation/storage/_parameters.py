@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import Validation, find_key, report_missing
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _MAX_PARAMETERS = 512

@@ -13,7 +13,7 @@ from jobgen.check.admission.fields import (
     validate_enum,
     validate_number,
 )
-from jobgen.k8s.objects import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.k8s.releases import Release
 from jobgen.model.data import Node
 

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, iter_items, iter_texts, re
 from jobgen.check.admission.metadata import describe_label_key
 from jobgen.check.admission.names import is_label_key
 from jobgen.check.validation.storage._drivers import validate_driver_name
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _MAX_NODE_ID = 256

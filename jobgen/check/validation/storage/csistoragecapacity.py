@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jobgen.check.admission.fields import Validation, report_missing, validate_string
 from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.quantity import decode_milli
 

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, find_key, iter_items, iter
 from jobgen.check.admission.metadata import describe_label_key
 from jobgen.check.admission.names import is_label_key
 from jobgen.check.validation.storage._parameters import validate_parameters, validate_provisioner
-from jobgen.k8s.objects import as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
 
 _validate_reclaim_policy = validate_enum("", "Delete", "Retain")

@@ -8,7 +8,7 @@ from jobgen.check.admission.fields import Validation, find_key, list_set_keys, r
 from jobgen.check.admission.names import DNS_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.validation.core._volume_spec import validate_inline_volume_spec
 from jobgen.check.validation.storage._drivers import validate_driver_name
-from jobgen.k8s.objects import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
 
 _SOURCES = ("inlineVolumeSpec", "persistentVolumeName")

@@ -1,0 +1,59 @@
+"""Read nodes of any type: a field that is missing or has the wrong type reads as empty. They may be plain or traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from jobgen.model.data import Node, value_of
+from jobgen.model.path import NamedItem, Step
+
+
+def as_mapping(node: Node) -> Mapping[str, Node]:
+    """Return the node if it is a mapping, else an empty mapping."""
+    return node if isinstance(node, dict) else {}
+
+
+def as_list(node: Node) -> Sequence[Node]:
+    """Return the node if it is a list, else an empty list."""
+    return node if isinstance(node, list) else []
+
+
+def as_text(node: Node) -> str:
+    """Return the string of a scalar, or an empty string if it has another type."""
+    if type(node) is str:
+        return node
+    value = value_of(node)
+    return value if isinstance(value, str) else ""
+
+
+def as_integer(node: Node) -> int | None:
+    """Return the integer of a scalar, or None if it has another type."""
+    value = value_of(node)
+    return value if type(value) is int else None
+
+
+def get_path(node: Node, *steps: str) -> Node:
+    """Return the node at a path of keys, or None."""
+    for step in steps:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(step)
+    return node
+
+
+def find_nodes(node: Node, steps: Sequence[Step]) -> Iterator[Node]:
+    """Yield the nodes at a path; `*` is every item of a list or mapping, `[name=x]` every item with that field."""
+    if not steps:
+        yield node
+        return
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, NamedItem):
+        found = [item for item in as_list(node) if as_text(as_mapping(item).get(step.field)) == step.value]
+    elif step == "*":
+        found = list(node.values()) if isinstance(node, dict) else list(as_list(node))
+    elif isinstance(step, int):
+        found = list(as_list(node)[step : step + 1])
+    else:
+        found = [node[step]] if isinstance(node, dict) and step in node else []
+    for child in found:
+        yield from find_nodes(child, rest)
