@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from jobgen.kueue.requests import (
     sum_pod_requests,
 )
 
-_EVICTED, _RESERVED = "Evicted", "QuotaReserved"
+_EVICTED, _RESERVED, _ADMITTED = "Evicted", "QuotaReserved", "Admitted"
 _GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 _NO_TIME = "~"
 """Later than any time."""
@@ -71,6 +71,10 @@ class PodSetAdmission:
     usage: Amounts
     domains: tuple[tuple[tuple[str, ...], int], ...] = ()
     """Where its pods are: values of the levels, and the number of pods."""
+    levels: tuple[str, ...] = ()
+    """The levels of a placement; none if its pods have no placement."""
+    delayed: str = ""
+    """`Pending` or `Ready` if its pods are placed after admission checks."""
 
 
 class Workload(NamedTuple):
@@ -104,6 +108,34 @@ class Workload(NamedTuple):
     """Whether it may not be queued: it has finished, or something holds it back."""
     waits_until: str = ""
     """When it may be tried again after an eviction."""
+    is_admitted: bool = False
+    """Whether it runs: quota is reserved, and all admission checks are ready."""
+    updates: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """What ready admission checks add to the pods of pod sets."""
+    unhealthy_nodes: tuple[str, ...] = ()
+    """Nodes of its placement that have failed."""
+
+    @property
+    def has_unhealthy_placement(self) -> bool:
+        """Whether it runs on a node that has failed."""
+        return (
+            bool(self.unhealthy_nodes)
+            and self.is_admitted
+            and any(
+                values[-1:] and values[-1] in self.unhealthy_nodes
+                for each in self.admission
+                for values, _ in each.domains
+            )
+        )
+
+    @property
+    def needs_second_pass(self) -> bool:
+        """Whether it has quota, but its pods need a place: for the first time, or instead of a failed node."""
+        if self.is_held or self.is_evicted or not self.reserved:
+            return False
+        is_pending = any(each.delayed == "Pending" and not each.levels for each in self.admission)
+        is_ready = bool(self.checks) and all(state == "Ready" for _, state in self.checks)
+        return (is_pending and is_ready and not self.is_admitted) or self.has_unhealthy_placement
 
     @property
     def usage(self) -> Usage:
@@ -156,7 +188,17 @@ def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTI
         parent=_find_parent(metadata),
         is_held=_is_held(as_mapping(metadata.get("annotations")), conditions),
         waits_until=_find_wait(status, conditions),
+        is_admitted=_find_true(conditions, _ADMITTED) is not None,
+        updates=tuple(_list_updates(status)),
+        unhealthy_nodes=tuple(str(as_mapping(each).get("name", "")) for each in as_list(status.get("unhealthyNodes"))),
     )
+
+
+def _list_updates(status: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for check in map(as_mapping, as_list(status.get("admissionChecks"))):
+        if check.get("state") == "Ready":
+            for update in map(as_mapping, as_list(check.get("podSetUpdates"))):
+                yield str(update.get("name", "")), update
 
 
 def _has_closed_gate(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
@@ -254,4 +296,8 @@ def _parse_admission(raw: Mapping[str, Any]) -> PodSetAdmission:
         for each in map(as_mapping, as_list(placement.get("domains")))
     )
     usage = read_amounts(as_mapping(raw.get("resourceUsage")))
-    return PodSetAdmission(str(raw.get("name", "")), int(raw.get("count") or 0), flavors, usage, domains)
+    levels = tuple(map(str, as_list(placement.get("levels"))))
+    delayed = str(raw.get("delayedTopologyRequest") or "")
+    return PodSetAdmission(
+        str(raw.get("name", "")), int(raw.get("count") or 0), flavors, usage, domains, levels, delayed
+    )
