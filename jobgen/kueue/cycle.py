@@ -54,7 +54,7 @@ class Scheduler:
         snapshot: Snapshot,
         rules: Rules,
         topologies: Mapping[str, Sequence[str]],
-        namespaces: Mapping[str, Mapping[str, str]],
+        namespaces: Mapping[str, Mapping[str, str] | None],
         *,
         local_queues: Mapping[tuple[str, str], str],
         inactive: frozenset[str] = frozenset(),
@@ -121,6 +121,10 @@ class Scheduler:
         self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if id(node.root) in roots)
         return released
 
+    def find_head(self, queue: str) -> Workload | None:
+        """Return the workload that is tried next in a queue."""
+        return self.pending[queue][0] if self.pending[queue] else None
+
     def retry_parked(self, queues: Iterable[str]) -> None:
         """Queue again what was parked in these queues."""
         for queue in queues:
@@ -133,7 +137,8 @@ class Scheduler:
     def _nominate(self, entry: _Entry) -> None:
         queue = self.snapshot.queues[entry.queue]
         labels = self.namespaces.get(entry.workload.namespace, {})
-        if not matches_selector(queue.namespace_selector, labels):
+        # Labels that are not known are assumed to match.
+        if labels is not None and not matches_selector(queue.namespace_selector, labels):
             message = "workload namespace doesn't match ClusterQueue selector"
             entry.outcome = Outcome("inadmissible", MISCONFIGURED, message)
             return
