@@ -266,19 +266,20 @@ def _parse_pod_set(raw: Mapping[str, Any], settings: ResourceSettings) -> PodSet
         requests=charge_pod(exact, settings),
         spec=spec,
         min_count=raw.get("minCount"),
-        topology=_parse_topology(topology) if isinstance(topology, dict) else None,
+        topology=parse_topology(topology) if isinstance(topology, dict) else None,
         exact=exact,
     )
 
 
-def _parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
+def parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
+    """Parse a `topologyRequest`. Slices without a size get 0, with which nothing is placed."""
     constraints = [
-        (str(each.get("topology", "")), int(each.get("size", 1)))
+        (str(each.get("topology", "")), int(each.get("size") or 0))
         for each in map(as_mapping, as_list(raw.get("podsetSliceRequiredTopologyConstraints")))
     ]
     level, size = raw.get("podSetSliceRequiredTopology"), raw.get("podSetSliceSize")
     if level and not constraints:
-        constraints = [(str(level), int(size or 1))]
+        constraints = [(str(level), int(size or 0))]
     return TopologyRequest(
         str(raw.get("required") or ""),
         str(raw.get("preferred") or ""),

@@ -1,0 +1,211 @@
+"""The topology of a flavor at one moment: what is free in each leaf, and the search for places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jobgen.kueue.requests import Amounts
+from jobgen.kueue.topology.balanced import find_balanced
+from jobgen.kueue.topology.counts import count_fitting, count_leaf, find_lacking, sum_counts, take_one_pod
+from jobgen.kueue.topology.eligible import Eligible, find_eligible
+from jobgen.kueue.topology.exclusions import Exclusions, explain_failure, explain_layers
+from jobgen.kueue.topology.request import (
+    DEFAULT_GATES,
+    Failure,
+    Placement,
+    Plan,
+    PodSetRequest,
+    TopologyGates,
+    has_levels,
+    make_plan,
+)
+from jobgen.kueue.topology.search import distribute, find_domains
+from jobgen.kueue.topology.tree import Domain, TopologyTree, Values
+from jobgen.kueue.workloads import TopologyRequest
+
+AssumedUsage = dict[Values, Amounts]
+"""What pods will use of leaves that are placed, but not admitted."""
+
+
+class TopologySnapshot:
+    """A topology with its free capacity.
+
+    Snapshots may share a tree: a search leaves nothing there that the next one reads.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tree: TopologyTree,
+        *,
+        tolerations: Sequence[Mapping[str, Any]] = (),
+        other_pods: Mapping[str, Mapping[str, int]] | None = None,
+        gates: TopologyGates = DEFAULT_GATES,
+    ) -> None:
+        """Make a snapshot without usage of workloads.
+
+        `tolerations` are those of the flavor; `other_pods` has the usage by node of pods that Kueue has not placed.
+        """
+        self.name = name
+        self.tree = tree
+        self.gates = gates
+        self._tolerations = tuple(tolerations)
+        self._capacity = [dict(each) for each in tree.capacity]
+        for node, used in (other_pods or {}).items():
+            leaf = tree.leaf_of_node.get(node)
+            if leaf is not None:
+                _change(self._capacity[leaf.index], used, -1)
+        self._free = [dict(each) for each in self._capacity]
+        self._used: dict[Values, Amounts] = {}
+        self._eligible: dict[str, Eligible] = {}
+
+    # Usage
+
+    @property
+    def usage(self) -> Mapping[Values, Mapping[str, int]]:
+        """What workloads use of each leaf."""
+        return self._used
+
+    def add_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
+        """Add pods to a leaf. A leaf that has no node any more is passed over."""
+        self.add_total(values, multiply_pods(requests, count))
+
+    def remove_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
+        """Remove pods from a leaf."""
+        self.add_total(values, multiply_pods(requests, -count))
+
+    def add_total(self, values: Values, amounts: Mapping[str, int]) -> None:
+        """Add amounts, with those of `pods`, to the usage of a leaf."""
+        leaf = self.tree.leaves.get(values)
+        if leaf is not None:
+            _change(self._used.setdefault(values, {}), amounts, 1)
+            _change(self._free[leaf.index], amounts, -1)
+
+    def fits(self, placement: Placement, requests: Mapping[str, int]) -> bool:
+        """Return whether pods still fit where they were placed."""
+        pod = tuple(sorted(requests.items()))
+        return all(
+            values in self.tree.leaves and count_fitting(self._free[self.tree.leaves[values].index], pod) >= count
+            for values, count in placement.domains
+        )
+
+    def is_stale(self, placement: Placement) -> str:
+        """Return the first value of a domain of a placement that the topology does not have; empty if it has all."""
+        return next((values[0] for values, _ in placement.domains if values not in self.tree.leaves), "")
+
+    def has_levels(self, topology: TopologyRequest) -> bool:
+        """Return whether the topology has all levels that a request names."""
+        return has_levels(self.tree.levels, topology)
+
+    # Search
+
+    def place(
+        self,
+        request: PodSetRequest,
+        leader: PodSetRequest | None = None,
+        *,
+        assumed: Mapping[Values, Mapping[str, int]] | None = None,
+        ignore_usage: bool = False,
+        inside: str = "",
+    ) -> tuple[Placement, Placement | None] | Failure:
+        """Find places for the pods of a pod set, and for a leader with them.
+
+        `assumed` is usage in addition to that of admitted workloads; `ignore_usage` assumes that no workload is
+        admitted; `inside` is the path of a domain that the pods must not leave.
+        """
+        plan = make_plan(self.tree.levels, request, leaders=int(leader is not None), gates=self.gates)
+        if isinstance(plan, Failure):
+            return plan
+        exclusions = self._count(request, leader, assumed or {}, ignore_usage=ignore_usage, inside=inside)
+        sum_counts(self.tree, plan)
+        found = self._find(plan, exclusions)
+        if isinstance(found, str):
+            return Failure(found)
+        workers = self._build((domain, domain.pods) for domain in found)
+        if leader is None:
+            return workers, None
+        return workers, self._build((domain, domain.leaders) for domain in found)
+
+    def _find(self, plan: Plan, exclusions: Exclusions) -> list[Domain] | str:
+        if self.gates.balanced_placement and not plan.is_required and not plan.is_unconstrained:
+            balanced = find_balanced(self.tree, plan)
+            if balanced is not None:
+                return distribute(self.tree, *balanced, plan, is_balanced=True)
+
+        def explain(depth: int, fitting: int) -> str:
+            if plan.layers:
+                return explain_layers(self.name, self.tree, depth, plan, exclusions)
+            return explain_failure(self.name, fitting, plan, exclusions)
+
+        found = find_domains(self.tree, plan.level, plan, explain)
+        return found if isinstance(found, str) else distribute(self.tree, *found, plan)
+
+    def _count(
+        self,
+        request: PodSetRequest,
+        leader: PodSetRequest | None,
+        assumed: Mapping[Values, Mapping[str, int]],
+        *,
+        ignore_usage: bool,
+        inside: str,
+    ) -> Exclusions:
+        """Count what fits in each leaf."""
+        for leaf in self.tree.leaves.values():
+            leaf.reset()
+        eligible = self._find_eligible(request.spec)
+        exclusions = Exclusions(eligible.exclusions.total, eligible.exclusions.counts)
+        pod, lead = take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None
+        free = self._capacity if ignore_usage else self._free
+        for leaf, score in zip(eligible.leaves, eligible.scores, strict=False):
+            leaf.score = score
+        for leaf in eligible.leaves:
+            if inside and leaf.path != inside and not leaf.path.startswith(f"{inside},"):
+                exclusions.note("topologyDomain")
+                continue
+            left: Mapping[str, int] = free[leaf.index]
+            if leaf.key in assumed:
+                left = dict(left)
+                _change(left, assumed[leaf.key], -1)
+            count_leaf(leaf, left, pod, lead)
+            if not leaf.pods:
+                exclusions.note_resource(find_lacking(left, pod))
+        return exclusions
+
+    def _find_eligible(self, spec: Mapping[str, Any]) -> Eligible:
+        key = repr([spec.get(name) for name in ("tolerations", "nodeSelector", "affinity")])
+        found = self._eligible.get(key)
+        if found is None:
+            with_scores = self.gates.respect_preferred_affinity
+            found = self._eligible[key] = find_eligible(self.tree, spec, self._tolerations, with_scores=with_scores)
+        return found
+
+    def _build(self, parts: Iterable[tuple[Domain, int]]) -> Placement:
+        """Make a placement: domains in the order of their values, hosts by their name alone."""
+        ordered = sorted(((domain, count) for domain, count in parts if count), key=lambda part: part[0].rank)
+        levels = self.tree.levels[-1:] if self.tree.has_hostnames else self.tree.levels
+        return Placement(levels, tuple((domain.key, count) for domain, count in ordered))
+
+    def merge(self, one: Placement, other: Placement) -> Placement:
+        """Merge two placements."""
+        counts: dict[Values, int] = {}
+        for values, count in (*one.domains, *other.domains):
+            counts[values] = counts.get(values, 0) + count
+        leaves = self.tree.leaves
+        return Placement(one.levels, tuple(sorted(counts.items(), key=lambda item: leaves[item[0]].path)))
+
+
+def multiply_pods(requests: Mapping[str, int], count: int) -> Amounts:
+    """Return what pods use together, with the number of `pods`."""
+    return {name: amount * count for name, amount in take_one_pod(requests)}
+
+
+def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[str, int]) -> None:
+    """Add what pods will use where they are placed."""
+    for values, count in placement.domains:
+        _change(assumed.setdefault(values, {}), multiply_pods(requests, count), 1)
+
+
+def _change(amounts: Amounts, changes: Mapping[str, int], sign: int) -> None:
+    for name, amount in changes.items():
+        amounts[name] = amounts.get(name, 0) + sign * amount
