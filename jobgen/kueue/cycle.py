@@ -319,7 +319,7 @@ def _build_admission(assignment: Assignment) -> tuple[PodSetAdmission, ...]:
             each.name,
             each.count,
             {resource: choice.flavor for resource, choice in each.flavors.items()},
-            {resource: each.requests[resource] for resource in each.flavors},
+            {resource: each.requests.get(resource, 0) for resource in each.flavors},
         )
         for each in assignment.pod_sets
     )

@@ -12,6 +12,7 @@ from jobgen.kueue.match import find_untolerated_taint, matches_affinity
 from jobgen.kueue.objects import ClusterQueue, Flavor, Fungibility, ResourceGroup
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, find_borrowing_level
 from jobgen.kueue.requests import Amounts, multiply, sum_amounts
+from jobgen.kueue.topology.request import Placement
 from jobgen.kueue.workloads import PodSet
 
 PODS = "pods"
@@ -67,7 +68,9 @@ class PodSetAssignment:
     reasons: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     error: str = ""
-    placement: Any = None
+    placement: Placement | None = None
+    delayed: str = ""
+    """`Pending` or `Ready` if its pods are placed after admission checks."""
 
     @property
     def mode(self) -> Mode:
@@ -123,6 +126,10 @@ class QueueFacts(NamedTuple):
     progress: Mapping[tuple[str, str], int] = {}
     """The last flavor that was tried in an earlier cycle, by pod set and resource."""
     ignores_undeclared: bool = False
+    nominated: Mapping[str, Mapping[str, str]] | None = None
+    """The only flavors to try, by pod set and resource: those of an earlier try in the same cycle."""
+    place: Callable[[Assignment], Assignment] | None = None
+    """Places the pod sets of an assignment in the topologies of its flavors."""
 
     @property
     def is_topology_only(self) -> bool:
@@ -150,7 +157,8 @@ def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequen
             break
     ordered = tuple(done[index] for index in sorted(done))
     reason = max(no_fit, key=_SEVERITY.index, default="")
-    return Assignment(ordered, usage, level, reason)
+    assignment = Assignment(ordered, usage, level, reason)
+    return assignment if facts.place is None else facts.place(assignment)
 
 
 def _group_pod_sets(pod_sets: Sequence[PodSet]) -> list[list[int]]:
@@ -188,9 +196,10 @@ def _assign_group(members: list[tuple[PodSet, int]], used: Usage, facts: QueueFa
             reasons, chosen = [*reasons, f"resource {resource} unavailable in ClusterQueue"], {}
             no_fit.append(NO_MATCHING_FLAVOR)
             break
-        found, tried = _find_flavor(group, requests, members, used, facts)
+        found, tried, skipped = _find_flavor(resource, group, requests, members, used, facts)
         attempts += tried
         if not found or any(choice.mode is not Mode.FIT for choice in found.values()):
+            reasons += skipped
             reasons += (reason for attempt in tried for reason in attempt.reasons)
         if not found:
             no_fit.append(min((attempt.no_fit for attempt in tried if attempt.no_fit), key=_SEVERITY.index, default=""))
@@ -226,6 +235,9 @@ def _build_assignment(
     facts: QueueFacts,
 ) -> PodSetAssignment:
     own = {resource: choice for resource, choice in chosen.items() if resource in total}
+    if not total and pod_set.topology is not None and pod_set.topology.group:
+        # A leader that requests nothing goes where its workers go.
+        own = {resource: choice for resource, choice in chosen.items() if facts.flavors[choice.flavor].topology}
     with_topology = sorted({each.flavor for each in own.values() if facts.flavors[each.flavor].topology})
     error = f"more than one TAS flavor assigned: {', '.join(with_topology)}" if len(with_topology) > 1 else ""
     return PodSetAssignment(pod_set.name, count, total, own, tuple(reasons), tuple(attempts), error)
@@ -244,17 +256,31 @@ def _hash_name(name: str) -> int:
 
 
 def _find_flavor(
-    group: ResourceGroup, requests: Amounts, members: list[tuple[PodSet, int]], used: Usage, facts: QueueFacts
-) -> tuple[dict[str, Choice], list[Attempt]]:
-    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried."""
+    resource: str,
+    group: ResourceGroup,
+    requests: Amounts,
+    members: list[tuple[PodSet, int]],
+    used: Usage,
+    facts: QueueFacts,
+) -> tuple[dict[str, Choice], list[Attempt], list[str]]:
+    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried.
+
+    Return the choices by resource, the attempts, and why other flavors were not tried.
+    """
     resources = [name for name in requests if name in group.resources]
     start = _find_start(resources, members, facts)
     attempts: list[Attempt] = []
+    skipped: list[str] = []
     best: Attempt | None = None
     last = -1
     for index in range(start, len(group.flavors)):
-        last = index
-        attempt = _try_flavor(group.flavors[index], resources, requests, members, used, facts)
+        last, name = index, group.flavors[index]
+        if not _is_nominated(name, resource, members, facts):
+            skipped.append(
+                f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
+            )
+            continue
+        attempt = _try_flavor(name, resources, requests, members, used, facts)
         attempts.append(attempt)
         if best is None or is_preferred(attempt.mode, attempt.level, best.mode, best.level, facts.queue.fungibility):
             best = attempt
@@ -262,9 +288,16 @@ def _find_flavor(
             best = attempt
             break
     if best is None or best.mode is Mode.NO_FIT:
-        return {}, attempts
+        return {}, attempts, skipped
     tried = last if last < len(group.flavors) - 1 else -1
-    return {name: Choice(best.flavor, best.modes[name], best.level, tried) for name in resources}, attempts
+    found = {each: Choice(best.flavor, best.modes[each], best.level, tried) for each in resources}
+    return found, attempts, skipped
+
+
+def _is_nominated(flavor: str, resource: str, members: list[tuple[PodSet, int]], facts: QueueFacts) -> bool:
+    if not facts.nominated:
+        return True
+    return any(facts.nominated.get(pod_set.name, {}).get(resource) == flavor for pod_set, _ in members)
 
 
 def _find_start(resources: Sequence[str], members: list[tuple[PodSet, int]], facts: QueueFacts) -> int:

@@ -44,18 +44,19 @@ def load_usage(snapshots: Mapping[str, TopologySnapshot], usage: Mapping[str, Ma
     """
     shared: dict[Values, Amounts] = {}
     for flavor, snapshot in snapshots.items():
-        if _shares_hosts(snapshot):
+        if shares_hosts(snapshot):
             for values, amounts in usage.get(flavor, {}).items():
                 total = shared.setdefault(values, {})
                 for name, amount in amounts.items():
                     total[name] = total.get(name, 0) + amount
     for flavor, snapshot in snapshots.items():
-        own = shared if _shares_hosts(snapshot) else usage.get(flavor, {})
+        own = shared if shares_hosts(snapshot) else usage.get(flavor, {})
         for values, amounts in own.items():
             snapshot.add_total(values, amounts)
 
 
-def _shares_hosts(snapshot: TopologySnapshot) -> bool:
+def shares_hosts(snapshot: TopologySnapshot) -> bool:
+    """Return whether what other flavors use of hosts counts for this one."""
     return snapshot.gates.handle_overlapping_flavors and snapshot.tree.has_hostnames
 
 
@@ -71,7 +72,7 @@ def find_all_assignments(
     shared: AssumedUsage = {}
     for flavor in sorted(requests):
         snapshot = snapshots[flavor]
-        assumed = shared if _shares_hosts(snapshot) else {}
+        assumed = shared if shares_hosts(snapshot) else {}
         results |= find_assignments(
             snapshot, requests[flavor], assumed=assumed, ignore_usage=ignore_usage, failed=failed
         )
