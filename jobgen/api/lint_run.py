@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,7 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
 
     """
     if request.kubeconform:
-        # It imports modules for processes, which other lints do not need.
-        from jobgen.api.kubeconform import check_installed
-
-        check_installed()
+        _require_kubeconform()
     files = files or resolve_files(request)
     runs = _start_runs(request, files, layers)
     objects = sum(_check_objects(run, with_kubeconform=request.kubeconform) for run in runs)
@@ -66,12 +63,9 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     today = request.today or (git.read_commit_date(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
     findings, suppressed = _apply_comments(runs, by_run, coverages, today, partial(_read_text, files, request))
-    selected = set(select_findings((each.finding for each in suppressed), request))
+    selected = set(_drop_excluded(select_findings((each.finding for each in suppressed), request), files))
     shown = [*select_findings(findings, request), *_check_rendered_tree(files, request, runs[0].project)]
-    if files.patterns:
-        shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
-        selected = {finding for finding in selected if not files.is_excluded(finding.location.file)}
-        shown += _find_unused_patterns(files, request, runs[0].project)
+    shown = [*_drop_excluded(shown, files), *_find_unused_patterns(files, request, runs[0].project)]
     return LintRun(
         sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env)),
         [each for each in suppressed if each.finding in selected],
@@ -89,6 +83,13 @@ def run_lint(request: LintRequest, files: LintFiles | None = None, layers: bytes
     )
 
 
+def _require_kubeconform() -> None:
+    # It imports modules for processes, which other lints do not need.
+    from jobgen.api.kubeconform import check_installed
+
+    check_installed()
+
+
 def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[Run]:
     keep = _keep_object if request.kubeconform else discard_object
     runs: list[Run] = []
@@ -103,9 +104,14 @@ def _start_runs(request: LintRequest, files: LintFiles, layers: bytes) -> list[R
     return runs
 
 
+def _drop_excluded(findings: Iterable[Finding], files: LintFiles) -> Iterator[Finding]:
+    """Leave out findings in files that `exclude` matches."""
+    return (finding for finding in findings if not files.is_excluded(finding.location.file))
+
+
 def _find_unused_patterns(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
     """Report patterns of `exclude` that match no file of the repository, if all of it is linted."""
-    if files.root is None or request.paths or request.committed:
+    if files.root is None or request.paths or request.committed or not files.patterns:
         return
     unused = {pattern.text for pattern in find_unmatched_patterns(files.root, files.patterns)}
     written = config.load(files.root, traced=True).settings.get("exclude", ()) if unused else ()

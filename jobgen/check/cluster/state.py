@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -97,6 +97,36 @@ def build_state(
 
     An object that the repository has twice, and not the same, may be meant for different clusters: it does not count.
     """
+    known = _replace_exported(exported, own)
+    keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
+    found: dict[str, list[Mapping[str, Node]]] = {}
+    for obj in known:
+        keys.update(_list_names(obj))
+        found.setdefault(name_object(obj)[0], []).append(obj)
+    left_out: list[Mapping[str, Node]] = []
+    return ClusterState(
+        cluster,
+        parse_release(cluster.kubernetes),
+        dict(_list_restricted_namespaces(found.get("Namespace", ()))),
+        _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
+        _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
+        keys,
+        default_priority=_find_name(_is_default_priority, found.get("PriorityClass", ())),
+        default_storage=_find_name(_is_default_storage, found.get("StorageClass", ())),
+        claim_templates={name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
+        device_resources=dict(map(_read_device_resource, found.get("DeviceClass", ()))),
+        runtimes={name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
+        names=_index_names(keys) if cluster.complete else {},
+        places=_index_places(keys) if cluster.complete else {},
+        claims={key: count for obj in known for key, count in _count_claims(obj)},
+        left_out=tuple(left_out),
+    )
+
+
+def _replace_exported(
+    exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
+) -> list[Mapping[str, Node]]:
+    """Return the exported objects and those of the repository, which replace them."""
     known: dict[Name | int, Mapping[str, Node]] = {_get_key(obj): obj for obj in exported}
     seen: dict[Name | int, Mapping[str, Node]] = {}
     for obj in own:
@@ -105,33 +135,7 @@ def build_state(
             known[name] = obj
         else:
             known.pop(name, None)
-    keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
-    for obj in known.values():
-        keys.update(_list_names(obj))
-    found: dict[str, list[Mapping[str, Node]]] = {}
-    for obj in known.values():
-        found.setdefault(name_object(obj)[0], []).append(obj)
-    left_out: list[Mapping[str, Node]] = []
-    return ClusterState(
-        cluster,
-        parse_release(cluster.kubernetes),
-        {name: levels for obj in found.get("Namespace", ()) for name, levels in [_parse_namespace(obj)] if levels},
-        _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
-        _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
-        keys,
-        next((name_object(obj)[2] for obj in found.get("PriorityClass", ()) if _is_default_priority(obj)), ""),
-        next((name_object(obj)[2] for obj in found.get("StorageClass", ()) if _is_default_storage(obj)), ""),
-        {name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
-        {
-            name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName"))
-            for obj in found.get("DeviceClass", ())
-        },
-        {name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
-        _index_names(keys) if cluster.complete else {},
-        {(kind, name): where for kind, where, name in sorted(keys, reverse=True) if where} if cluster.complete else {},
-        {key: count for obj in known.values() for key, count in _count_claims(obj)},
-        tuple(left_out),
-    )
+    return list(known.values())
 
 
 def name_object(obj: Mapping[str, Node]) -> Name:
@@ -153,9 +157,15 @@ def _get_key(obj: Mapping[str, Node]) -> Name | int:
     return name if name[2] else id(obj)
 
 
-def _parse_namespace(obj: Mapping[str, Node]) -> tuple[str, tuple[tuple[Level, Node], ...]]:
-    labels = as_mapping(as_mapping(obj.get("metadata")).get("labels"))
-    return name_object(obj)[2], tuple((level, labels[level.label]) for level in list_levels(labels))
+def _list_restricted_namespaces(
+    namespaces: Iterable[Mapping[str, Node]],
+) -> Iterator[tuple[str, tuple[tuple[Level, Node], ...]]]:
+    """Yield the names of namespaces with Pod Security levels, and the levels."""
+    for obj in namespaces:
+        labels = as_mapping(as_mapping(obj.get("metadata")).get("labels"))
+        levels = tuple((level, labels[level.label]) for level in list_levels(labels))
+        if levels:
+            yield name_object(obj)[2], levels
 
 
 def _group_by_namespace(
@@ -186,6 +196,21 @@ def _index_names(keys: Iterable[Name]) -> dict[tuple[str, str], tuple[str, ...]]
     for kind, namespace, name in sorted(keys):
         found.setdefault((kind, namespace), []).append(name)
     return {key: tuple(names) for key, names in found.items()}
+
+
+def _read_device_resource(device_class: Mapping[str, Node]) -> tuple[str, str]:
+    """Return the name of a DeviceClass and its extended resource."""
+    return name_object(device_class)[2], as_text(get_path(device_class, "spec", "extendedResourceName"))
+
+
+def _index_places(keys: Iterable[Name]) -> dict[tuple[str, str], str]:
+    """The first namespace that has an object of a kind and name."""
+    return {(kind, name): namespace for kind, namespace, name in sorted(keys, reverse=True) if namespace}
+
+
+def _find_name(is_wanted: Callable[[Mapping[str, Node]], bool], objects: Iterable[Mapping[str, Node]]) -> str:
+    """Return the name of the first object that is wanted; empty if there is none."""
+    return next((name_object(obj)[2] for obj in objects if is_wanted(obj)), "")
 
 
 def _is_default_priority(obj: Mapping[str, Node]) -> bool:
