@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import UNLIMITED, add, to_amount
@@ -13,6 +14,7 @@ Amounts = dict[str, int]
 """Amounts by resource."""
 
 _NANO = 10**9
+_POD_LEVEL = frozenset(("cpu", "memory"))
 
 
 class Transformation(NamedTuple):
@@ -44,13 +46,14 @@ def parse_settings(config: Mapping[str, Any]) -> ResourceSettings:
 
 
 def _parse_transformation(raw: Mapping[str, Any]) -> Transformation:
-    outputs = {str(name): _to_nanos(factor) for name, factor in as_mapping(raw.get("outputs")).items()}
+    outputs = {str(name): to_nanos(factor) for name, factor in as_mapping(raw.get("outputs")).items()}
     return Transformation(
         str(raw.get("input", "")), str(raw.get("strategy") or "Retain"), outputs, str(raw.get("multiplyBy") or "")
     )
 
 
-def _to_nanos(quantity: Any) -> int:
+def to_nanos(quantity: Any) -> int:
+    """Convert a quantity to nanos; what is no quantity is 0."""
     found = parse_quantity(str(quantity))
     if found is None:
         return 0
@@ -63,7 +66,10 @@ Exact = dict[str, int]
 
 
 def sum_pod_requests(spec: Mapping[str, Any]) -> Exact:
-    """Sum the requests of one pod as Kubernetes does: containers, sidecars, init containers, overhead."""
+    """Sum the requests of one pod as Kubernetes does: containers, sidecars, init containers, overhead.
+
+    Limits do not count; `adjust.py` makes them requests where Kueue does.
+    """
     total: Exact = {}
     for container in map(as_mapping, as_list(spec.get("containers"))):
         _add_all(total, _read_requests(container))
@@ -81,17 +87,16 @@ def sum_pod_requests(spec: Mapping[str, Any]) -> Exact:
             _keep_largest(largest, together)
     _keep_largest(total, largest)
     for name, amount in _read_requests(spec).items():
-        # Requests of the whole pod replace those of its containers.
-        total[name] = amount
-    _add_all(total, {str(name): _to_nanos(value) for name, value in as_mapping(spec.get("overhead")).items()})
+        # Requests of the whole pod replace those of its containers. Pods cannot request other resources as a whole.
+        if name in _POD_LEVEL or name.startswith("hugepages-"):
+            total[name] = amount
+    _add_all(total, {str(name): to_nanos(value) for name, value in as_mapping(spec.get("overhead")).items()})
     return total
 
 
 def _read_requests(holder: Mapping[str, Any]) -> Exact:
-    """The requests of a container or pod; a limit without a request is the request, too."""
-    resources = as_mapping(holder.get("resources"))
-    named = {**as_mapping(resources.get("limits")), **as_mapping(resources.get("requests"))}
-    return {str(name): _to_nanos(value) for name, value in named.items()}
+    requests = as_mapping(as_mapping(holder.get("resources")).get("requests"))
+    return {str(name): to_nanos(value) for name, value in requests.items()}
 
 
 def _add_all(total: Exact, more: Mapping[str, int]) -> None:
@@ -113,12 +118,12 @@ def charge_pod(requests: Exact, settings: ResourceSettings = NO_SETTINGS) -> Amo
     return {name: _round_up(name, amount) for name, amount in transformed.items()}
 
 
-def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Exact:
+def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Mapping[str, int | Fraction]:
     by_source = {each.source: each for each in transformations}
     if not by_source.keys() & requests.keys():
         return requests
-    retained: Exact = {}
-    made: Exact = {}
+    retained: dict[str, int | Fraction] = {}
+    made: dict[str, int | Fraction] = {}
     for name, amount in requests.items():
         found = by_source.get(name)
         if found is None or found.strategy != "Replace":
@@ -126,25 +131,23 @@ def _transform(requests: Exact, transformations: Iterable[Transformation]) -> Ex
         if found is None:
             continue
         for output, factor in found.outputs.items():
-            value = amount * factor // _NANO
-            if found.multiply_by and found.multiply_by in requests:
-                value = value * requests[found.multiply_by] // _NANO
+            value = Fraction(amount) * factor / _NANO
+            if found.multiply_by in requests:
+                value = value * requests[found.multiply_by] / _NANO
             made[output] = made.get(output, 0) + value
-    for name, amount in made.items():
-        retained[name] = retained.get(name, 0) + max(amount, 0)
+    for name, sum_made in made.items():
+        retained[name] = retained.get(name, 0) + max(sum_made, 0)
     return retained
 
 
-def _round_up(resource: str, nanos: int) -> int:
+def _round_up(resource: str, nanos: int | Fraction) -> int:
     unit = _NANO // 1000 if resource == "cpu" else _NANO
     return min(max(-(-nanos // unit), 0), UNLIMITED)
 
 
 def multiply(amounts: Mapping[str, int], count: int) -> Amounts:
     """Multiply amounts by a number of pods."""
-    return {
-        name: min(amount * count, UNLIMITED) if amount < UNLIMITED else UNLIMITED for name, amount in amounts.items()
-    }
+    return {name: min(amount * count, UNLIMITED) for name, amount in amounts.items()}
 
 
 def read_amounts(quantities: Mapping[str, Any]) -> Amounts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from jobgen.kueue.objects import as_list, as_mapping
@@ -155,9 +155,14 @@ class Workload(NamedTuple):
         return (self.queued or self.created).removesuffix("Z")
 
 
-def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTINGS) -> Workload:
-    """Parse a Workload object."""
+def parse_workload(
+    obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTINGS, *, reclaims: bool = True
+) -> Workload:
+    """Parse a Workload object. Pods that have finished do not count, unless the gate ReclaimablePods is off."""
     metadata, spec, status = (as_mapping(obj.get(name)) for name in ("metadata", "spec", "status"))
+    pod_sets = [_parse_pod_set(each, settings) for each in map(as_mapping, as_list(spec.get("podSets")))]
+    sizes = {each.name: each.count for each in pod_sets}
+    left = _subtract_finished(sizes, status) if reclaims else sizes
     namespace = str(metadata.get("namespace", ""))
     conditions = {str(each.get("type")): each for each in map(as_mapping, as_list(status.get("conditions")))}
     admission = as_mapping(status.get("admission"))
@@ -165,14 +170,14 @@ def parse_workload(obj: Mapping[str, Any], settings: ResourceSettings = NO_SETTI
     return Workload(
         key=f"{namespace}/{metadata.get('name', '')}",
         queue=str(spec.get("queueName", "")),
-        pod_sets=tuple(_parse_pod_set(each, settings) for each in map(as_mapping, as_list(spec.get("podSets")))),
+        pod_sets=tuple(pod_sets if left is sizes else (replace(each, count=left[each.name]) for each in pod_sets)),
         priority=int(spec.get("priority") or 0),
         created=str(metadata.get("creationTimestamp", "")),
         uid=str(metadata.get("uid", "")),
         namespace=namespace,
         cluster_queue=str(admission.get("clusterQueue", "")),
         admission=tuple(
-            _parse_admission(each) for each in map(as_mapping, as_list(admission.get("podSetAssignments")))
+            _parse_admission(each, sizes, left) for each in map(as_mapping, as_list(admission.get("podSetAssignments")))
         ),
         reserved=str(reserved.get("lastTransitionTime", "")) if reserved else "",
         is_evicted=_find_true(conditions, _EVICTED) is not None,
@@ -289,7 +294,16 @@ def parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
     )
 
 
-def _parse_admission(raw: Mapping[str, Any]) -> PodSetAdmission:
+def _subtract_finished(sizes: Mapping[str, int], status: Mapping[str, Any]) -> Mapping[str, int]:
+    """Subtract the pods that have finished, so that others can use their quota."""
+    finished = {
+        each.get("name"): int(each.get("count") or 0)
+        for each in map(as_mapping, as_list(status.get("reclaimablePods")))
+    }
+    return {name: size - min(finished.get(name, 0), size) for name, size in sizes.items()} if finished else sizes
+
+
+def _parse_admission(raw: Mapping[str, Any], sizes: Mapping[str, int], left: Mapping[str, int]) -> PodSetAdmission:
     flavors = {str(name): str(flavor) for name, flavor in as_mapping(raw.get("flavors")).items()}
     placement = as_mapping(raw.get("topologyAssignment"))
     domains = tuple(
@@ -299,6 +313,9 @@ def _parse_admission(raw: Mapping[str, Any]) -> PodSetAdmission:
     usage = read_amounts(as_mapping(raw.get("resourceUsage")))
     levels = tuple(map(str, as_list(placement.get("levels"))))
     delayed = str(raw.get("delayedTopologyRequest") or "")
-    return PodSetAdmission(
-        str(raw.get("name", "")), int(raw.get("count") or 0), flavors, usage, domains, levels, delayed
-    )
+    name, given = str(raw.get("name", "")), raw.get("count")
+    count = sizes.get(name, 0) if given is None else int(given)
+    if left.get(name, count) < count:
+        usage = {resource: amount // count * left[name] for resource, amount in usage.items()}
+        count = left[name]
+    return PodSetAdmission(name, count, flavors, usage, domains, levels, delayed)
