@@ -26,8 +26,8 @@ from jobgen.kueue.topology import (
     select_nodes,
     sum_other_pods,
 )
+from jobgen.kueue.topology.capacity import multiply_pods
 from jobgen.kueue.topology.request import has_levels
-from jobgen.kueue.topology.snapshot import multiply_pods
 from jobgen.kueue.workloads import TopologyRequest, parse_topology
 
 Given = Mapping[str, Any]

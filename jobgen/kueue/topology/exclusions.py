@@ -20,10 +20,6 @@ class Exclusions:
         """Count a node that is excluded."""
         self.counts[reason] = self.counts.get(reason, 0) + 1
 
-    def note_resource(self, name: str) -> None:
-        """Count a node that has not enough of a resource for one pod."""
-        self.note(f'resource "{name}"')
-
     def __str__(self) -> str:
         if not self.counts:
             return ""

@@ -7,7 +7,15 @@ from typing import Any
 
 from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.balanced import find_balanced
-from jobgen.kueue.topology.counts import count_fitting, count_leaf, find_lacking, sum_counts, take_one_pod
+from jobgen.kueue.topology.capacity import (
+    LeafCapacity,
+    change_amounts,
+    count_leaf,
+    fit_pods,
+    multiply_pods,
+    take_one_pod,
+)
+from jobgen.kueue.topology.counts import sum_counts
 from jobgen.kueue.topology.eligible import Eligible, find_eligible
 from jobgen.kueue.topology.exclusions import Exclusions, explain_failure, explain_layers
 from jobgen.kueue.topology.request import (
@@ -21,7 +29,7 @@ from jobgen.kueue.topology.request import (
     make_plan,
 )
 from jobgen.kueue.topology.search import distribute, find_domains
-from jobgen.kueue.topology.tree import Domain, TopologyTree, Values
+from jobgen.kueue.topology.tree import Domain, TopologyTree, Values, is_inside
 from jobgen.kueue.workloads import TopologyRequest
 
 AssumedUsage = dict[Values, Amounts]
@@ -51,13 +59,7 @@ class TopologySnapshot:
         self.tree = tree
         self.gates = gates
         self._tolerations = tuple(tolerations)
-        self._capacity = [dict(each) for each in tree.capacity]
-        for node, used in (other_pods or {}).items():
-            leaf = tree.leaf_of_node.get(node)
-            if leaf is not None:
-                _change(self._capacity[leaf.index], used, -1)
-        self._free = [dict(each) for each in self._capacity]
-        self._used: dict[Values, Amounts] = {}
+        self._capacity = LeafCapacity(tree, other_pods or {})
         self._eligible: dict[str, Eligible] = {}
 
     # Usage
@@ -65,28 +67,25 @@ class TopologySnapshot:
     @property
     def usage(self) -> Mapping[Values, Mapping[str, int]]:
         """What workloads use of each leaf."""
-        return self._used
+        return self._capacity.used
 
     def add_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
         """Add pods to a leaf. A leaf that has no node any more is passed over."""
-        self.add_total(values, multiply_pods(requests, count))
+        self._capacity.add(values, multiply_pods(requests, count))
 
     def remove_usage(self, values: Values, requests: Mapping[str, int], count: int) -> None:
         """Remove pods from a leaf."""
-        self.add_total(values, multiply_pods(requests, -count))
+        self._capacity.add(values, multiply_pods(requests, count), -1)
 
     def add_total(self, values: Values, amounts: Mapping[str, int]) -> None:
         """Add amounts, with those of `pods`, to the usage of a leaf."""
-        leaf = self.tree.leaves.get(values)
-        if leaf is not None:
-            _change(self._used.setdefault(values, {}), amounts, 1)
-            _change(self._free[leaf.index], amounts, -1)
+        self._capacity.add(values, amounts)
 
     def fits(self, placement: Placement, requests: Mapping[str, int]) -> bool:
         """Return whether pods still fit where they were placed."""
-        pod = tuple(sorted(requests.items()))
+        pod, free, leaves = tuple(sorted(requests.items())), self._capacity.list_free(), self.tree.leaves
         return all(
-            values in self.tree.leaves and count_fitting(self._free[self.tree.leaves[values].index], pod) >= count
+            values in leaves and fit_pods(free[leaves[values].index], pod)[0] >= count
             for values, count in placement.domains
         )
 
@@ -117,9 +116,10 @@ class TopologySnapshot:
         plan = make_plan(self.tree.levels, request, leaders=int(leader is not None), gates=self.gates)
         if isinstance(plan, Failure):
             return plan
-        exclusions = self._count(request, leader, assumed or {}, ignore_usage=ignore_usage, inside=inside)
+        eligible = self._find_eligible(request.spec)
+        self._count(eligible, request, leader, assumed or {}, ignore_usage=ignore_usage, inside=inside)
         sum_counts(self.tree, plan)
-        found = self._find(plan, exclusions)
+        found = self._find(plan, eligible, inside)
         if isinstance(found, str):
             return Failure(found)
         workers = self._build((domain, domain.pods) for domain in found)
@@ -127,13 +127,14 @@ class TopologySnapshot:
             return workers, None
         return workers, self._build((domain, domain.leaders) for domain in found)
 
-    def _find(self, plan: Plan, exclusions: Exclusions) -> list[Domain] | str:
+    def _find(self, plan: Plan, eligible: Eligible, inside: str) -> list[Domain] | str:
         if self.gates.balanced_placement and not plan.is_required and not plan.is_unconstrained:
             balanced = find_balanced(self.tree, plan)
             if balanced is not None:
                 return distribute(self.tree, *balanced, plan, is_balanced=True)
 
         def explain(depth: int, fitting: int) -> str:
+            exclusions = self._list_exclusions(eligible, inside)
             if plan.layers:
                 return explain_layers(self.name, self.tree, depth, plan, exclusions)
             return explain_failure(self.name, fitting, plan, exclusions)
@@ -143,33 +144,38 @@ class TopologySnapshot:
 
     def _count(
         self,
+        eligible: Eligible,
         request: PodSetRequest,
         leader: PodSetRequest | None,
         assumed: Mapping[Values, Mapping[str, int]],
         *,
         ignore_usage: bool,
         inside: str,
-    ) -> Exclusions:
+    ) -> None:
         """Count what fits in each leaf."""
         for leaf in self.tree.leaves.values():
             leaf.reset()
-        eligible = self._find_eligible(request.spec)
-        exclusions = Exclusions(eligible.exclusions.total, eligible.exclusions.counts)
-        pod, lead = take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None
-        free = self._capacity if ignore_usage else self._free
         for leaf, score in zip(eligible.leaves, eligible.scores, strict=False):
             leaf.score = score
+        pod, lead = take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None
+        counts = self._capacity.count(pod, lead, ignore_usage=ignore_usage)
         for leaf in eligible.leaves:
-            if inside and leaf.path != inside and not leaf.path.startswith(f"{inside},"):
+            if not inside or is_inside(leaf, inside):
+                leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = counts[leaf.index]
+                if leaf.key in assumed:
+                    left = dict(self._capacity.list_free(ignore_usage=ignore_usage)[leaf.index])
+                    change_amounts(left, assumed[leaf.key], -1)
+                    leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = count_leaf(left, pod, lead)
+
+    @staticmethod
+    def _list_exclusions(eligible: Eligible, inside: str) -> Exclusions:
+        """List why nodes take no pod, after their room was counted."""
+        exclusions = Exclusions(eligible.exclusions.total, eligible.exclusions.counts)
+        for leaf in eligible.leaves:
+            if inside and not is_inside(leaf, inside):
                 exclusions.note("topologyDomain")
-                continue
-            left: Mapping[str, int] = free[leaf.index]
-            if leaf.key in assumed:
-                left = dict(left)
-                _change(left, assumed[leaf.key], -1)
-            count_leaf(leaf, left, pod, lead)
-            if not leaf.pods:
-                exclusions.note_resource(find_lacking(left, pod))
+            elif leaf.lacking:
+                exclusions.note(f'resource "{leaf.lacking}"')
         return exclusions
 
     def _find_eligible(self, spec: Mapping[str, Any]) -> Eligible:
@@ -195,17 +201,7 @@ class TopologySnapshot:
         return Placement(one.levels, tuple(sorted(counts.items(), key=lambda item: leaves[item[0]].path)))
 
 
-def multiply_pods(requests: Mapping[str, int], count: int) -> Amounts:
-    """Return what pods use together, with the number of `pods`."""
-    return {name: amount * count for name, amount in take_one_pod(requests)}
-
-
 def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[str, int]) -> None:
     """Add what pods will use where they are placed."""
     for values, count in placement.domains:
-        _change(assumed.setdefault(values, {}), multiply_pods(requests, count), 1)
-
-
-def _change(amounts: Amounts, changes: Mapping[str, int], sign: int) -> None:
-    for name, amount in changes.items():
-        amounts[name] = amounts.get(name, 0) + sign * amount
+        change_amounts(assumed.setdefault(values, {}), multiply_pods(requests, count))

@@ -25,6 +25,7 @@ class Domain:
         "children",
         "index",
         "key",
+        "lacking",
         "leaders",
         "parent",
         "path",
@@ -47,11 +48,14 @@ class Domain:
         """The position among the leaves."""
         self.rank = 0
         """The position in the order of values, among the domains of its level."""
+        self.lacking = ""
+        """The resource of which a leaf has not enough for one pod."""
         self.reset()
 
     def reset(self) -> None:
         """Forget the numbers of a search."""
         self.pods = self.pods_with_leader = self.slices = self.slices_with_leader = self.leaders = self.score = 0
+        self.lacking = ""
 
     def copy(self, parent: Domain | None = None) -> Domain:
         """Copy the domain and all below it, with their numbers."""
@@ -61,6 +65,11 @@ class Domain:
         made.slices, made.slices_with_leader = self.slices, self.slices_with_leader
         made.children = [child.copy(made) for child in self.children]
         return made
+
+
+def is_inside(domain: Domain, path: str) -> bool:
+    """Return whether a domain is the one with a path, or below it."""
+    return domain.path == path or domain.path.startswith(f"{path},")
 
 
 class TopologyTree:
