@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from jobgen.gitops.expressions import LUA_READERS, compare_text, write_cel_list, write_lua_list
 from jobgen.gitops.inputs import EngineKind
 from jobgen.gitops.status_rules import build_cel_rules, build_lua_rules
 
@@ -55,27 +55,13 @@ def _conditions_of(kind: EngineKind) -> HealthConditions:
     return _CONDITIONS.get(kind.group, _KUBEFLOW)
 
 
-# Argo CD runs Lua 5.1 without the string library. If a check raises an error, the health is unknown, so the check
-# tests the type of every value before it uses it.
-_LUA_CHECK = """\
+_LUA_RANKS = """\
 local ranks, verdicts = {}, {}
 for rank, state in ipairs(states) do
   ranks[state[1]], verdicts[state[1]] = rank, state[2]
 end
-
-local function at(value, path)
-  for _, key in ipairs(path) do
-    if type(value) ~= "table" then return nil end
-    value = value[key]
-  end
-  return value
-end
-
-local function text(value)
-  if type(value) == "string" then return value end
-  return ""
-end
-
+"""
+_LUA_CHECK = """\
 -- Several conditions may be true: the last transition decides; in the same second, the later one of the list.
 local last, when = nil, ""
 local conditions = at(obj, {"status", "conditions"})
@@ -114,7 +100,7 @@ def build_lua_check(kind: EngineKind) -> str:
     if kind.workload and kind.workload.rules:
         return build_lua_rules(kind.name, kind.workload.rules, kind.suspend_path)
     conditions = _conditions_of(kind)
-    states = ",\n".join(f"  {_lua_table((name, conditions.health[name]))}" for name in conditions.order)
+    states = ",\n".join(f"  {write_lua_list((name, conditions.health[name]))}" for name in conditions.order)
     phases = ", ".join(f'{phase} = "{health}"' for phase, health in conditions.phases.items())
     return f"""\
 -- Health of {kind.name}, printed by jobgen.
@@ -122,13 +108,11 @@ local states = {{
 {states}
 }}
 local phases = {{{phases}}}
-local suspend = {_lua_table(kind.suspend_path)}
+local suspend = {write_lua_list(kind.suspend_path)}
 
+{_LUA_RANKS}
+{LUA_READERS}
 {_LUA_CHECK}"""
-
-
-def _lua_table(texts: Iterable[str]) -> str:
-    return "{" + ", ".join(json.dumps(text, ensure_ascii=False) for text in texts) + "}"
 
 
 def build_cel_checks(kind: EngineKind) -> dict[str, str]:
@@ -158,8 +142,8 @@ def build_cel_checks(kind: EngineKind) -> dict[str, str]:
 def _last_is(names: Collection[str], others: Collection[str], before: str) -> str:
     """One of these conditions is true, and none of the others became true after it."""
     return f"""status.conditions.exists(c,
-  c.status == 'True' && c.type {_is_one_of(names)} && status.conditions.all(d,
-    d.status != 'True' || !(d.type in {_cel_list(others)}) ||
+  c.status == 'True' && c.type {compare_text(names)} && status.conditions.all(d,
+    d.status != 'True' || !(d.type in {write_cel_list(others)}) ||
     d.?lastTransitionTime.orValue('') {before} c.?lastTransitionTime.orValue('')))"""
 
 
@@ -168,13 +152,5 @@ def _check_phase(health: Collection[str], text: str, phases: Mapping[str, str]) 
     if not phases:
         return text
     names = [phase for phase, meaning in phases.items() if meaning in health]
-    return f"has(status.phase) && status.phase in {_cel_list(phases)} ? status.phase {_is_one_of(names)} :\n({text})"
-
-
-def _is_one_of(texts: Collection[str]) -> str:
-    """`== 'a'`, or `in ['a', 'b']`."""
-    return f"in {_cel_list(texts)}" if len(texts) > 1 else f"== '{next(iter(texts))}'"
-
-
-def _cel_list(texts: Iterable[str]) -> str:
-    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
+    is_known = f"has(status.phase) && status.phase in {write_cel_list(phases)}"
+    return f"{is_known} ? status.phase {compare_text(names)} :\n({text})"

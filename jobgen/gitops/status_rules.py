@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jobgen.gitops.expressions import LUA_READERS, compare_text, write_cel_list, write_lua_list
+
 
 class FieldTest(NamedTuple):
     """A field below `status` has one of these values, or none of them if `negated`."""
@@ -43,19 +45,6 @@ class StatusRules(NamedTuple):
 
 
 _LUA_CHECK = """\
-local function at(value, path)
-  for _, key in ipairs(path) do
-    if type(value) ~= "table" then return nil end
-    value = value[key]
-  end
-  return value
-end
-
-local function text(value)
-  if type(value) == "string" then return value end
-  return ""
-end
-
 local function contains(list, value)
   for _, item in ipairs(list) do
     if item == value then return true end
@@ -114,15 +103,16 @@ def build_lua_rules(name: str, rules: StatusRules, suspend: Iterable[str]) -> st
     """The Lua health check of a kind."""
     ordered = (("Suspended", rules.suspended), ("Degraded", rules.failed), ("Healthy", rules.healthy))
     lines = ",\n".join(f"  {_lua_rule(health, rule)}" for health, found in ordered for rule in found)
-    messages = ", ".join(_lua_list(path.split(".")) for path in rules.message)
+    messages = ", ".join(write_lua_list(path.split(".")) for path in rules.message)
     return f"""\
 -- Health of {name}, printed by jobgen. The first rule that holds decides.
 local rules = {{
 {lines}
 }}
 local messages = {{{messages}}}
-local suspend = {_lua_list(suspend)}
+local suspend = {write_lua_list(suspend)}
 
+{LUA_READERS}
 {_LUA_CHECK}"""
 
 
@@ -132,14 +122,11 @@ def _lua_rule(health: str, rule: Rule) -> str:
 
 def _lua_test(test: Test) -> str:
     if isinstance(test, ConditionTest):
-        reasons = _lua_list(test.reasons)
+        reasons = write_lua_list(test.reasons)
         return f"{{condition = {json.dumps(test.type)}, status = {json.dumps(test.status)}, reasons = {reasons}}}"
     negated = "true" if test.negated else "false"
-    return f"{{field = {_lua_list(test.path.split('.'))}, values = {_lua_list(test.values)}, negated = {negated}}}"
-
-
-def _lua_list(texts: Iterable[str]) -> str:
-    return "{" + ", ".join(json.dumps(text) for text in texts) + "}"
+    field, values = write_lua_list(test.path.split(".")), write_lua_list(test.values)
+    return f"{{field = {field}, values = {values}, negated = {negated}}}"
 
 
 def build_cel_rules(rules: StatusRules) -> dict[str, str]:
@@ -154,19 +141,11 @@ def _cel_rule(rule: Rule) -> str:
 
 def _cel_test(test: Test) -> str:
     if isinstance(test, ConditionTest):
-        reasons = f" && has(c.reason) && c.reason {_is_one_of(test.reasons)}" if test.reasons else ""
+        reasons = f" && has(c.reason) && c.reason {compare_text(test.reasons)}" if test.reasons else ""
         found = f"status.conditions.exists(c, c.type == '{test.type}' && c.status == '{test.status}'{reasons})"
         return f"has(status.conditions) && {found}"
     steps = test.path.split(".")
     guards = [f"has(status.{'.'.join(steps[: count + 1])})" for count in range(len(steps))]
     field = f"status.{test.path}"
-    found = f"!({field} in {_cel_list(test.values)})" if test.negated else f"{field} {_is_one_of(test.values)}"
+    found = f"!({field} in {write_cel_list(test.values)})" if test.negated else f"{field} {compare_text(test.values)}"
     return " && ".join([*guards, *([f"{field} != ''"] if test.negated else []), found])
-
-
-def _is_one_of(texts: tuple[str, ...]) -> str:
-    return f"in {_cel_list(texts)}" if len(texts) > 1 else f"== '{texts[0]}'"
-
-
-def _cel_list(texts: Iterable[str]) -> str:
-    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
