@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.operators.created import Created, Fields
 from jobgen.operators.pod_edits import field_variable, variable
-from jobgen.operators.training_operator import JobKind, Replicas, TrainingJob, append_env, create_replicas, read_job
+from jobgen.operators.training_operator import (
+    JobKind,
+    Replicas,
+    TrainingJob,
+    append_variables,
+    create_replicas,
+    read_job,
+)
 from jobgen.spec.overlay import Cluster
 
 KIND = JobKind(
@@ -27,11 +34,7 @@ KIND = JobKind(
 
 def create_paddle_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
     """Compute the pods of a PaddleJob and their Services."""
-    return create_replicas(read_job(obj, KIND, cluster), KIND, _inject)
-
-
-def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
-    return append_env(replicas.spec, list(_list_variables(job, replicas, index)))
+    return create_replicas(read_job(obj, KIND, cluster), KIND, append_variables(_list_variables))
 
 
 def _list_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:

@@ -11,7 +11,14 @@ from typing import Any
 
 from jobgen.operators.created import Created, CreatedObject, Fields
 from jobgen.operators.pod_edits import append, as_fields, as_items, as_string, variable
-from jobgen.operators.training_operator import JobKind, Replicas, TrainingJob, append_env, create_replicas, read_job
+from jobgen.operators.training_operator import (
+    JobKind,
+    Replicas,
+    TrainingJob,
+    append_variables,
+    create_replicas,
+    read_job,
+)
 from jobgen.spec.overlay import Cluster
 
 KIND = JobKind(
@@ -42,7 +49,7 @@ def create_pytorch_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster
 
 
 def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
-    spec = append_env(replicas.spec, list(_list_variables(job, replicas, index)))
+    spec = append_variables(_list_variables)(job, replicas, index)
     if "Master" in job.roles and replicas.role == "Worker":
         spec = append(spec, "initContainers", [_create_waiting_container(job.name_pod("Master", 0))])
     return spec

@@ -5,7 +5,7 @@ A pod is named after the job, its role and its index, and a headless Service wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,6 +90,9 @@ class TrainingJob(NamedTuple):
 
 Inject = Callable[[TrainingJob, Replicas, int], Fields]
 """Returns the pod spec of a pod with all that the operator adds to it."""
+
+ListVariables = Callable[[TrainingJob, Replicas, int], Iterable[Fields]]
+"""Returns the variables that the operator sets in the containers of a pod."""
 
 
 def read_job(obj: Fields, kind: JobKind, cluster: Cluster) -> TrainingJob:
@@ -199,6 +202,11 @@ def _create_service(pod: CreatedPod, kind: JobKind) -> CreatedObject:
     return CreatedObject("Service", pod.name, dict(list_ports(find_container(pod.spec, kind.container))))
 
 
-def append_env(spec: Fields, entries: Sequence[Fields]) -> Fields:
-    """Append variables to all containers, even where a container has one with the same name."""
-    return edit_containers(spec, lambda container: append(container, "env", entries))
+def append_variables(list_variables: ListVariables) -> Inject:
+    """Return the edit that appends variables to all containers, even where a container has one with the same name."""
+
+    def inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
+        entries = list(list_variables(job, replicas, index))
+        return edit_containers(replicas.spec, lambda container: append(container, "env", entries))
+
+    return inject
