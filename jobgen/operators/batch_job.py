@@ -9,19 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobgen.operators.created import RANDOM, Created, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    field_variable,
-    get_fields,
-    get_name,
-    list_containers,
-    text_mapping,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, edit_containers, field_variable, list_containers
 from jobgen.spec.overlay import Cluster
 
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
@@ -43,7 +32,7 @@ def list_job_pods(name: str, spec: Fields, role: str, first_rank: int = 0) -> It
     pod = as_fields(template.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     main = next((as_string(each.get("name")) for each in list_containers(pod)), "")
-    labels = {**text_mapping(metadata.get("labels")), **_label_pods(name)}
+    labels = {**read_texts(metadata.get("labels")), **_label_pods(name)}
     for index, count in list_indexes(count_pods(spec)):
         mark = {INDEX_KEY: str(index)} if indexed else {}
         host = f"{name}-{index}" if indexed else as_string(pod.get("hostname"))
@@ -56,7 +45,7 @@ def list_job_pods(name: str, spec: Fields, role: str, first_rank: int = 0) -> It
             _add_index(pod, host) if indexed else pod,
             template,
             {**labels, **mark},
-            {**text_mapping(metadata.get("annotations")), **mark},
+            {**read_texts(metadata.get("annotations")), **mark},
             first_rank + index if indexed or count_pods(spec) == 1 else None,
             hostname=host or pod_name,
             address=f"{host}.{subdomain}" if host and subdomain else "",

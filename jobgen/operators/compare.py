@@ -19,8 +19,9 @@ from jobgen.operators.compare_containers import (
 )
 from jobgen.operators.created import CreatedPod, Fields, Restarts
 from jobgen.operators.differences import Change, describe_changes
+from jobgen.operators.fields import as_fields, as_items, as_string, read_texts
 from jobgen.operators.hosts import Hosts, find_hosts
-from jobgen.operators.pod_edits import as_fields, as_items, as_string, find_container, list_containers, text_mapping
+from jobgen.operators.pod_edits import find_container, list_containers
 
 _SCHEDULING = frozenset(
     """affinity nodeName nodeSelector overhead preemptionPolicy priority priorityClassName resourceClaims resources
@@ -204,7 +205,7 @@ def _get_field(pod: CreatedPod, field: str) -> Any:
 def _compare_metadata(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
     """Compare the labels and annotations that users wrote."""
     for field in ("labels", "annotations"):
-        first, second = (text_mapping(as_fields(pod.template.get("metadata")).get(field)) for pod in (one, other))
+        first, second = (read_texts(as_fields(pod.template.get("metadata")).get(field)) for pod in (one, other))
         for key in dict.fromkeys([*first, *second]):
             values = [getattr(pod, field).get(key) for pod in (one, other)]
             if values[0] != values[1]:

@@ -11,8 +11,9 @@ from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.operators.created import CreatedPod, Fields
 from jobgen.operators.differences import Change
+from jobgen.operators.fields import as_fields, as_items, as_string
 from jobgen.operators.hosts import Hosts
-from jobgen.operators.pod_edits import as_fields, as_items, as_string, find_container, list_containers
+from jobgen.operators.pod_edits import find_container, list_containers
 from jobgen.operators.process_env import Variable, expand, read_env
 
 _SEPARATE = frozenset("name image command args env ports resources volumeMounts".split())

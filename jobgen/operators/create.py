@@ -9,13 +9,13 @@ from jobgen.k8s.kind_groups import get_group
 from jobgen.model.data import Node, untraced
 from jobgen.operators.batch_job import create_job
 from jobgen.operators.created import Created, CreatedPod, Creator, Fields
+from jobgen.operators.fields import as_string
 from jobgen.operators.jaxjob import create_jax_job
 from jobgen.operators.jobset import create_job_set
 from jobgen.operators.kuberay import create_ray_cluster, create_ray_job
 from jobgen.operators.mpi_operator import create_mpi_job_v2
 from jobgen.operators.mpijob_v1 import create_mpi_job_v1
 from jobgen.operators.paddlejob import create_paddle_job
-from jobgen.operators.pod_edits import as_string
 from jobgen.operators.pytorchjob import create_pytorch_job
 from jobgen.operators.tensorstack import TENSORSTACK_KINDS, create_tensorstack_job
 from jobgen.operators.tfjob import create_tf_job

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jobgen.operators.batch_job import count_pods, list_job_pods
 from jobgen.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, list_indexes
-from jobgen.operators.pod_edits import as_count, as_fields, as_items, as_string, get_fields, get_name, text_mapping
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -108,10 +108,10 @@ def _prepare_spec(spec: Fields, subdomain: str, labels: Fields, obj: Fields) -> 
     pod["restartPolicy"] = as_string(pod.get("restartPolicy"), "OnFailure")
     if subdomain:
         pod["subdomain"] = subdomain
-    annotations: dict[str, Any] = {**text_mapping(metadata.get("annotations")), **labels}
+    annotations: dict[str, Any] = {**read_texts(metadata.get("annotations")), **labels}
     if exclusive := get_fields(obj, "metadata", "annotations").get(_EXCLUSIVE):
         annotations[_EXCLUSIVE] = exclusive
-    labeled = {**metadata, "labels": {**text_mapping(metadata.get("labels")), **labels}, "annotations": annotations}
+    labeled = {**metadata, "labels": {**read_texts(metadata.get("labels")), **labels}, "annotations": annotations}
     return {**spec, "template": {**template, "metadata": labeled, "spec": pod}}
 
 

@@ -12,17 +12,8 @@ from typing import Any, NamedTuple
 
 from jobgen.operators.batch_job import list_job_pods
 from jobgen.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    get_fields,
-    get_name,
-    list_containers,
-    text_mapping,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, list_containers
 from jobgen.operators.ray_pods import RayNode, complete_pod, list_head_ports, make_submit_command
 from jobgen.spec.overlay import Cluster
 
@@ -109,7 +100,7 @@ def _list_group(cluster: RayCluster, group: Fields, name: str, count: int, rank:
     is_head = name == "headgroup"
     prefix = (cluster.name if is_head else f"{cluster.name}-{name}").replace(RANDOM, "#####")[:_MAX_PREFIX]
     pod_name = f"{prefix.replace('#####', RANDOM)}-{'head' if is_head else 'worker'}".lower() + f"-{RANDOM}"
-    own = {**text_mapping(metadata.get("labels")), **text_mapping(group.get("labels"))}
+    own = {**read_texts(metadata.get("labels")), **read_texts(group.get("labels"))}
     labels = {**_label_pod(cluster, name, is_head), **{key: own[key] for key in own if key not in _FIXED_LABELS}}
     node = RayNode(is_head, group, cluster.head, cluster.spec, cluster.address, cluster.creator)
     spec = complete_pod(node, as_fields(template.get("spec")))
@@ -122,7 +113,7 @@ def _list_group(cluster: RayCluster, group: Fields, name: str, count: int, rank:
             spec,
             template,
             labels,
-            text_mapping(metadata.get("annotations")),
+            read_texts(metadata.get("annotations")),
             rank + index,
             hostname=as_string(spec.get("hostname"), pod_name),
             address=cluster.service if is_head else "",

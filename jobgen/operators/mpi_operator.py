@@ -11,19 +11,8 @@ from typing import Any, NamedTuple
 
 from jobgen.operators.batch_job import list_job_pods
 from jobgen.operators.created import MAX_PODS, Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_first_container,
-    get_fields,
-    get_name,
-    list_containers,
-    text_mapping,
-    variable,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, edit_first_container, list_containers, variable
 from jobgen.operators.training_operator import LABEL
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
@@ -155,7 +144,7 @@ def _list_workers(job: MpiJob) -> Iterator[CreatedPod]:
             {**spec, "hostname": name, "restartPolicy": _map_policy(policy)},
             template,
             metadata["labels"],
-            text_mapping(metadata.get("annotations")),
+            read_texts(metadata.get("annotations")),
             main=next((as_string(each.get("name")) for each in list_containers(spec)), ""),
             restarts=Restarts(_map_policy(policy), "never" if _map_policy(policy) == "Never" else "always"),
             count=count,
@@ -170,7 +159,7 @@ def _map_policy(policy: str) -> str:
 def _label(job: MpiJob, template: Fields, labels: Fields) -> dict[str, Any]:
     metadata = as_fields(template.get("metadata"))
     own = {f"{LABEL}operator-name": "mpi-operator", f"{LABEL}job-name": job.name}
-    return {**metadata, "labels": {**text_mapping(metadata.get("labels")), **own, **labels}}
+    return {**metadata, "labels": {**read_texts(metadata.get("labels")), **own, **labels}}
 
 
 def _complete_launcher(job: MpiJob, spec: Fields, name: str) -> Fields:

@@ -9,19 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jobgen.operators.created import MAX_PODS, Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    Item,
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_first_container,
-    get_fields,
-    list_containers,
-    text_mapping,
-    variable,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, read_texts
+from jobgen.operators.pod_edits import Item, append, edit_first_container, list_containers, variable
 from jobgen.operators.training_operator import LABEL, JobKind, Replicas, TrainingJob, map_restart_policy, read_job
 from jobgen.spec.overlay import Cluster
 
@@ -83,7 +72,7 @@ def _make_pod(
     policy = map_restart_policy(replicas.restart_policy, job.spec).policy
     restarts = Restarts(policy, "never" if policy == "Never" else "always")
     labels = {
-        **text_mapping(metadata.get("labels")),
+        **read_texts(metadata.get("labels")),
         f"{LABEL}operator-name": KIND.controller,
         f"{LABEL}job-name": job.name,
         f"{LABEL}replica-type": replicas.role.lower(),
@@ -97,7 +86,7 @@ def _make_pod(
         {**spec, "restartPolicy": restarts.policy},
         replicas.template,
         labels,
-        text_mapping(metadata.get("annotations")),
+        read_texts(metadata.get("annotations")),
         rank,
         hostname=as_string(replicas.spec.get("hostname"), name),
         main=next((as_string(each.get("name")) for each in list_containers(spec)), ""),

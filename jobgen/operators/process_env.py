@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from jobgen.operators.created import CreatedPod, Fields
-from jobgen.operators.pod_edits import as_fields, as_items, as_string, get_fields
+from jobgen.operators.fields import as_fields, as_items, as_string, get_fields
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _METADATA = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobgen.operators.created import Created, CreatedObject, Fields
-from jobgen.operators.pod_edits import append, as_fields, as_items, as_string, variable
+from jobgen.operators.fields import as_fields, as_items, as_string
+from jobgen.operators.pod_edits import append, variable
 from jobgen.operators.training_operator import (
     JobKind,
     Replicas,

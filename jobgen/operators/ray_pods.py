@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 
 from jobgen.model.quantity import to_milli
 from jobgen.operators.created import RANDOM, Fields
+from jobgen.operators.fields import as_fields, as_items, as_string, get_fields
 from jobgen.operators.pod_edits import (
     append,
-    as_fields,
-    as_items,
-    as_string,
     edit_containers,
     edit_first_container,
     field_variable,
-    get_fields,
     list_containers,
     variable,
 )

@@ -11,20 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    find_container,
-    get_fields,
-    get_name,
-    list_containers,
-    text_mapping,
-    variable,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, edit_containers, find_container, list_containers, variable
 from jobgen.spec.overlay import Cluster
 
 UNDOCUMENTED = "<undocumented>"
@@ -110,8 +98,8 @@ def _list_pods(job: TensorStackJob, shape: _Shape) -> Iterator[CreatedPod]:
                 name,
                 {**shape.edit(job, replica, index, replica.spec), "restartPolicy": "Never"},
                 replica.template,
-                text_mapping(metadata.get("labels")),
-                text_mapping(metadata.get("annotations")),
+                read_texts(metadata.get("labels")),
+                read_texts(metadata.get("annotations")),
                 None if launches else rank + index,
                 hostname=as_string(replica.spec.get("hostname"), name),
                 address=name if has_service else "",

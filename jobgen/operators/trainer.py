@@ -12,20 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
 from jobgen.operators.jobset import create_job_set
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    get_fields,
-    get_name,
-    text_mapping,
-    upsert_env,
-    variable,
-)
+from jobgen.operators.pod_edits import append, edit_containers, upsert_env, variable
 from jobgen.operators.strategic_merge import merge_strategically
 from jobgen.operators.trainer_plugins import (
     CONTAINER,
@@ -147,7 +136,7 @@ def _build_metadata(obj: Fields, runtime: Fields) -> Fields:
     for field in ("labels", "annotations"):
         merged[field] = {}
         for layer in (metadata, own, *patches):
-            merged[field].update(text_mapping(layer.get(field)))
+            merged[field].update(read_texts(layer.get(field)))
     return merged
 
 
@@ -175,10 +164,10 @@ def _mark_group(run: TrainerRun, template: Fields) -> Fields:
     """Set the label or annotation by which a gang scheduler finds the pods."""
     metadata = as_fields(template.get("metadata"))
     if isinstance(run.group_policy.get("coscheduling"), dict):
-        labels = {**text_mapping(metadata.get("labels")), "scheduling.x-k8s.io/pod-group": run.name}
+        labels = {**read_texts(metadata.get("labels")), "scheduling.x-k8s.io/pod-group": run.name}
         return {**template, "metadata": {**metadata, "labels": labels}}
     if isinstance(run.group_policy.get("volcano"), dict):
-        annotations = {**text_mapping(metadata.get("annotations")), "scheduling.k8s.io/group-name": run.name}
+        annotations = {**read_texts(metadata.get("annotations")), "scheduling.k8s.io/group-name": run.name}
         return {**template, "metadata": {**metadata, "annotations": annotations}}
     return template
 

@@ -9,19 +9,8 @@ from typing import Any, NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.operators.batch_job import INDEX_KEY
 from jobgen.operators.created import MAX_PODS, Fields
-from jobgen.operators.pod_edits import (
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    field_variable,
-    find_container,
-    get_fields,
-    upsert,
-    upsert_env,
-    variable,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields
+from jobgen.operators.pod_edits import edit_containers, field_variable, find_container, upsert, upsert_env, variable
 
 CONTAINER = "node"
 """The name of the container that trains, and of the replicated Job with the nodes."""

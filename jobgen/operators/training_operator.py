@@ -10,18 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobgen.operators.created import Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    find_container,
-    get_fields,
-    get_name,
-    text_mapping,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, edit_containers, find_container
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -161,8 +151,8 @@ def _list_pods(job: TrainingJob, kind: JobKind, inject: Inject, processes: str) 
                 name,
                 {**inject(job, replicas, index), "restartPolicy": restarts.policy},
                 replicas.template,
-                {**text_mapping(metadata.get("labels")), **_label_pod(job, kind, replicas, index)},
-                text_mapping(metadata.get("annotations")),
+                {**read_texts(metadata.get("labels")), **_label_pod(job, kind, replicas, index)},
+                read_texts(metadata.get("annotations")),
                 rank + index,
                 hostname=as_string(replicas.spec.get("hostname"), name),
                 address=name,

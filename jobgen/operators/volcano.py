@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.operators.created import RANDOM, Created, CreatedObject, CreatedPod, Fields, Restarts, list_indexes
-from jobgen.operators.pod_edits import (
-    append,
-    as_count,
-    as_fields,
-    as_items,
-    as_string,
-    edit_containers,
-    get_fields,
-    get_name,
-    list_containers,
-    text_mapping,
-)
+from jobgen.operators.fields import as_count, as_fields, as_items, as_string, get_fields, get_name, read_texts
+from jobgen.operators.pod_edits import append, edit_containers, list_containers
 from jobgen.operators.volcano_plugins import (
     PLUGINS,
     Task,
@@ -94,8 +84,8 @@ def _make_pod(
     job: VolcanoJob, task: Task, index: int, metadata: Fields
 ) -> tuple[str, int, str, Fields, Fields, Fields, Fields]:
     own = as_fields(task.template.get("metadata"))
-    labels = {**text_mapping(own.get("labels")), **_label_pod(job, task, index)}
-    annotations = {**text_mapping(own.get("annotations")), **_annotate_pod(job, task, index)}
+    labels = {**read_texts(own.get("labels")), **_label_pod(job, task, index)}
+    annotations = {**read_texts(own.get("annotations")), **_annotate_pod(job, task, index)}
     for key in ("preemptable", "cooldown-time", "revocable-zone"):
         value = get_fields(metadata, "annotations").get(f"{_LABEL}{key}")
         if isinstance(value, str):

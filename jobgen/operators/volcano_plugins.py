@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.operators.created import MAX_PODS, Fields
-from jobgen.operators.pod_edits import append, as_fields, as_items, as_string, edit_containers, variable
+from jobgen.operators.fields import as_fields, as_items, as_string
+from jobgen.operators.pod_edits import append, edit_containers, variable
 
 _SSH_FOLDER = "/root/.ssh"
 

@@ -11,7 +11,8 @@ from jobgen.model.data import Plain
 from jobgen.operators.compare import PodDifference, compare_pods
 from jobgen.operators.create import create_pods
 from jobgen.operators.created import CreatedPod
-from jobgen.operators.pod_edits import as_fields, find_container
+from jobgen.operators.fields import as_fields
+from jobgen.operators.pod_edits import find_container
 from jobgen.operators.process_env import read_env
 from jobgen.spec.overlay import Cluster
 
