@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import add, subtract
-from jobgen.kueue.flavors import Assignment, Mode, QueueFacts, assign_flavors, search_counts
+from jobgen.kueue.assignment import Assignment, Mode
+from jobgen.kueue.flavors import QueueFacts, assign_flavors
 from jobgen.kueue.match import matches_selector
 from jobgen.kueue.objects import STRICT_FIFO
+from jobgen.kueue.partial_admission import search_counts
 from jobgen.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, compare_shares, compute_share, find_borrowing_level
 from jobgen.kueue.snapshot import Snapshot

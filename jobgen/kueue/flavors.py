@@ -2,114 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from jobgen.kueue.amounts import add, subtract, to_quantity
-from jobgen.kueue.match import find_untolerated_taint, matches_affinity
-from jobgen.kueue.objects import ClusterQueue, Flavor, Fungibility, ResourceGroup
+from jobgen.kueue.amounts import add, show_amount, subtract
+from jobgen.kueue.assignment import (
+    EXCEEDS_MAX_QUOTA,
+    NO_MATCHING_FLAVOR,
+    WAITING_FOR_QUOTA,
+    Assignment,
+    Attempt,
+    Choice,
+    Mode,
+    PodSetAssignment,
+    find_no_fit_reason,
+    is_preferred,
+    merge_attempts,
+    most_severe,
+)
+from jobgen.kueue.match import find_mismatch
+from jobgen.kueue.objects import ClusterQueue, Flavor, ResourceGroup
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, find_borrowing_level
 from jobgen.kueue.requests import Amounts, multiply, sum_amounts
-from jobgen.kueue.topology.request import Placement
-from jobgen.kueue.workloads import PodSet
+from jobgen.kueue.workloads import PodSet, PodSetAdmission
 
 PODS = "pods"
 
-
-class Mode(IntEnum):
-    """How well a flavor suits, the worst first."""
-
-    NO_FIT = 0
-    NO_CANDIDATES = 1
-    PREEMPT = 2
-    RECLAIM = 3
-    FIT = 4
-
-
-NO_MATCHING_FLAVOR, EXCEEDS_MAX_QUOTA = "NoMatchingFlavor", "ExceedsMaxQuota"
-WAITING_FOR_QUOTA, TOPOLOGY_FAILED = "WaitingForQuota", "TopologyPlacementFailed"
-_SEVERITY = (TOPOLOGY_FAILED, WAITING_FOR_QUOTA, EXCEEDS_MAX_QUOTA, NO_MATCHING_FLAVOR)
 
 Oracle = Callable[[FlavorResource, int], tuple[Mode, int]]
 """Simulates preemption for one resource in one flavor: what is possible, and the borrowing level afterwards."""
 
 
-class Attempt(NamedTuple):
-    """A flavor that was tried for the resources of a group."""
-
-    flavor: str
-    mode: Mode
-    level: int
-    reasons: tuple[str, ...] = ()
-    no_fit: str = ""
-    modes: Mapping[str, Mode] = {}
-
-
-class Choice(NamedTuple):
-    """The flavor of one resource."""
-
-    flavor: str
-    mode: Mode
-    level: int
-    tried: int
-    """The index of the last flavor that was tried; -1 if none is left to try."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodSetAssignment:
-    """The flavors of one pod set."""
-
-    name: str
-    count: int
-    requests: Amounts
-    flavors: Mapping[str, Choice]
-    reasons: tuple[str, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-    error: str = ""
-    placement: Placement | None = None
-    delayed: str = ""
-    """`Pending` or `Ready` if its pods are placed after admission checks."""
-
-    @property
-    def mode(self) -> Mode:
-        """The worst mode of its resources."""
-        if self.error:
-            return Mode.NO_FIT
-        if not self.reasons and not self.flavors:
-            return Mode.FIT
-        if not self.flavors and self.requests:
-            return Mode.NO_FIT
-        return min((choice.mode for choice in self.flavors.values()), default=Mode.FIT)
-
-
-class Assignment(NamedTuple):
-    """The flavors of a workload."""
-
-    pod_sets: tuple[PodSetAssignment, ...]
-    usage: Usage
-    level: int = 0
-    no_fit: str = ""
-
-    @property
-    def mode(self) -> Mode:
-        """The worst mode of its pod sets."""
-        return min((each.mode for each in self.pod_sets), default=Mode.FIT)
-
-    @property
-    def message(self) -> str:
-        """Why it does not fit, as Kueue says it."""
-        parts = [
-            f"couldn't assign flavors to pod set {each.name}: {each.error or ', '.join(sorted(each.reasons))}"
-            for each in self.pod_sets
-            if each.reasons or each.error
-        ]
-        return "; ".join(parts)
-
-
 class QueueFacts(NamedTuple):
-    """What flavor assignment needs to know of a queue."""
+    """What flavor assignment needs to know of a queue, and of what was decided about the workload before."""
 
     queue: ClusterQueue
     node: QuotaNode
@@ -120,16 +45,20 @@ class QueueFacts(NamedTuple):
     is_fair: bool = False
     allowed: frozenset[str] | None = None
     """The flavors that the workload may have; None if all."""
-    replaced: Mapping[str, Mapping[str, str]] = {}
-    """Flavors of the workload that this one replaces, by pod set and resource."""
-    replaced_usage: Mapping[FlavorResource, int] = {}
+    replaced: Sequence[PodSetAdmission] = ()
+    """The pod sets of the workload that this one replaces: it keeps their flavors, and needs only what is new."""
     progress: Mapping[tuple[str, str], int] = {}
     """The last flavor that was tried in an earlier cycle, by pod set and resource."""
     ignores_undeclared: bool = False
+    """Whether resources that the queue does not cover need no quota."""
+    fixed: Mapping[str, Mapping[str, str]] = {}
+    """Flavors by pod set and resource that the workload has already."""
     nominated: Mapping[str, Mapping[str, str]] | None = None
     """The only flavors to try, by pod set and resource: those of an earlier try in the same cycle."""
     place: Callable[[Assignment], Assignment] | None = None
     """Places the pod sets of an assignment in the topologies of its flavors."""
+    is_fungible: bool = True
+    """The gate FlavorFungibility. Without it the first flavor that fits is taken."""
 
     @property
     def is_topology_only(self) -> bool:
@@ -138,244 +67,277 @@ class QueueFacts(NamedTuple):
         return all(name in self.flavors and self.flavors[name].topology for name in names)
 
 
+class _Member(NamedTuple):
+    """A pod set of a group, and what it requests."""
+
+    number: int
+    pod_set: PodSet
+    size: int
+    total: Amounts
+
+
 def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Assignment:
     """Assign flavors to the pod sets of a workload; with `counts`, to fewer pods of each."""
     sizes = [pod_set.count for pod_set in pod_sets] if counts is None else list(counts)
-    done: dict[int, PodSetAssignment] = {}
+    members = [
+        _Member(index, pod_set, size, _list_requests(pod_set, size, facts))
+        for index, (pod_set, size) in enumerate(zip(pod_sets, sizes, strict=True))
+    ]
+    done: list[PodSetAssignment] = []
     usage: Usage = {}
     level = 0
-    no_fit: list[str] = []
-    for members in _group_pod_sets(pod_sets):
-        chosen = [(pod_sets[index], sizes[index]) for index in members]
-        result = _assign_group(chosen, usage, facts)
-        done.update(zip(members, result.assignments, strict=True))
-        level = max(level, result.level)
-        no_fit += result.no_fit
-        for pair, amount in result.usage.items():
-            usage[pair] = add(usage.get(pair, 0), amount)
-        if any(each.mode is Mode.NO_FIT for each in result.assignments):
+    for group in _group(members):
+        assigned = _assign_group(group, usage, facts)
+        done += assigned
+        for member, each in zip(group, assigned, strict=True):
+            level = max(level, *(choice.level for choice in each.flavors.values()), 0)
+            _add_usage(usage, member, each, facts)
+        if any(each.requests and not each.flavors for each in assigned):
             break
-    ordered = tuple(done[index] for index in sorted(done))
-    reason = max(no_fit, key=_SEVERITY.index, default="")
-    assignment = Assignment(ordered, usage, level, reason)
-    return assignment if facts.place is None else facts.place(assignment)
-
-
-def _group_pod_sets(pod_sets: Sequence[PodSet]) -> list[list[int]]:
-    """The indexes of pod sets that get their flavors together."""
-    groups: dict[str, list[int]] = {}
-    for index, pod_set in enumerate(pod_sets):
-        name = pod_set.topology.group if pod_set.topology else ""
-        groups.setdefault(name or f"\0{index}", []).append(index)
-    return list(groups.values())
-
-
-class _GroupResult(NamedTuple):
-    assignments: list[PodSetAssignment]
-    usage: Usage
-    level: int
-    no_fit: list[str]
-
-
-def _assign_group(members: list[tuple[PodSet, int]], used: Usage, facts: QueueFacts) -> _GroupResult:
-    totals = [_list_requests(pod_set, count, facts) for pod_set, count in members]
-    requests: Amounts = {}
-    for total in totals:
-        requests = sum_amounts(requests, total)
-    chosen: dict[str, Choice] = {}
-    attempts: list[Attempt] = []
-    reasons: list[str] = []
-    level, no_fit = 0, list[str]()
-    for resource in sorted(requests, key=_hash_name):
-        if resource in chosen:
-            continue
-        group = facts.queue.find_group(resource)
-        if group is None:
-            if not requests[resource] or facts.ignores_undeclared:
-                continue
-            reasons, chosen = [*reasons, f"resource {resource} unavailable in ClusterQueue"], {}
-            no_fit.append(NO_MATCHING_FLAVOR)
-            break
-        found, tried, skipped = _find_flavor(resource, group, requests, members, used, facts)
-        attempts += tried
-        if not found or any(choice.mode is not Mode.FIT for choice in found.values()):
-            reasons += skipped
-            reasons += (reason for attempt in tried for reason in attempt.reasons)
-        if not found:
-            no_fit.append(min((attempt.no_fit for attempt in tried if attempt.no_fit), key=_SEVERITY.index, default=""))
-            chosen = {}
-            break
-        chosen.update(found)
-        level = max(level, *(choice.level for choice in found.values()))
-    return _GroupResult(
-        [
-            _build_assignment(pod_set, count, total, chosen, reasons, attempts, facts)
-            for (pod_set, count), total in zip(members, totals, strict=True)
-        ],
-        _sum_usage(requests, chosen),
-        level,
-        [reason for reason in no_fit if reason],
-    )
+    found = Assignment(tuple(done), usage, level)
+    if facts.place is not None and len(done) == len(members) and found.mode is not Mode.NO_FIT:
+        found = facts.place(found)
+    return found._replace(no_fit=find_no_fit_reason(found, facts.queue))
 
 
 def _list_requests(pod_set: PodSet, count: int, facts: QueueFacts) -> Amounts:
     total = multiply(pod_set.requests, count)
-    if any(PODS in group.resources for group in facts.queue.groups):
+    if facts.queue.find_group(PODS) is not None:
         total[PODS] = count
     return total
 
 
-def _build_assignment(
-    pod_set: PodSet,
-    count: int,
-    total: Amounts,
-    chosen: Mapping[str, Choice],
-    reasons: Sequence[str],
-    attempts: Sequence[Attempt],
-    facts: QueueFacts,
-) -> PodSetAssignment:
-    own = {resource: choice for resource, choice in chosen.items() if resource in total}
-    if not total and pod_set.topology is not None and pod_set.topology.group:
-        # A leader that requests nothing goes where its workers go.
-        own = {resource: choice for resource, choice in chosen.items() if facts.flavors[choice.flavor].topology}
-    with_topology = sorted({each.flavor for each in own.values() if facts.flavors[each.flavor].topology})
-    error = f"more than one TAS flavor assigned: {', '.join(with_topology)}" if len(with_topology) > 1 else ""
-    return PodSetAssignment(pod_set.name, count, total, own, tuple(reasons), tuple(attempts), error)
+def _group(members: Sequence[_Member]) -> list[list[_Member]]:
+    """Group pod sets that get their flavors together."""
+    groups: dict[str, list[_Member]] = {}
+    for member in members:
+        topology = member.pod_set.topology
+        # A number is the key of a pod set without a group, as in Kueue.
+        groups.setdefault((topology.group if topology else "") or str(member.number), []).append(member)
+    return list(groups.values())
 
 
-def _sum_usage(requests: Amounts, chosen: Mapping[str, Choice]) -> Usage:
-    return {FlavorResource(choice.flavor, resource): requests[resource] for resource, choice in chosen.items()}
+def _add_usage(usage: Usage, member: _Member, assigned: PodSetAssignment, facts: QueueFacts) -> None:
+    """Add what a pod set uses, without what the workload that it replaces uses already."""
+    before = next((each.usage for each in facts.replaced if each.name == member.pod_set.name), {})
+    for resource, choice in assigned.flavors.items():
+        pair = FlavorResource(choice.flavor, resource)
+        usage[pair] = add(usage.get(pair, 0), subtract(member.total.get(resource, 0), before.get(resource, 0)))
 
 
-def _hash_name(name: str) -> int:
+def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
+    """Assign flavors to pod sets that get them together: the same flavor for the sum of what they request."""
+    requests: Amounts = {}
+    for member in members:
+        requests = sum_amounts(requests, member.total)
+    ordered = {name: requests[name] for name in sorted(requests, key=_hash_name)}
+    chosen = {
+        resource: Choice(flavor, Mode.FIT, 0, 0)
+        for member in members
+        for resource, flavor in facts.fixed.get(member.pod_set.name, {}).items()
+    }
+    reasons: list[str] = []
+    attempts: dict[str, Attempt] = {}
+    for resource, amount in ordered.items():
+        group = facts.queue.find_group(resource)
+        if resource in chosen or (group is None and (amount == 0 or facts.ignores_undeclared)):
+            continue
+        if group is None:
+            chosen, reasons = {}, [f"resource {resource} unavailable in ClusterQueue"]
+            break
+        search = _search_group(group, resource, ordered, members, used, facts)
+        merge_attempts(attempts, search.attempts, resource, group)
+        if not search.choices:
+            chosen, reasons = {}, search.reasons
+            break
+        chosen |= search.choices
+        reasons += search.reasons
+    tried = tuple(attempts[name] for name in sorted(attempts))
+    return [
+        PodSetAssignment(
+            member.pod_set.name, member.size, member.total, _select(member, chosen, facts), tuple(reasons), tried
+        )
+        for member in members
+    ]
+
+
+def _select(member: _Member, chosen: Mapping[str, Choice], facts: QueueFacts) -> dict[str, Choice]:
+    """The flavors of a pod set; one that requests nothing is placed in the topology of its group."""
+    if member.total:
+        return {resource: choice for resource, choice in chosen.items() if resource in member.total}
+    if member.pod_set.topology is None or not member.pod_set.topology.group:
+        return {}
+    return {
+        resource: choice
+        for resource, choice in chosen.items()
+        if choice.flavor in facts.flavors and facts.flavors[choice.flavor].topology
+    }
+
+
+def _hash_name(name: str) -> tuple[int, str]:
     """The order in which Kueue looks at resources: a hash of their names."""
     value = 0xCBF29CE484222325
     for byte in name.encode():
         value = (value ^ byte) * 0x100000001B3 % 2**64
-    return value
+    return value, name
 
 
-def _find_flavor(
-    resource: str,
-    group: ResourceGroup,
-    requests: Amounts,
-    members: list[tuple[PodSet, int]],
-    used: Usage,
-    facts: QueueFacts,
-) -> tuple[dict[str, Choice], list[Attempt], list[str]]:
-    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried.
+class _Search(NamedTuple):
+    """What a search in the flavors of a group found."""
 
-    Return the choices by resource, the attempts, and why other flavors were not tried.
-    """
-    resources = [name for name in requests if name in group.resources]
-    start = _find_start(resources, members, facts)
+    choices: dict[str, Choice]
+    reasons: list[str]
+    attempts: list[Attempt]
+
+
+class _Trial(NamedTuple):
+    """How well one flavor suits the resources of a group."""
+
+    mode: Mode
+    level: int
+    """The borrowing level of the resource that suits worst."""
+    choices: dict[str, Choice]
+    reasons: list[str]
+    attempt: Attempt
+
+
+def _search_group(
+    group: ResourceGroup, resource: str, requests: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
+) -> _Search:
+    """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried."""
+    wanted = {name: amount for name, amount in requests.items() if name in group.resources}
     attempts: list[Attempt] = []
-    skipped: list[str] = []
-    best: Attempt | None = None
+    reasons: list[str] = []
+    best: _Trial | None = None
     last = -1
-    for index in range(start, len(group.flavors)):
-        last, name = index, group.flavors[index]
-        if not _is_nominated(name, resource, members, facts):
-            skipped.append(
-                f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
-            )
+    for last in range(_find_start(resource, members, facts), len(group.flavors)):
+        name = group.flavors[last]
+        skipped = _find_skip(name, resource, members, facts)
+        if skipped:
+            reasons.append(skipped)
             continue
-        attempt = _try_flavor(name, resources, requests, members, used, facts)
-        attempts.append(attempt)
-        if best is None or is_preferred(attempt.mode, attempt.level, best.mode, best.level, facts.queue.fungibility):
-            best = attempt
-        if not _keeps_searching(attempt, facts.queue.fungibility):
-            best = attempt
+        trial = _try_flavor(name, group, wanted, members, used, facts)
+        attempts.append(trial.attempt)
+        reasons += trial.reasons
+        is_last = _ends_search(trial, facts)
+        if is_last or _is_better(trial, best, facts):
+            best = trial
+        if is_last:
             break
     if best is None or best.mode is Mode.NO_FIT:
-        return {}, attempts, skipped
-    tried = last if last < len(group.flavors) - 1 else -1
-    found = {each: Choice(best.flavor, best.modes[each], best.level, tried) for each in resources}
-    return found, attempts, skipped
+        return _Search({}, reasons, attempts)
+    tried = -1 if last == len(group.flavors) - 1 else last
+    choices = {name: choice._replace(tried=tried if facts.is_fungible else 0) for name, choice in best.choices.items()}
+    return _Search(choices, [] if best.mode is Mode.FIT else reasons, attempts)
 
 
-def _is_nominated(flavor: str, resource: str, members: list[tuple[PodSet, int]], facts: QueueFacts) -> bool:
-    if not facts.nominated:
-        return True
-    return any(facts.nominated.get(pod_set.name, {}).get(resource) == flavor for pod_set, _ in members)
+def _find_start(resource: str, members: list[_Member], facts: QueueFacts) -> int:
+    if not facts.is_fungible:
+        return 0
+    return facts.progress.get((members[0].pod_set.name, resource), -1) + 1
 
 
-def _find_start(resources: Sequence[str], members: list[tuple[PodSet, int]], facts: QueueFacts) -> int:
-    name = members[0][0].name
-    return next((facts.progress[name, each] + 1 for each in resources if (name, each) in facts.progress), 0)
+def _find_skip(name: str, resource: str, members: list[_Member], facts: QueueFacts) -> str:
+    """Why a flavor is not tried at all."""
+    nominated = facts.nominated
+    if nominated and all(nominated.get(member.pod_set.name, {}).get(resource) != name for member in members):
+        return f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
+    if facts.allowed is not None and name not in facts.allowed:
+        return f"skipping flavor {name} due to WorkloadAllowedResourceFlavorAnnotation annotation"
+    return ""
 
 
-def is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, fungibility: Fungibility) -> bool:
-    """Return whether a flavor with this mode and borrowing level is better than another."""
-    if mode is Mode.NO_FIT:
+def _is_better(trial: _Trial, best: _Trial | None, facts: QueueFacts) -> bool:
+    if best is None:
+        return trial.mode is not Mode.NO_FIT
+    if not facts.is_fungible:
+        return trial.mode > best.mode
+    return is_preferred(trial.mode, trial.level, best.mode, best.level, facts.queue.fungibility)
+
+
+def _ends_search(trial: _Trial, facts: QueueFacts) -> bool:
+    if not facts.is_fungible:
+        return trial.mode is Mode.FIT
+    fungibility = facts.queue.fungibility
+    if trial.mode in (Mode.NO_FIT, Mode.NO_CANDIDATES):
         return False
-    if other_mode is Mode.NO_FIT:
-        return True
-    if (mode is Mode.NO_CANDIDATES) != (other_mode is Mode.NO_CANDIDATES):
-        return other_mode is Mode.NO_CANDIDATES
-    if fungibility.preference == "PreemptionOverBorrowing":
-        return (level, -mode) < (other_level, -other_mode)
-    return (-mode, level) < (-other_mode, other_level)
-
-
-def _keeps_searching(attempt: Attempt, fungibility: Fungibility) -> bool:
-    if attempt.mode in (Mode.NO_FIT, Mode.NO_CANDIDATES):
-        return True
-    if attempt.mode in (Mode.PREEMPT, Mode.RECLAIM) and fungibility.when_can_preempt == "TryNextFlavor":
-        return True
-    return attempt.level > 0 and fungibility.when_can_borrow == "TryNextFlavor"
+    if trial.mode in (Mode.PREEMPT, Mode.RECLAIM) and fungibility.when_can_preempt == "TryNextFlavor":
+        return False
+    return trial.level == 0 or fungibility.when_can_borrow != "TryNextFlavor"
 
 
 def _try_flavor(
-    name: str,
-    resources: Sequence[str],
-    requests: Amounts,
-    members: list[tuple[PodSet, int]],
-    used: Usage,
-    facts: QueueFacts,
-) -> Attempt:
-    mismatch = next(_find_mismatches(name, resources, members, facts), "")
+    name: str, group: ResourceGroup, wanted: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
+) -> _Trial:
+    """Try a flavor for the resources of a group. It suits as well as it does for the resource that suits worst."""
+    mismatch = find_flavor_mismatch(name, group, (member.pod_set for member in members), facts)
     if mismatch:
-        return Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR)
-    mode, level, highest = Mode.FIT, 0, 0
-    modes: dict[str, Mode] = {}
+        return _Trial(Mode.NO_FIT, 0, {}, [mismatch], Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR))
+    mode, level, highest, no_fit = Mode.FIT, 0, 0, ""
+    choices: dict[str, Choice] = {}
     reasons: list[str] = []
-    no_fit = ""
-    for resource in resources:
+    for resource, requested in wanted.items():
+        amount, other = _subtract_replaced(name, resource, requested, members, facts)
+        if other is not None:
+            reasons.append(f"could not assign {name} flavor since the original workload is assigned: {other}")
+            mode, no_fit = Mode.NO_FIT, NO_MATCHING_FLAVOR
         pair = FlavorResource(name, resource)
-        found, at, reason, why = _check_quota(pair, used.get(pair, 0), requests[resource], facts)
-        modes[resource] = found
-        reasons += [reason] if reason else []
-        highest = max(highest, at)
-        if len(modes) == 1 or found is Mode.NO_FIT or is_preferred(mode, level, found, at, facts.queue.fungibility):
-            mode, level = (found, at) if mode is not Mode.NO_FIT or len(modes) == 1 else (mode, level)
-        if found is Mode.NO_FIT:
-            no_fit = max((why, no_fit), key=lambda word: _SEVERITY.index(word) if word else -1)
-    return Attempt(name, mode, highest, tuple(reasons), no_fit, modes)
+        found = _check_quota(pair, used.get(pair, 0), amount, facts)
+        reasons += [found.reason] if found.reason else []
+        no_fit = most_severe(no_fit, found.no_fit)
+        highest = max(highest, found.level)
+        if is_preferred(mode, level, found.mode, found.level, facts.queue.fungibility):
+            mode, level = found.mode, found.level
+        if mode is not Mode.NO_FIT:
+            choices[resource] = Choice(name, found.mode, found.level, -1)
+    possibility = mode if mode not in (Mode.NO_FIT, Mode.FIT) else None
+    attempt = Attempt(name, mode, highest, tuple(sorted(reasons)), no_fit, possibility)
+    return _Trial(mode, level, choices, reasons, attempt)
 
 
-def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> tuple[Mode, int, str, str]:
-    """Return the mode and borrowing level of one resource in one flavor, and why it does not fit."""
+def _subtract_replaced(
+    name: str, resource: str, amount: int, members: list[_Member], facts: QueueFacts
+) -> tuple[int, str | None]:
+    """Subtract what a replaced workload uses already; also return its flavor if that is another one."""
+    if facts.replaced:
+        for member in members:
+            before = facts.replaced[member.number] if member.number < len(facts.replaced) else None
+            flavor = before.flavors.get(resource, "") if before else ""
+            if flavor != name:
+                return amount, flavor
+            amount -= before.usage.get(resource, 0) if before else 0
+    return amount, None
+
+
+class _QuotaCheck(NamedTuple):
+    """How well one resource fits in one flavor, and why it does not."""
+
+    mode: Mode
+    level: int
+    reason: str = ""
+    no_fit: str = ""
+
+
+def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> _QuotaCheck:
     node, value = facts.node, add(used, wanted)
-    value = subtract(value, facts.replaced_usage.get(pair, 0))
     potential = node.potential(pair)
     where = f"{pair.resource} in flavor {pair.flavor}"
     if value > potential:
-        shown = [_show(pair.resource, amount) for amount in (used, wanted, potential)]
+        shown = [show_amount(pair.resource, amount) for amount in (used, wanted, potential)]
         message = (
             f"insufficient quota for {where}, previously considered podsets requests ({shown[0]}) + "
             f"current podset request ({shown[1]}) > maximum capacity ({shown[2]})"
         )
-        return Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA
+        return _QuotaCheck(Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA)
     level, may_reclaim = find_borrowing_level(node, pair, value)
     available = max(0, node.available(pair))
     if value <= available:
-        return Mode.FIT, level, "", ""
-    message = f"insufficient unused quota for {where}, {_show(pair.resource, value - available)} more needed"
+        return _QuotaCheck(Mode.FIT, level)
+    missing = show_amount(pair.resource, subtract(value, available))
+    message = f"insufficient unused quota for {where}, {missing} more needed"
     if node.find_quota(pair).nominal >= value or may_reclaim or _preempts_while_borrowing(facts):
-        mode, after = facts.oracle(pair, value)
-        return mode, after if mode is not Mode.NO_CANDIDATES else level, message, ""
-    return Mode.NO_FIT, level, message, WAITING_FOR_QUOTA
+        return _QuotaCheck(*facts.oracle(pair, value), message)
+    return _QuotaCheck(Mode.NO_FIT, level, message, WAITING_FOR_QUOTA)
 
 
 def _preempts_while_borrowing(facts: QueueFacts) -> bool:
@@ -383,84 +345,29 @@ def _preempts_while_borrowing(facts: QueueFacts) -> bool:
     return preemption.borrow != "Never" or (facts.is_fair and preemption.reclaim != "Never")
 
 
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-
-
-def _show(resource: str, amount: int) -> str:
-    """An amount as Kubernetes prints it."""
-    if resource not in ("memory", "ephemeral-storage") or not amount:
-        return to_quantity(resource, amount)
-    power = 0
-    while amount % 1024 == 0 and power < len(_UNITS) - 1:
-        amount, power = amount // 1024, power + 1
-    return f"{amount}{_UNITS[power]}"
-
-
-def _find_mismatches(
-    name: str, resources: Sequence[str], members: list[tuple[PodSet, int]], facts: QueueFacts
-) -> Iterator[str]:
+def find_flavor_mismatch(name: str, group: ResourceGroup, pod_sets: Iterable[PodSet], facts: QueueFacts) -> str:
+    """Return why a flavor of a group does not match the pods; empty if it does."""
     flavor = facts.flavors.get(name)
     if flavor is None:
-        yield f"flavor {name} not found"
-        return
-    if facts.allowed is not None and name not in facts.allowed:
-        yield f"skipping flavor {name} due to WorkloadAllowedResourceFlavorAnnotation annotation"
-    for pod_set, _ in members:
-        before = facts.replaced.get(pod_set.name, {})
-        other = next((before[each] for each in resources if before.get(each, name) != name), "")
-        if other:
-            yield f"could not assign {name} flavor since the original workload is assigned: {other}"
-    for pod_set, _ in members:
-        yield from _find_topology_mismatch(flavor, resources, pod_set, facts)
-    for pod_set, _ in members:
-        taint = find_untolerated_taint(flavor, pod_set.spec)
-        if taint is not None:
-            shown = f"{{{taint.get('key', '')} {taint.get('value', '')} {taint.get('effect', '')} <nil>}}"
-            yield f"untolerated taint {shown} in flavor {name}"
-        if not matches_affinity(flavor.labels, pod_set.spec):
-            yield f"flavor {name} doesn't match node affinity"
+        return f"flavor {name} not found"
+    levels = facts.topologies.get(flavor.topology)
+    found = (
+        find_mismatch(flavor, pod_set, group.resources, levels, is_implied=facts.is_topology_only)
+        for pod_set in pod_sets
+    )
+    return next((mismatch for mismatch in found if mismatch), "")
 
 
-def _find_topology_mismatch(
-    flavor: Flavor, resources: Sequence[str], pod_set: PodSet, facts: QueueFacts
-) -> Iterator[str]:
-    request = pod_set.topology if pod_set.topology and pod_set.topology.is_explicit else None
-    if request is None:
-        if flavor.topology and not facts.is_topology_only:
-            yield f'Flavor "{flavor.name}" supports only TopologyAwareScheduling'
-        return
-    own = pod_set.exact or {}
-    if not flavor.topology:
-        if own.keys() & set(resources):
-            yield f'Flavor "{flavor.name}" does not support TopologyAwareScheduling'
-        return
-    levels = facts.topologies.get(flavor.topology, ())
-    wanted = [request.required, request.preferred, *(level for level, _ in request.slices)]
-    if any(level and level not in levels for level in wanted):
-        yield f'Flavor "{flavor.name}" does not contain the requested level'
-
-
-def search_counts(
-    pod_sets: Sequence[PodSet], fits: Callable[[Sequence[int]], Any | None]
-) -> tuple[tuple[int, ...], Any] | None:
-    """Search the largest numbers of pods that fit, between `min_count` and `count` of each pod set."""
-    deltas = [
-        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
-    ]
-    total = sum(deltas)
-    if not total:
-        return None
-
-    def scale(step: int) -> tuple[int, ...]:
-        pairs = zip(pod_sets, deltas, strict=True)
-        return tuple(pod_set.count - delta * step // total for pod_set, delta in pairs)
-
-    low, high, found = 0, total, None
-    while low <= high:
-        middle = (low + high) // 2
-        result = fits(scale(middle))
-        if result is not None:
-            found, high = (scale(middle), result), middle - 1
-        else:
-            low = middle + 1
-    return found
+def sum_requests(
+    pod_sets: Sequence[PodSet], assigned: Sequence[PodSetAssignment], replaced: Sequence[PodSetAdmission] = ()
+) -> Usage:
+    """Return what a workload needs of each flavor: for the pods that are assigned, without what it replaces."""
+    usage: Usage = {}
+    for number, (pod_set, each) in enumerate(zip(pod_sets, assigned, strict=True)):
+        count = pod_set.count - replaced[number].count if replaced else each.count
+        for resource, amount in pod_set.total(count).items():
+            # A resource of which nothing is requested may have no flavor.
+            if amount and resource in each.flavors:
+                pair = FlavorResource(each.flavors[resource].flavor, resource)
+                usage[pair] = add(usage.get(pair, 0), amount)
+    return usage

@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from jobgen.kueue.objects import Flavor, as_list, as_mapping
+from jobgen.kueue.workloads import PodSet
 
 _BLOCKING = ("NoSchedule", "NoExecute")
+
+
+def find_mismatch(
+    flavor: Flavor, pod_set: PodSet, covered: Collection[str], levels: Collection[str] | None, *, is_implied: bool
+) -> str:
+    """Return why the pods of a pod set cannot have a flavor, in the words of Kueue; empty if they can.
+
+    `covered` are the resources of its group, `levels` those of its topology, None if there is no such topology.
+    `is_implied` is whether all pods of the queue are placed in topologies, even if they do not ask for it.
+    """
+    mismatch = _find_topology_mismatch(flavor, pod_set, covered, levels, is_implied=is_implied)
+    if mismatch:
+        return mismatch
+    taint = find_untolerated_taint(flavor, pod_set.spec)
+    if taint is not None:
+        shown = f"{{{taint.get('key', '')} {taint.get('value', '')} {taint.get('effect', '')} <nil>}}"
+        return f"untolerated taint {shown} in flavor {flavor.name}"
+    if not matches_affinity(flavor.labels, pod_set.spec):
+        return f"flavor {flavor.name} doesn't match node affinity"
+    return ""
+
+
+def _find_topology_mismatch(
+    flavor: Flavor, pod_set: PodSet, covered: Collection[str], levels: Collection[str] | None, *, is_implied: bool
+) -> str:
+    request = pod_set.topology if pod_set.topology and pod_set.topology.is_explicit else None
+    if request is None:
+        if flavor.topology and not is_implied:
+            return f'Flavor "{flavor.name}" supports only TopologyAwareScheduling'
+        return ""
+    if not flavor.topology:
+        # A flavor may still provide resources that only count for quota, which no pod requests.
+        if (pod_set.exact or {}).keys() & set(covered):
+            return f'Flavor "{flavor.name}" does not support TopologyAwareScheduling'
+        return ""
+    if levels is None:
+        return f'Flavor "{flavor.name}" information missing in TAS cache'
+    wanted = [request.required, request.preferred, *(level for level, _ in request.slices)]
+    if any(level and level not in levels for level in wanted):
+        return f'Flavor "{flavor.name}" does not contain the requested level'
+    return ""
 
 
 def find_untolerated_taint(flavor: Flavor, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:

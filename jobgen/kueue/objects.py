@@ -104,7 +104,7 @@ def parse_cluster_queue(obj: Mapping[str, Any]) -> ClusterQueue:
         groups=tuple(_parse_group(group) for group in map(as_mapping, as_list(spec.get("resourceGroups")))),
         quotas=dict(_list_quotas(spec.get("resourceGroups"))),
         preemption=_parse_preemption(as_mapping(spec.get("preemption"))),
-        fungibility=_parse_fungibility(as_mapping(spec.get("flavorFungibility"))),
+        fungibility=parse_fungibility(as_mapping(spec.get("flavorFungibility"))),
         strategy=str(spec.get("queueingStrategy") or "BestEffortFIFO"),
         namespace_selector=spec.get("namespaceSelector"),
         stop_policy=str(spec.get("stopPolicy") or "None"),
@@ -166,7 +166,8 @@ def _parse_preemption(spec: Mapping[str, Any]) -> Preemption:
 _OLD_WORDS = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
 
-def _parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
+def parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
+    """Parse `flavorFungibility`."""
     borrow = str(spec.get("whenCanBorrow") or "MayStopSearch")
     preempt = str(spec.get("whenCanPreempt") or "TryNextFlavor")
     return Fungibility(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount, subtract
-from jobgen.kueue.flavors import EXCEEDS_MAX_QUOTA, Assignment, Attempt, PodSetAssignment
+from jobgen.kueue.assignment import EXCEEDS_MAX_QUOTA, Assignment, Attempt, PodSetAssignment
 from jobgen.kueue.match import find_untolerated_taint, matches_affinity
 from jobgen.kueue.objects import ClusterQueue, Flavor
 from jobgen.kueue.quota import FlavorResource, QuotaNode
