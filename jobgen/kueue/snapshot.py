@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobgen.kueue.objects import ClusterQueue, Cohort, Flavor, parse_cluster_queue, parse_cohort, parse_flavor
+from jobgen.kueue.placed_usage import NO_TOPOLOGIES, Topologies, find_placed_usage
 from jobgen.kueue.quota import FlavorResource, QuotaNode, build_tree, find_cycles
 from jobgen.kueue.workloads import Workload
 
@@ -29,6 +30,8 @@ class Snapshot:
         self.cyclic = find_cycles({cohort.name: cohort.parent for cohort in self.cohort_objects.values()})
         self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
         """Workloads with reserved quota, by queue and key."""
+        self.topologies: Topologies = NO_TOPOLOGIES
+        """The topologies of flavors, with what placed pods use. Set them before workloads are added."""
 
     def hide_queues(self, names: Iterable[str]) -> None:
         """Hide queues that are not scheduled: they lend and use quota, but nothing of theirs is preempted."""
@@ -42,11 +45,27 @@ class Snapshot:
         if workload.cluster_queue in self.nodes:
             self.workloads[workload.cluster_queue][workload.key] = workload
             self.add_usage(workload.cluster_queue, workload.usage)
+            if self.topologies:
+                self.topologies.add(find_placed_usage(workload))
 
     def remove_workload(self, workload: Workload) -> None:
         """Remove a workload, and what it uses."""
         if self.workloads.get(workload.cluster_queue, {}).pop(workload.key, None) is not None:
             self.remove_usage(workload.cluster_queue, workload.usage)
+            if self.topologies:
+                self.topologies.remove(find_placed_usage(workload))
+
+    def admit(self, workload: Workload) -> None:
+        """Add a workload for good: what it uses of hosts counts for all flavors from the next cycle on."""
+        self.add_workload(workload)
+        if self.topologies:
+            self.topologies.share(find_placed_usage(workload))
+
+    def release(self, workload: Workload) -> None:
+        """Remove a workload for good."""
+        self.remove_workload(workload)
+        if self.topologies:
+            self.topologies.share(find_placed_usage(workload), is_gone=True)
 
     def add_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
         """Add usage to a queue."""

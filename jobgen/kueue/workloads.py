@@ -114,6 +114,8 @@ class Workload(NamedTuple):
     """What ready admission checks add to the pods of pod sets."""
     unhealthy_nodes: tuple[str, ...] = ()
     """Nodes of its placement that have failed."""
+    is_single_pod: bool = False
+    """Whether it belongs to one plain pod, which cannot move to another node."""
 
     @property
     def has_unhealthy_placement(self) -> bool:
@@ -196,7 +198,14 @@ def parse_workload(
         is_admitted=_find_true(conditions, _ADMITTED) is not None,
         updates=tuple(_list_updates(status)),
         unhealthy_nodes=tuple(str(as_mapping(each).get("name", "")) for each in as_list(status.get("unhealthyNodes"))),
+        is_single_pod=_is_single_pod(metadata),
     )
+
+
+def _is_single_pod(metadata: Mapping[str, Any]) -> bool:
+    owners = [as_mapping(each) for each in as_list(metadata.get("ownerReferences"))]
+    is_group = as_mapping(metadata.get("annotations")).get("kueue.x-k8s.io/is-group-workload") == "true"
+    return not is_group and [(each.get("apiVersion"), each.get("kind")) for each in owners] == [("v1", "Pod")]
 
 
 def _list_updates(status: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
