@@ -83,10 +83,14 @@ class Assignment(NamedTuple):
     usage: Usage
     level: int = 0
     no_fit: str = ""
+    placed_mode: Mode | None = None
+    """The mode once its pods have been placed, or could not be; None before."""
 
     @property
     def mode(self) -> Mode:
         """The worst mode of its pod sets."""
+        if self.placed_mode is not None:
+            return self.placed_mode
         return min((each.mode for each in self.pod_sets), default=Mode.NO_FIT)
 
     @property
