@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.configuration import Configuration, build_nodes
-from jobgen.kueue.objects import Flavor, as_list, as_mapping, name_of, parse_cluster_queue, parse_cohort, parse_flavor
-from jobgen.kueue.snapshot import Snapshot
+from jobgen.kueue.objects import Cohort, Flavor, as_list, as_mapping, name_of, parse_cohort, parse_flavor
 
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {
@@ -38,21 +37,9 @@ class ClusterObjects(NamedTuple):
         """Return the objects of a kind."""
         return self.by_kind.get(kind, ())
 
-    def find_labels(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels of a namespace; None if it is not among the objects."""
-        for each in self.list_objects("Namespace"):
-            if name_of(each) == namespace:
-                labels = as_mapping(as_mapping(each.get("metadata")).get("labels"))
-                return {_NAME_LABEL: namespace, **labels}
-        return None
-
-    def build_snapshot(self) -> Snapshot:
-        """Return the queues without any workload."""
-        return Snapshot(
-            map(parse_cluster_queue, self.list_objects("ClusterQueue")),
-            map(parse_cohort, self.list_objects("Cohort")),
-            self.list_flavors(),
-        )
+    def list_cohorts(self) -> list[Cohort]:
+        """Return the cohorts."""
+        return list(map(parse_cohort, self.list_objects("Cohort")))
 
     def list_flavors(self) -> list[Flavor]:
         """Return the flavors."""
@@ -66,6 +53,14 @@ class ClusterObjects(NamedTuple):
                 for level in as_list(as_mapping(each.get("spec")).get("levels"))
             ]
             for each in self.list_objects("Topology")
+        }
+
+    def list_namespaces(self) -> dict[str, Mapping[str, str]]:
+        """Return the labels of namespaces. Kubernetes labels each with its name."""
+        return {
+            name: {_NAME_LABEL: name, **as_mapping(as_mapping(each.get("metadata")).get("labels"))}
+            for each in self.list_objects("Namespace")
+            for name in (name_of(each),)
         }
 
     def list_nodes(self) -> list[Object]:

@@ -139,8 +139,7 @@ class Scheduler:
     def _nominate(self, entry: _Entry) -> None:
         queue = self.snapshot.queues[entry.queue]
         labels = self.namespaces.get(entry.workload.namespace, {})
-        # Labels that are not known are assumed to match.
-        if labels is not None and not matches_selector(queue.namespace_selector, labels):
+        if not matches_selector(queue.namespace_selector, labels):
             message = "workload namespace doesn't match ClusterQueue selector"
             entry.outcome = Outcome("inadmissible", MISCONFIGURED, message)
             return

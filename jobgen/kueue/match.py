@@ -137,10 +137,15 @@ def _is_integer(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-def matches_selector(selector: Any, labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector selects labels; without one, nothing is selected."""
+def matches_selector(selector: Any, labels: Mapping[str, str] | None) -> bool:
+    """Return whether a label selector selects labels; without one, nothing is selected.
+
+    Labels that are not known (None) are assumed to match.
+    """
     if not isinstance(selector, dict):
         return False
+    if labels is None:
+        return True
     matched = all(labels.get(str(key)) == value for key, value in as_mapping(selector.get("matchLabels")).items())
     expressions = map(as_mapping, as_list(selector.get("matchExpressions")))
     return matched and all(matches_expression(labels, each) for each in expressions)

@@ -50,10 +50,23 @@ def create_train_job(obj: Fields, objects: Sequence[Fields], cluster: Cluster) -
         return Created()
     run = _read_run(obj, runtime, version)
     merged = _merge(run, as_fields(obj.get("spec")))
-    job_set = {"metadata": _build_metadata(obj, runtime), "spec": merged.spec}
-    created = create_job_set(job_set, (), cluster)
+    created = create_job_set(_build_job_set(obj, runtime, merged), (), cluster)
     pods = tuple(_complete_pods(run, merged, created.pods))
     return Created(pods, (*created.objects, *_list_objects(run, merged.spec)))
+
+
+def expand_train_job(obj: Fields, objects: Sequence[Fields], cluster: Cluster) -> Fields:
+    """Return the JobSet of a TrainJob; empty if its runtime is unknown."""
+    version = parse_version(str(cluster.operators.get("trainer", "")))
+    runtime = find_runtime(obj, objects, version)
+    if not runtime:
+        return {}
+    merged = _merge(_read_run(obj, runtime, version), as_fields(obj.get("spec")))
+    return _build_job_set(obj, runtime, merged)
+
+
+def _build_job_set(obj: Fields, runtime: Fields, merged: _Merged) -> Fields:
+    return {"metadata": _build_metadata(obj, runtime), "spec": merged.spec}
 
 
 def find_runtime(obj: Fields, objects: Sequence[Fields], version: tuple[int, ...]) -> Fields:

@@ -1,0 +1,212 @@
+"""What becomes of each job in its queue: admitted, by borrowing, by preemption, waiting, or never admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.kueue.admission_context import AdmissionContext
+from jobgen.kueue.amounts import show_amount
+from jobgen.kueue.assignment import WAITING_FOR_QUOTA, Assignment
+from jobgen.kueue.loans import Loan, list_loans
+from jobgen.kueue.objects import STRICT_FIFO
+from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.quota import FlavorResource, Usage
+from jobgen.kueue.simulate import Eviction, Run, run_cycles
+from jobgen.kueue.totals import Total, list_totals
+from jobgen.kueue.workloads import Workload
+
+RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
+WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"
+DECISIONS = (RUNNING, ADMITTED, BORROWS, PREEMPTS, WAITS, NEVER, UNMANAGED)
+
+_MAX_BLOCKERS = 20
+
+
+class Job(NamedTuple):
+    """A job object, and the workloads that Kueue makes of it."""
+
+    kind: str
+    namespace: str
+    name: str
+    queue: str
+    """The name of its LocalQueue; empty if it names none."""
+    workloads: tuple[Workload, ...] = ()
+    obstacle: Obstacle | None = None
+    """Why Kueue makes no workload of it."""
+
+
+class Shortage(NamedTuple):
+    """What a waiting workload lacks."""
+
+    resource: str
+    flavor: str
+    missing: int
+
+
+class Answer(NamedTuple):
+    """What becomes of one workload."""
+
+    job: Job
+    key: str
+    """Namespace and name of the workload; those of the job if it has only one."""
+    decision: str
+    reason: str
+    """Why, in one sentence."""
+    cluster_queue: str = ""
+    workload: Workload | None = None
+    """The workload, with its admission if it has one."""
+    obstacle: Obstacle | None = None
+    loans: tuple[Loan, ...] = ()
+    """What its queue borrows of the resources that the workload uses, and from whom."""
+    shortages: tuple[Shortage, ...] = ()
+    blockers: tuple[str, ...] = ()
+    """The workloads that it waits behind, or that use what it lacks."""
+    evictions: tuple[Eviction, ...] = ()
+    """The workloads that it evicts."""
+    evicted_by: str = ""
+
+
+class Decision(NamedTuple):
+    """The answers for all jobs of a cluster."""
+
+    answers: tuple[Answer, ...]
+    totals: tuple[Total, ...]
+    settles: bool
+    """False if workloads evict each other in turn."""
+    assumptions: tuple[str, ...]
+    """What the decision assumes because the files do not show it."""
+
+
+def decide(context: AdmissionContext, jobs: Sequence[Job], running: frozenset[str] = frozenset()) -> Decision:
+    """Decide about all jobs; those in `running`, by key, run from the start."""
+    workloads = [each for job in jobs for each in job.workloads]
+    run = run_cycles(context, workloads, running)
+    loans = list_loans(run.scheduler.snapshot)
+    reporter = _Reporter(context, run, loans)
+    answers = [answer for job in jobs for answer in reporter.answer_job(job)]
+    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
+    totals = list_totals(run.scheduler.snapshot, loans, waiting)
+    return Decision(tuple(answers), tuple(totals), run.settles, context.assumptions)
+
+
+class _Reporter:
+    """Turns the end of a simulation into answers."""
+
+    def __init__(self, context: AdmissionContext, run: Run, loans: Sequence[Loan]) -> None:
+        self._context = context
+        self._run = run
+        self._snapshot = run.scheduler.snapshot
+        self._loans: dict[str, list[Loan]] = {}
+        for loan in loans:
+            self._loans.setdefault(loan.borrower, []).append(loan)
+        self._by_preemptor: dict[str, list[Eviction]] = {}
+        self._last_eviction: dict[str, Eviction] = {}
+        for eviction in run.evictions:
+            self._by_preemptor.setdefault(eviction.preemptor, []).append(eviction)
+            self._last_eviction[eviction.workload] = eviction
+
+    def answer_job(self, job: Job) -> Iterator[Answer]:
+        """Yield an answer for each workload of a job; one for a job without workloads."""
+        if job.obstacle is not None:
+            decision = UNMANAGED if not job.queue else NEVER
+            yield Answer(job, f"{job.namespace}/{job.name}", decision, job.obstacle.message, obstacle=job.obstacle)
+        for workload in job.workloads:
+            yield self._answer(job, workload)
+
+    def _answer(self, job: Job, workload: Workload) -> Answer:
+        queue = self._context.find_cluster_queue(workload)
+        admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
+        answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+        if admitted is not None:
+            return self._answer_admitted(answer, admitted)
+        obstacle = self._context.find_obstacle(workload)
+        if obstacle is not None:
+            return answer._replace(reason=obstacle.message, obstacle=obstacle)
+        return self._answer_waiting(answer, workload)
+
+    def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
+        used = workload.usage
+        loans = tuple(loan for loan in self._loans.get(answer.cluster_queue, ()) if used.get(loan.pair))
+        evictions = tuple(self._by_preemptor.get(workload.key, ()))
+        evicted = self._last_eviction.get(workload.key)
+        found = answer._replace(loans=loans, evictions=evictions)
+        if workload.key in self._run.assumed and evicted is None:
+            return found._replace(decision=RUNNING, reason="it is assumed to run")
+        if evictions:
+            names = ", ".join(f"`{each.workload}` ({each.reason})" for each in evictions)
+            return found._replace(decision=PREEMPTS, reason=f"it evicts {names}")
+        outcome = self._run.scheduler.outcomes.get(workload.key)
+        if loans and outcome is not None and outcome.level:
+            return found._replace(decision=BORROWS, reason=f"its queue borrows {_list_loans(loans)}")
+        return found._replace(decision=ADMITTED, reason=f"ClusterQueue `{answer.cluster_queue}` has quota for it")
+
+    def _answer_waiting(self, answer: Answer, workload: Workload) -> Answer:
+        queue = self._snapshot.queues[answer.cluster_queue]
+        evicted = self._last_eviction.get(workload.key)
+        found = answer._replace(decision=WAITS, evicted_by=evicted.preemptor if evicted else "")
+        head = self._run.scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
+        if head is not None and head.key != workload.key:
+            reason = f"`{head.key}` waits before it, and ClusterQueue `{queue.name}` admits in strict order"
+            return found._replace(reason=reason, blockers=(head.key,))
+        assignment, _ = self._run.scheduler.assign(workload, queue.name)
+        shortages = tuple(self._list_shortages(assignment, queue.name))
+        blockers = tuple(self._list_users(shortages, queue.name))[:_MAX_BLOCKERS]
+        if not shortages:
+            return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
+        lacks = ", ".join(
+            f"`{show_amount(each.resource, each.missing)}` of `{each.resource}` in flavor `{each.flavor}`"
+            for each in shortages
+        )
+        return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
+
+    def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
+        node = self._snapshot.nodes[queue]
+        for pair, amount in _list_wanted(assignment).items():
+            missing = amount - max(0, node.available(pair))
+            if missing > 0:
+                yield Shortage(pair.resource, pair.flavor, missing)
+
+    def _list_users(self, shortages: Sequence[Shortage], queue: str) -> Iterator[str]:
+        """Yield the workloads that use what is lacking: first those of the queue itself, then those of its cohort."""
+        pairs = {FlavorResource(each.flavor, each.resource) for each in shortages}
+        own = self._snapshot.nodes[queue]
+        others = [node for node in own.root.list_queues() if node is not own]
+        for node in (own, *sorted(others, key=lambda each: each.name)):
+            for key, workload in sorted(self._snapshot.workloads[node.name].items()):
+                if any(workload.usage.get(pair) for pair in pairs):
+                    yield key
+
+    def requested(self, answer: Answer) -> Usage:
+        """Return what a waiting workload would use; of several flavors, the first that its queue would try."""
+        workload, found = answer.workload, dict[FlavorResource, int]()
+        if workload is None:
+            return found
+        queue = self._snapshot.queues[answer.cluster_queue]
+        lacking = {each.resource: each.flavor for each in answer.shortages}
+        for pod_set in workload.pod_sets:
+            for resource, amount in pod_set.total().items():
+                group = queue.find_group(resource)
+                if group is not None:
+                    pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
+                    found[pair] = found.get(pair, 0) + amount
+        return found
+
+
+def _list_wanted(assignment: Assignment) -> Mapping[FlavorResource, int]:
+    """What a workload would use: of the flavors that were chosen, or else of the first that had too little left."""
+    wanted: dict[FlavorResource, int] = dict(assignment.usage)
+    for each in assignment.pod_sets:
+        chosen = next((attempt.flavor for attempt in each.attempts if attempt.no_fit == WAITING_FOR_QUOTA), None)
+        if chosen is not None and not each.flavors:
+            for resource, amount in each.requests.items():
+                pair = FlavorResource(chosen, resource)
+                wanted[pair] = wanted.get(pair, 0) + amount
+    return wanted
+
+
+def _list_loans(loans: Sequence[Loan]) -> str:
+    return ", ".join(
+        f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from `{loan.lender}`"
+        for loan in loans
+    )

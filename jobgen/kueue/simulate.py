@@ -1,0 +1,103 @@
+"""Run scheduling cycles until nothing changes: what becomes of all workloads if they arrive together.
+
+Time does not pass: no workload finishes, and an evicted workload leaves its quota before the next cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.kueue.admission_context import AdmissionContext
+from jobgen.kueue.cycle import Scheduler
+from jobgen.kueue.objects import Preemption
+from jobgen.kueue.workloads import Workload
+
+_EVICTIONS_PER_WORKLOAD = 4
+"""Beyond this, workloads evict each other in turn."""
+
+
+class Eviction(NamedTuple):
+    """A workload that was evicted for another."""
+
+    workload: str
+    preemptor: str
+    reason: str
+    """The rule that allowed it, as in the condition of the workload."""
+
+
+class Run(NamedTuple):
+    """The end of a simulation."""
+
+    scheduler: Scheduler
+    evictions: tuple[Eviction, ...]
+    assumed: frozenset[str]
+    """The workloads that run from the start."""
+    settles: bool
+    """Whether nothing changes any more; otherwise workloads evict each other in turn."""
+
+
+def order_arrivals(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return workloads in the order of arrival: by priority, then by queue, then by name."""
+    ordered = sorted(workloads, key=lambda each: (-each.priority, each.namespace, each.queue, each.key))
+    return [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
+
+
+def run_cycles(context: AdmissionContext, workloads: Sequence[Workload], running: frozenset[str]) -> Run:
+    """Let the workloads in `running` run as far as there is quota, then let the others arrive."""
+    scheduler = context.build_scheduler()
+    arrivals = order_arrivals(workloads)
+    _admit_running(scheduler, [each for each in arrivals if each.key in running])
+    assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
+    for each in arrivals:
+        if each.key not in running:
+            scheduler.add(each)
+    evictions: list[Eviction] = []
+    settles = _run_until_settled(scheduler, evictions, _EVICTIONS_PER_WORKLOAD * len(arrivals) + 1)
+    return Run(scheduler, tuple(evictions), assumed, settles)
+
+
+def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
+    """Admit workloads that are said to run. None of them evicts another."""
+    queues = scheduler.snapshot.queues
+    scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
+    for each in workloads:
+        scheduler.add(each)
+    _run_until_settled(scheduler, [], 0)
+    scheduler.snapshot.queues = queues
+    scheduler.retry_parked(scheduler.snapshot.queues)
+
+
+def _run_until_settled(scheduler: Scheduler, evictions: list[Eviction], most: int) -> bool:
+    """Run cycles until several in a row change nothing; return False if there are too many evictions."""
+    # A workload that stopped before the last flavor goes on there in its next cycle.
+    groups = [group for each in scheduler.snapshot.queues.values() for group in each.groups]
+    flavors = max((len(group.flavors) for group in groups), default=0)
+    idle = 0
+    before = _measure(scheduler)
+    while idle <= flavors and scheduler.run_cycle():
+        if scheduler.evicted:
+            evictions += _list_evictions(scheduler)
+            scheduler.release_evicted()
+            if len(evictions) > most:
+                return False
+        now = _measure(scheduler)
+        idle = idle + 1 if now == before else 0
+        before = now
+    return True
+
+
+def _measure(scheduler: Scheduler) -> tuple[int, ...]:
+    """Numbers that change if a cycle changes anything."""
+    admitted = sum(map(len, scheduler.snapshot.workloads.values()))
+    return admitted, sum(map(len, scheduler.parked.values()))
+
+
+def _list_evictions(scheduler: Scheduler) -> list[Eviction]:
+    by_target: Mapping[str, str] = {
+        target.workload.key: key
+        for key, outcome in scheduler.outcomes.items()
+        if outcome.state == "preempting"
+        for target in outcome.targets
+    }
+    return [Eviction(key, by_target.get(key, ""), target.reason) for key, target in scheduler.evicted.items()]

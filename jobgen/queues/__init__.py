@@ -1,0 +1,1 @@
+"""The queues of an environment: what Kueue decides about its jobs, what a change does to that, and report formats."""

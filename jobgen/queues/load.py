@@ -1,0 +1,37 @@
+"""Decide about the jobs of an environment: from its rendered objects and the exported state of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jobgen.check.cluster.queue_jobs import QueuedJobs, collect_jobs
+from jobgen.kueue.answers import Job, decide
+from jobgen.model.data import untraced
+from jobgen.model.finding import Finding
+from jobgen.pipeline.config import ProjectConfig
+from jobgen.pipeline.exported_state import read_exported
+from jobgen.queues.report import EnvironmentReport
+from jobgen.spec.overlay import Cluster
+
+NONE, ALL = "none", "all"
+
+IsRunning = Callable[[Job], bool]
+"""Whether a job runs from the start."""
+
+
+def collect_environment(
+    objects: Sequence[Mapping[str, Any]], project: ProjectConfig, cluster: Cluster, findings: list[Finding]
+) -> QueuedJobs:
+    """Collect the jobs and queues of an environment. Of an object that is also exported, the repository's counts."""
+    exported = read_exported(project.root, cluster.state, findings) if cluster.state else ()
+    return collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
+
+
+def decide_environment(env: str, queued: QueuedJobs, is_running: IsRunning, running: str = NONE) -> EnvironmentReport:
+    """Decide about the jobs of an environment; `running` says in the report which of them run from the start."""
+    keys = frozenset(each.key for job in queued.jobs if is_running(job) for each in job.workloads)
+    configuration = queued.context.cluster.configuration
+    version = ".".join(map(str, configuration.version))
+    decision = decide(queued.context, queued.jobs, keys)
+    return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision)

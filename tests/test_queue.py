@@ -1,0 +1,215 @@
+"""`jobgen queue`: what Kueue decides about the jobs of an environment."""
+
+import json
+
+import pytest
+from jobgenprocess import run_here
+
+from jobgen.api.errors import NotFoundError, UsageError
+from jobgen.api.queue import queue
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+GPU = "nvidia.com/gpu"
+KUEUE_SETTINGS = {"version": "0.19", "frameworks": ["batch/job", "kubeflow.org/pytorchjob"]}
+
+
+def cluster_queue(name, gpus=16, *, cohort="research", limit=8, **spec):
+    quota = {"name": GPU, "nominalQuota": gpus} | ({"borrowingLimit": limit} if cohort else {})
+    flavor = {"name": "h100", "resources": [{"name": "cpu", "nominalQuota": 200}, quota]}
+    group = {"coveredResources": ["cpu", GPU], "flavors": [flavor]}
+    preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    whole = {"namespaceSelector": {}, "preemption": preemption, "resourceGroups": [group], **spec}
+    return made("ClusterQueue", f"team-{name}", whole | ({"cohortName": cohort} if cohort else {}))
+
+
+def made(kind, name, spec, namespace=""):
+    return {
+        "apiVersion": KUEUE,
+        "kind": kind,
+        "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
+        "spec": spec,
+    }
+
+
+def local_queue(name, **spec):
+    return made("LocalQueue", name, {"clusterQueue": f"team-{name}", **spec}, "ml")
+
+
+FLAVOR = made("ResourceFlavor", "h100", {"nodeLabels": {"gpu": "h100"}})
+TWO_QUEUES = (FLAVOR, cluster_queue("a"), cluster_queue("b"), local_queue("a"), local_queue("b"))
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Write a repository; jobs are tuples of name, queue, number of workers and GPUs of each."""
+
+    def write(*jobs, state=TWO_QUEUES, kueue=KUEUE_SETTINGS):
+        cluster = {"state": "cluster", "kueue": kueue}
+        overlay = {"namespace": "ml", "cluster": cluster}
+        files = {
+            "jobgen.yaml": "",
+            "overlays/prod/overlay.yaml": {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": overlay},
+            "cluster/state.json": {"apiVersion": "v1", "kind": "List", "items": list(state)},
+        }
+        for name, queue_name, replicas, gpus in jobs:
+            files[f"jobs/{name}.yaml"] = {
+                "apiVersion": "jobgen.dev/v1",
+                "kind": "TrainingJob",
+                "metadata": {"name": name},
+                "spec": {
+                    "framework": "pytorch",
+                    "image": "registry.example.com/train:1",
+                    "command": ["python", "train.py"],
+                    "resources": {"cpu": 8, "gpu": gpus},
+                    "roles": {"worker": {"replicas": replicas}},
+                }
+                | ({"queue": queue_name} if queue_name else {}),
+            }
+        for path, content in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(json.dumps(content) if content else "")
+        return tmp_path
+
+    return write
+
+
+def decisions(folder, **options):
+    (report,) = queue(folder, **options).reports
+    return {answer.job.name: answer.decision for answer in report.decision.answers}
+
+
+def find(folder, name, **options):
+    (report,) = queue(folder, **options).reports
+    return next(answer for answer in report.decision.answers if answer.job.name == name)
+
+
+JOBS = (("bert", "a", 2, 4), ("llama", "a", 4, 4), ("sweep", "a", 1, 4), ("huge", "a", 4, 8), ("small", "b", 1, 2))
+
+
+def test_each_job_has_a_decision(project):
+    assert decisions(project(*JOBS)) == {
+        "bert": "admitted",
+        "huge": "never",
+        "llama": "borrows",
+        "small": "admitted",
+        "sweep": "waits",
+    }
+
+
+def test_a_loan_names_the_lender(project):
+    (loan,) = find(project(*JOBS), "llama").loans
+
+    assert (loan.lender, loan.pair.resource, loan.amount) == ("team-b", GPU, 8)
+
+
+def test_a_waiting_job_names_what_it_lacks_and_who_uses_it(project):
+    answer = find(project(*JOBS), "sweep")
+
+    assert [(each.resource, each.flavor, each.missing) for each in answer.shortages] == [(GPU, "h100", 4)]
+    assert answer.blockers == ("ml/bert", "ml/llama", "ml/small")
+
+
+def test_a_job_above_every_quota_is_never_admitted(project):
+    obstacle = find(project(*JOBS), "huge").obstacle
+
+    assert (obstacle.code, obstacle.resource, obstacle.flavor) == ("quota", GPU, "h100")
+    assert (
+        obstacle.change == "reduce `worker` from 4 to 3 pods, or raise `borrowingLimit` of ClusterQueue `team-a` by `8`"
+    )
+
+
+def test_totals_add_up(project):
+    (report,) = queue(project(*JOBS)).reports
+
+    found = {(total.name, total.resource): total[4:] for total in report.decision.totals}
+    assert found["team-a", GPU] == (16, 24, 8, 0, 4)
+    assert found["team-b", GPU] == (16, 2, 0, 8, 0)
+    assert found["research", GPU] == (32, 26, 0, 0, 4)
+
+
+def test_strict_order_blocks_what_comes_later(project):
+    state = (FLAVOR, cluster_queue("a", cohort="", queueingStrategy="StrictFIFO"), local_queue("a"))
+    folder = project(("first", "a", 5, 4), ("second", "a", 1, 1), state=state)
+
+    assert decisions(folder) == {"first": "never", "second": "waits"}
+    assert find(folder, "second").blockers == ("ml/first",)
+
+
+def test_running_jobs_are_preempted_by_the_owner_of_the_quota(project):
+    folder = project(("borrower", "a", 6, 4), ("owner", "b", 4, 4))
+
+    assert decisions(folder, running=["borrower"]) == {"borrower": "waits", "owner": "preempts"}
+    answer = find(folder, "owner", running=["borrower"])
+    assert [(each.workload, each.reason) for each in answer.evictions] == [("ml/borrower", "InCohortReclamation")]
+    assert find(folder, "borrower", running=["borrower"]).evicted_by == "ml/owner"
+
+
+def test_jobs_that_are_assumed_to_run(project):
+    folder = project(("one", "a", 1, 4), ("two", "a", 1, 4))
+
+    assert decisions(folder, running=["one"]) == {"one": "running", "two": "admitted"}
+    assert decisions(folder, running=["all"]) == {"one": "running", "two": "running"}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ((cluster_queue("a"),), "there is no LocalQueue `a` in namespace `ml`"),
+        (
+            (local_queue("a"), cluster_queue("b")),
+            "LocalQueue `a` refers to ClusterQueue `team-a`, which does not exist",
+        ),
+        ((cluster_queue("a"), local_queue("a", stopPolicy="Hold")), "LocalQueue `a` is stopped"),
+        ((cluster_queue("a", stopPolicy="Hold"), local_queue("a")), "ClusterQueue `team-a` admits nothing: is stopped"),
+        (
+            (
+                cluster_queue("a", namespaceSelector={"matchLabels": {"team": "b"}}),
+                local_queue("a"),
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}},
+            ),
+            "ClusterQueue `team-a` does not select namespace `ml`",
+        ),
+        (
+            (cluster_queue("a", namespaceSelector=None), local_queue("a"), made("Cohort", "research", {})),
+            "ClusterQueue `team-a` does not select namespace `ml`",
+        ),
+    ],
+)
+def test_queues_that_never_admit(project, state, message):
+    answer = find(project(("job", "a", 1, 1), state=(FLAVOR, *state)), "job")
+
+    assert (answer.decision, answer.reason) == ("never", message)
+
+
+def test_a_job_without_a_queue_is_not_managed(project):
+    assert decisions(project(("job", "", 1, 1))) == {"job": "unmanaged"}
+
+
+def test_only_selected_jobs_are_shown_but_all_take_part(project):
+    assert decisions(project(*JOBS), jobs=["sweep"]) == {"sweep": "waits"}
+
+
+def test_errors_of_arguments(project):
+    folder = project(*JOBS)
+
+    with pytest.raises(NotFoundError, match="there is no job `swep`; did you mean `sweep`"):
+        queue(folder, ["swep"])
+    with pytest.raises(NotFoundError, match="there is no job `nothing`"):
+        queue(folder, running=["nothing"])
+    with pytest.raises(UsageError, match="there is no ClusterQueue in prod among the files"):
+        queue(project(*JOBS, state=(FLAVOR,)))
+
+
+@pytest.mark.parametrize("name", ["text", "json", "markdown"])
+def test_formats_name_every_job(project, name):
+    text = queue(project(*JOBS), format=name).text
+
+    assert [job for job, *_ in JOBS if f"ml/{job}" not in text] == []
+
+
+def test_command(project):
+    folder = str(project(*JOBS))
+
+    assert run_here(["-C", folder, "queue", "--assume", "walking=all"])[0] == 2
+    assert run_here(["-C", folder, "queue", "small", "--exit-code"])[0] == 0
+    assert run_here(["-C", folder, "queue", "--exit-code"])[0] == 1
