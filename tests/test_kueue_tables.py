@@ -11,27 +11,10 @@ from jobgen.model.quantity import parse_quantity
 
 # Cases whose answer differs, and why. A case that agrees may not be listed.
 _SOME_FLAVORS = "flavorassigner_test.go:5785 checks only flavors that it names, and this case does not name all"
-_PLACEMENT = "Quota is assigned, but the pods are not placed yet"
 DIFFERENT: dict[tuple[str, str], str] = {
     ("no_fit_reasons", "flavor mismatch for workload slices"): _SOME_FLAVORS,
     ("no_fit_reasons", "flavor not allowed by annotations"): _SOME_FLAVORS,
     ("no_fit_reasons", "succeeds to schedule on flavor-b with a tolerated taint"): _SOME_FLAVORS,
-    (
-        "no_fit_reasons",
-        "tas placement fails, but queue has available capacity (waiting for preemption)",
-    ): _PLACEMENT,
-    (
-        "assign_flavors",
-        "multiple TAS flavors assigned to different resources in the same PodSet leads to NoFit",
-    ): _PLACEMENT,
-    (
-        "assign_flavors_leader_worker",
-        "leader in group where peer resolves to non-TAS flavor is rejected",
-    ): _PLACEMENT,
-    (
-        "assign_flavors_leader_worker",
-        "leader without a group is rejected (ClusterQueue-wide fallback is not supported)",
-    ): _PLACEMENT,
 }
 
 

@@ -16,12 +16,14 @@ from jobgen.kueue.assignment import (
     is_preferred,
 )
 from jobgen.kueue.flavors import Oracle, QueueFacts, assign_flavors, find_flavor_mismatch, sum_requests
-from jobgen.kueue.objects import as_list, as_mapping, name_of, parse_fungibility
+from jobgen.kueue.objects import as_list, as_mapping, parse_fungibility
 from jobgen.kueue.partial_admission import search_counts
+from jobgen.kueue.placement import Placements
 from jobgen.kueue.quota import FlavorResource
 from jobgen.kueue.requests import read_amounts
 from jobgen.kueue.tables import Table
-from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_state, write_usage
+from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_state, write_usage
+from jobgen.kueue.topology import parse_topologies
 from jobgen.kueue.workloads import PodSetAdmission, Workload, parse_workload
 
 _POSSIBILITIES = {"NoCandidates": Mode.NO_CANDIDATES, "Preempt": Mode.PREEMPT, "Reclaim": Mode.RECLAIM}
@@ -57,10 +59,9 @@ def _read_facts(given: Given, workload: Workload) -> QueueFacts:
     snapshot = read_state(given)
     name = given["clusterQueue"]
     allowed = workload.annotations.get(_ALLOWED) if is_enabled(given, "ConcurrentAdmission", default=False) else None
-    levels = {
-        name_of(obj): [str(level["nodeLabel"]) for level in as_list(as_mapping(obj.get("spec")).get("levels"))]
-        for obj in as_list(given.get("topologies"))
-    }
+    levels = parse_topologies(as_list(given.get("topologies")))
+    placements = Placements(snapshot.queues, snapshot.flavors, snapshot.topologies, read_controllers(given))
+    placer = placements.make_placer(workload, name)
     ignores = given.get("quotaCheckStrategy") == "IgnoreUndeclared"
     return QueueFacts(
         snapshot.queues[name],
@@ -73,6 +74,7 @@ def _read_facts(given: Given, workload: Workload) -> QueueFacts:
         _read_replaced(given) if is_enabled(given, "ElasticJobsViaWorkloadSlices", default=True) else (),
         ignores_undeclared=ignores and is_enabled(given, "QuotaCheckStrategy", default=True),
         is_fungible=is_enabled(given, "FlavorFungibility", default=True),
+        place=placer.place if placer else None,
     )
 
 

@@ -6,22 +6,49 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobgen.kueue.amounts import UNLIMITED, to_amount, to_quantity
-from jobgen.kueue.objects import as_list, as_mapping
+from jobgen.kueue.objects import as_list, as_mapping, name_of
+from jobgen.kueue.placed_usage import NO_TOPOLOGIES, Topologies
 from jobgen.kueue.quota import FlavorResource, Usage
 from jobgen.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.kueue.topology import build_snapshots, parse_nodes, parse_topologies, read_gates, sum_other_pods
 from jobgen.kueue.workloads import parse_workload
 
 Given = Mapping[str, Any]
 
 
 def read_state(given: Given) -> Snapshot:
-    """Read queues, cohorts and flavors with their usage: `usage` by queue, and admitted `workloads`."""
+    """Read queues, cohorts, flavors and topologies with their usage: `usage` by queue, and admitted `workloads`."""
     snapshot = read_snapshot(given)
+    snapshot.topologies = read_topologies(given, snapshot)
     for queue, usage in as_mapping(given.get("usage")).items():
         snapshot.add_usage(queue, read_usage(usage))
     for obj in as_list(given.get("workloads")):
-        snapshot.add_workload(parse_workload(obj))
+        snapshot.admit(parse_workload(obj))
     return snapshot
+
+
+def read_topologies(given: Given, snapshot: Snapshot) -> Topologies:
+    """Read the topologies of flavors: their levels, the nodes, and pods that run there outside of Kueue."""
+    levels = parse_topologies(as_list(given.get("topologies")))
+    if not levels:
+        return NO_TOPOLOGIES
+    return Topologies(
+        build_snapshots(
+            snapshot.flavors.values(),
+            levels,
+            parse_nodes(as_list(given.get("nodes"))),
+            other_pods=sum_other_pods(as_list(given.get("pods"))),
+            gates=read_gates(as_mapping(given.get("featureGates"))),
+        )
+    )
+
+
+def read_controllers(given: Given) -> dict[str, str]:
+    """Read the controllers of admission checks by name."""
+    return {
+        name_of(obj): str(as_mapping(obj.get("spec")).get("controllerName", ""))
+        for obj in as_list(given.get("admissionChecks"))
+    }
 
 
 def read_usage(quantities: Any) -> Usage:
