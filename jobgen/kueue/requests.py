@@ -27,22 +27,45 @@ class Transformation(NamedTuple):
     multiply_by: str = ""
 
 
+class DeviceMappings(NamedTuple):
+    """How devices that pods claim are charged."""
+
+    resources: Mapping[str, str] = {}
+    """The resource of each device class."""
+    measured: frozenset[str] = frozenset()
+    """Device classes that are charged by counters or capacity of their devices, not by their number."""
+
+
 class ResourceSettings(NamedTuple):
     """The part of Kueue's configuration that concerns requests."""
 
     excluded_prefixes: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
+    devices: DeviceMappings = DeviceMappings()
 
 
 NO_SETTINGS = ResourceSettings()
 
 
 def parse_settings(config: Mapping[str, Any]) -> ResourceSettings:
-    """Parse `excludeResourcePrefixes` and `transformations`."""
+    """Parse `excludeResourcePrefixes`, `transformations` and `deviceClassMappings`."""
     return ResourceSettings(
         tuple(map(str, as_list(config.get("excludeResourcePrefixes")))),
         tuple(_parse_transformation(each) for each in map(as_mapping, as_list(config.get("transformations")))),
+        _parse_devices(config.get("deviceClassMappings")),
     )
+
+
+def _parse_devices(raw: Any) -> DeviceMappings:
+    """Parse `deviceClassMappings`. Of several resources of a device class, the first counts."""
+    resources: dict[str, str] = {}
+    measured = set()
+    for mapping in map(as_mapping, as_list(raw)):
+        for name in map(str, as_list(mapping.get("deviceClassNames"))):
+            resources.setdefault(name, str(mapping.get("name", "")))
+            if mapping.get("sources"):
+                measured.add(name)
+    return DeviceMappings(resources, frozenset(measured))
 
 
 def _parse_transformation(raw: Mapping[str, Any]) -> Transformation:

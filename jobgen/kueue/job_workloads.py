@@ -1,0 +1,151 @@
+"""From job objects to Workloads: what Kueue's controllers create for a job, with all that they add to its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from jobgen.kueue.adjust import adjust_pod_sets, read_overhead
+from jobgen.kueue.cluster_objects import ClusterObjects
+from jobgen.kueue.devices import charge_claims, find_renamed, read_templates
+from jobgen.kueue.limit_ranges import Summary, summarize
+from jobgen.kueue.objects import as_mapping, name_of
+from jobgen.kueue.pod_sets import RawPodSet, count_workloads, list_pod_sets
+from jobgen.kueue.priority import Priority, PriorityClasses, find_priority, read_classes
+from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, sum_amounts
+from jobgen.kueue.workloads import PodSet, Workload, parse_workload
+
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+DEFAULT_QUEUE: Final = "default"
+_DEFAULT_QUEUE_SINCE = (0, 12)
+
+
+class JobContext(NamedTuple):
+    """What of a cluster decides about the workload of a job. Read it once for all jobs."""
+
+    settings: ResourceSettings = NO_SETTINGS
+    ranges: Mapping[str, Summary] = {}
+    """What the LimitRanges of each namespace say."""
+    overheads: Mapping[str, Mapping[str, Any]] = {}
+    classes: PriorityClasses = PriorityClasses()
+    default_queues: frozenset[str] = frozenset()
+    """The namespaces that have a LocalQueue `default`."""
+    templates: Mapping[tuple[str, str], Mapping[str, Any]] = {}
+    renamed: Mapping[str, str] = {}
+    """Extended resources that are charged under another name, because a device class provides them."""
+
+
+class BuiltWorkload(NamedTuple):
+    """The workload of a job."""
+
+    workload: Workload
+    priority: Priority
+    error: str = ""
+    """Why Kueue creates no workload, or never admits it; empty if it can."""
+
+
+def read_context(cluster: ClusterObjects) -> JobContext:
+    """Read what decides about the workloads of jobs."""
+    by_namespace: dict[str, list[Mapping[str, Any]]] = {}
+    for each in cluster.list_objects("LimitRange"):
+        by_namespace.setdefault(_find_namespace(each), []).append(each)
+    settings = cluster.configuration.resources
+    return JobContext(
+        settings=settings,
+        ranges={namespace: summarize(several) for namespace, several in by_namespace.items()},
+        overheads=dict(map(read_overhead, cluster.list_objects("RuntimeClass"))),
+        classes=read_classes(cluster.list_objects("WorkloadPriorityClass"), cluster.list_objects("PriorityClass")),
+        default_queues=frozenset(
+            _find_namespace(each)
+            for each in cluster.list_objects("LocalQueue")
+            if name_of(each) == DEFAULT_QUEUE and cluster.configuration.version >= _DEFAULT_QUEUE_SINCE
+        ),
+        templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
+        renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices),
+    )
+
+
+def build_workloads(
+    obj: Mapping[str, Any],
+    context: JobContext,
+    *,
+    job_set: Mapping[str, Any] | None = None,
+    members: Sequence[Mapping[str, Any]] = (),
+) -> list[BuiltWorkload]:
+    """Build all workloads of a job object: one, or one for each replica; none if Kueue has no integration for it."""
+    first = build_workload(obj, context, job_set=job_set, members=members)
+    if first is None:
+        return []
+    total = count_workloads(obj)
+    if total == 1:
+        return [first]
+    return [
+        first._replace(workload=first.workload._replace(key=f"{first.workload.key}-{index}")) for index in range(total)
+    ]
+
+
+def build_workload(
+    obj: Mapping[str, Any],
+    context: JobContext,
+    *,
+    job_set: Mapping[str, Any] | None = None,
+    members: Sequence[Mapping[str, Any]] = (),
+) -> BuiltWorkload | None:
+    """Build the workload of a job object, or of one of its replicas; None if Kueue has no integration for it.
+
+    `job_set` and `members` are as in `list_pod_sets`. The name of the workload is the kind and the name of the job.
+    """
+    raw = list_pod_sets(obj, job_set=job_set, members=members)
+    if raw is None:
+        return None
+    namespace = _find_namespace(obj)
+    pod_sets = adjust_pod_sets(raw, context.overheads, context.ranges.get(namespace, {}))
+    priority = find_priority(obj, raw, context.classes)
+    workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
+    charged, error = _charge_devices(workload, context)
+    missing = f"{priority.missing} does not exist" if priority.missing else ""
+    return BuiltWorkload(charged, priority, missing or error)
+
+
+def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
+    """Return the LocalQueue of a job: the one that it names, or `default` if its namespace has it; else empty."""
+    named = as_mapping(as_mapping(obj.get("metadata")).get("labels")).get(QUEUE_LABEL)
+    if isinstance(named, str) and named:
+        return named
+    return DEFAULT_QUEUE if _find_namespace(obj) in context.default_queues else ""
+
+
+def _make_object(obj: Mapping[str, Any], pod_sets: list[RawPodSet], queue: str, priority: Priority) -> dict[str, Any]:
+    metadata = as_mapping(obj.get("metadata"))
+    return {
+        "metadata": {
+            "name": f"{str(obj.get('kind', '')).lower()}-{metadata.get('name', '')}",
+            "namespace": _find_namespace(obj),
+            "annotations": as_mapping(metadata.get("annotations")),
+            "labels": as_mapping(metadata.get("labels")),
+        },
+        "spec": {"queueName": queue, "podSets": pod_sets, "priority": priority.value},
+    }
+
+
+def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
+    """Charge the devices that pods claim; return why this is not possible, too."""
+    changed: list[PodSet] = []
+    for each in workload.pod_sets:
+        charge = charge_claims(each.spec, workload.namespace, context.templates, context.settings.devices)
+        if charge.error:
+            return workload, charge.error
+        requests = each.requests
+        for extended in requests.keys() & context.renamed.keys():
+            amount = requests[extended]
+            rest = {name: value for name, value in requests.items() if name != extended}
+            requests = sum_amounts(rest, {context.renamed[extended]: amount})
+        if charge.amounts:
+            requests = sum_amounts(requests, charge.amounts)
+        changed.append(each if requests is each.requests else replace(each, requests=requests))
+    return workload._replace(pod_sets=tuple(changed)), ""
+
+
+def _find_namespace(obj: Mapping[str, Any]) -> str:
+    return str(as_mapping(obj.get("metadata")).get("namespace") or "")
