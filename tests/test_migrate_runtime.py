@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from sharedfiles import shared_folder
+from transcripts import write_files
 
 import jobgen
 from jobgen.convert.importing.import_job import ImportedSpec, import_manifest
@@ -352,6 +353,13 @@ def test_sweep_over_numbers_of_nodes_and_processes(tmp_path):
     assert sorted(migration.files) == ["jobgen.yaml", "jobs/scale.yaml", "runtimes/scale.yaml"]
 
 
+def migrate_files(folder, files):
+    """Migrate a repository with these files, and prove it."""
+    write_files(folder, {path: text.encode() for path, text in files.items()})
+    project = config.load(folder)
+    return complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+
+
 def test_overlay_shared_with_an_environment_that_stays(tmp_path):
     head = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: "
     files = {
@@ -362,11 +370,7 @@ def test_overlay_shared_with_an_environment_that_stays(tmp_path):
         "jobs/tf.yaml": "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: tf, namespace: ml}\n"
         "spec: {framework: tensorflow, image: a, roles: {worker: {replicas: 2}}}\n",
     }
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    project = config.load(tmp_path)
-    migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+    migration, proof = migrate_files(tmp_path, files)
 
     assert proof.errors == ()
     assert yaml.safe_load(migration.files["overlays/base/o.yaml"])["spec"] == {
@@ -383,11 +387,7 @@ def test_runs_keep_their_hash(tmp_path):
         "jobs/bert.yaml": "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert, namespace: ml}\n"
         "spec: {framework: pytorch, image: 'registry.example.com/bert:1', command: [torchrun, train.py]}\n",
     }
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    project = config.load(tmp_path)
-    migration, proof = complete_migration(project, migrate_repository(project, SOURCE, TARGET))
+    migration, proof = migrate_files(tmp_path, files)
 
     assert proof.errors == ()
     assert yaml.safe_load(migration.files["overlays/prod/o.yaml"])["spec"]["defaults"] == {"run": {"identity": "hash"}}
