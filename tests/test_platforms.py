@@ -176,3 +176,25 @@ def test_the_documentation_lists_the_frameworks_of_every_platform():
     table = head + "".join(rows)
 
     assert table in (ROOT / "docs/kinds.md").read_text(), table
+
+
+@pytest.mark.parametrize(
+    ("field", "is_rendered"),
+    [
+        ("suspend: false", True),
+        ("runPolicy: {suspend: false}", True),
+        ("suspend: true", False),
+        ("runPolicy: {suspend: true}", False),
+        ("runPolicy: {managedBy: a/b}", False),
+    ],
+)
+def test_only_what_has_an_effect_is_unsupported(tmp_path, field, is_rendered):
+    """A Job of Volcano cannot be suspended in its spec, and one that is not to be suspended needs nothing."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "overlays/prod").mkdir(parents=True)
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {platform: volcano}}\n"
+    (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay)
+    (tmp_path / "jobs/bert.yaml").write_text(f"{JOB}  {field}\n")
+    run = Run(config.load(tmp_path), ["prod"])
+
+    assert ("suspend" not in str([made.object for made in run]), run.failed) == (True, not is_rendered)

@@ -26,6 +26,8 @@ TOTAL_ANNOTATION = "jobgen.dev/replicas"
 _PLATFORM_BLOCKS = frozenset(("jobset", "kubernetes", "ray", "tensorstack", "trainer", "volcano"))
 # Paths of fields that the code of a kind reads: `network` is what pods are connected with.
 _READ_BY_CODE = frozenset(("code", "network"))
+# Fields that are false wherever a kind or a version does not have them: a job that cannot be suspended runs.
+_OFF_IF_UNSUPPORTED = frozenset(("suspend", "runPolicy.suspend"))
 _WHOLE_NUMBER = lazy_pattern("[0-9]{1,18}")
 
 
@@ -81,21 +83,13 @@ def _render_field(
     shared: dict[str, Any],
     problems: list[Problem],
 ) -> None:
-    (path, key), kind = where, job.kind
+    path, kind = where[0], job.kind
     if path in NOT_RENDERED or _is_for_other_platform(path, job):
         return
     field = kind.fields.get(path) or _field_below(path, kind.fields)
-    if field is None:
-        advice = kind.unsupported.get(path)
-        similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
-        hint = _suggest_patch(key) or (f"; {advice}" if advice else similar)
-        problems.append(Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key))
-        return
-    declared = job.cluster.find_version(kind.operator)
-    if not field.versions.contains(declared):
-        shown = path if field.at[0] == "item" else format_dotted(field.at)
-        message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
-        problems.append(Problem("unsupported-by-kind", message, key))
+    if field is None or not field.versions.contains(job.cluster.find_version(kind.operator)):
+        if path not in _OFF_IF_UNSUPPORTED or value_of(value) is not False:
+            problems.append(_report_unsupported(where, field, job))
         return
     converted = _convert_value(value, field, where, job, problems)
     if field.at[0] in ("template", "item"):
@@ -103,6 +97,20 @@ def _render_field(
         set_path(shared, field.at, converted)
     elif field.at[0] not in _READ_BY_CODE:
         set_path(resource, field.at, converted)
+
+
+def _report_unsupported(where: tuple[str, Any], field: FieldMapping | None, job: JobSpec) -> Problem:
+    """Report a field that the kind does not have, or that the declared version of its operator does not have."""
+    (path, key), kind = where, job.kind
+    if field is None:
+        advice = kind.unsupported.get(path)
+        similar = did_you_mean(path, _list_siblings(path, kind)) if "." in path else ""
+        hint = _suggest_patch(key) or (f"; {advice}" if advice else similar)
+        return Problem("unsupported-by-kind", f"{kind.name} does not support `{path}`{hint}", key)
+    declared = job.cluster.find_version(kind.operator)
+    shown = path if field.at[0] == "item" else format_dotted(field.at)
+    message = f"{kind.operator} {declared} does not support `{shown}`: it {field.versions}"
+    return Problem("unsupported-by-kind", message, key)
 
 
 def _list_siblings(path: str, kind: Kind) -> list[str]:
