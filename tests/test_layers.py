@@ -34,7 +34,8 @@ RESERVED = {
     },  # flushed before a fork
     "sys.stderr": {"cli.terminal", "pipeline.parallel"},
     "os.walk": set(),
-    "os.listdir": {"check.rules", "check.validation", "cli.app", "diff.formats", "queues.formats", "report.formats"},  # list own modules
+    # these list their own modules
+    "os.listdir": {"check.rules", "check.validation", "cli.app", "diff.formats", "queues.formats", "report.formats"},
     # the folders of a repository; schemas, temporary folders and the cache, which list their own
     "os.scandir": {"repo.walk", "repo.shipped", "repo.scratch", "cache"},
     ".iterdir": {"repo.rendered_tree"},  # lists the tree that it writes
