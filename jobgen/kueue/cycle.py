@@ -1,51 +1,35 @@
-"""Scheduling cycles: one workload of each queue is tried at a time, against the same state."""
+"""Scheduling cycles: the head of each queue is tried, all of them against the same state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jobgen.kueue.amounts import add, subtract
-from jobgen.kueue.assignment import Assignment, Mode
-from jobgen.kueue.flavors import QueueFacts, assign_flavors
+from jobgen.kueue.assignment import Assignment
+from jobgen.kueue.entry_order import Entry, FairOrder, order_classically
+from jobgen.kueue.gates import DEFAULT_GATES, Gates
 from jobgen.kueue.match import matches_selector
+from jobgen.kueue.nominate import Nominator
 from jobgen.kueue.objects import STRICT_FIFO
-from jobgen.kueue.partial_admission import search_counts
-from jobgen.kueue.preemption import Preemptor, Rules, Target, find_targets
-from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, compare_shares, compute_share, find_borrowing_level
+from jobgen.kueue.outcomes import (
+    ADMITTED,
+    INADMISSIBLE,
+    MISCONFIGURED,
+    NOT_SELECTED,
+    PENDING_EVALUATION,
+    Decision,
+    Eviction,
+    Outcome,
+)
+from jobgen.kueue.preemption import Rules, Target
+from jobgen.kueue.processing import Processing
+from jobgen.kueue.queue_order import Measure, PendingQueue
 from jobgen.kueue.snapshot import Snapshot
-from jobgen.kueue.workloads import PodSetAdmission, Workload
+from jobgen.kueue.workloads import Workload
 
-NO_LONGER_FITS = "Workload no longer fits after processing another workload"
-OVERLAPPING = "Workload has overlapping preemption targets with another workload"
-WAITING_FOR_PREEMPTED, MISCONFIGURED, WAITING = "WaitingForPreemptedWorkloads", "Misconfigured", "WaitingForQuota"
+_PARENT = "kueue.x-k8s.io/concurrent-admission-parent"
 
-
-class Outcome(NamedTuple):
-    """What a cycle decided about a workload."""
-
-    state: str
-    """`admitted`, `preempting`, `waiting` or `inadmissible`."""
-    reason: str = ""
-    message: str = ""
-    admission: tuple[PodSetAdmission, ...] = ()
-    targets: tuple[Target, ...] = ()
-    level: int = 0
-
-
-class _Entry:
-    """A workload that is tried in a cycle."""
-
-    __slots__ = ("assignment", "outcome", "queue", "requeue", "targets", "workload")
-
-    def __init__(self, workload: Workload, queue: str) -> None:
-        self.workload = workload
-        self.queue = queue
-        self.assignment: Assignment | None = None
-        self.targets: list[Target] = []
-        self.outcome: Outcome | None = None
-        self.requeue = False
-        """Whether it is tried again at once, instead of waiting for a change."""
+Check = Callable[[Workload], str]
+"""Says what is wrong with the requests of a workload, in an empty text if nothing."""
 
 
 class Scheduler:
@@ -60,6 +44,10 @@ class Scheduler:
         *,
         local_queues: Mapping[tuple[str, str], str],
         inactive: frozenset[str] = frozenset(),
+        gates: Gates = DEFAULT_GATES,
+        measure: Measure | None = None,
+        check: Check | None = None,
+        now: str = "",
     ) -> None:
         self.snapshot = snapshot
         self.rules = rules
@@ -67,312 +55,244 @@ class Scheduler:
         self.namespaces = namespaces
         self.local_queues = local_queues
         self.inactive = inactive
-        self.pending: dict[str, list[Workload]] = {name: [] for name in snapshot.queues}
+        snapshot.hide_queues(inactive)
+        self.gates = gates
+        self.nominator = Nominator(snapshot, rules, topologies, gates)
+        self.pending = {
+            name: PendingQueue(measure if queue.is_usage_based else None) for name, queue in snapshot.queues.items()
+        }
         self.parked: dict[str, list[Workload]] = {name: [] for name in snapshot.queues}
+        self.parked_with: dict[str, str] = {}
+        """Workloads that were parked without a try, and the one of the same shape that was tried: its outcome is theirs.
+        """
         self.outcomes: dict[str, Outcome] = {}
+        self.refused: set[str] = set()
+        """Workloads that were not admitted in some cycle."""
         self.evicted: dict[str, Target] = {}
+        self.evictions: dict[str, Eviction] = {}
+        """The same by key, with the workload that needs the room."""
+        self.replaced: dict[str, Workload] = {}
+        """Admitted workloads that have been replaced, and by which."""
+        self.gated: set[str] = set()
+        """Workloads that would preempt, but have a closed gate."""
+        self.skipped_preemptions: dict[str, int] = {}
         self.progress: dict[str, dict[tuple[str, str], int]] = {}
+        self._check = check
+        self._now = now
         self._cycle = 0
-        """The number of cycles so far: the time at which quota is reserved."""
-        self._waiting: set[str] = set()
-        self._reserved: list[tuple[str, Usage]] = []
+        self._tried: dict[str, int] = {}
+        self._generation = 0
+        self._seen: dict[str, int] = {}
+        self._bulk_parked: dict[str, dict[str, str]] = {name: {} for name in snapshot.queues}
 
     def add(self, workload: Workload) -> None:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
         if workload.cluster_queue and workload.reserved:
-            self.snapshot.add_workload(workload)
+            self.snapshot.admit(workload)
             return
         queue = self.local_queues.get((workload.namespace, workload.queue), "")
-        if queue in self.pending and workload.is_active:
-            self.pending[queue].append(workload)
-            self.pending[queue].sort(key=self._order)
+        if queue not in self.pending or not workload.is_active or workload.is_held or self._is_parent(workload):
+            return
+        if workload.waits_until > self._now > "":
+            self.parked[queue].append(workload)
+            return
+        same = self._bulk_parked[queue].get(self.pending[queue].find_shape(workload))
+        if same is not None:
+            self._park_with(queue, [workload], same)
+            return
+        self.pending[queue].push(workload)
 
-    def _order(self, workload: Workload) -> tuple[Any, ...]:
-        return (workload.key not in self._waiting, -workload.priority, workload.timestamp, workload.uid)
+    def _is_parent(self, workload: Workload) -> bool:
+        """Whether only the variants of a workload are queued."""
+        return self.gates.concurrent_admission and workload.labels.get(_PARENT) == "true"
 
     def run_cycle(self) -> bool:
-        """Try one workload of each queue; return whether there was any."""
-        entries = [
-            _Entry(several.pop(0), queue)
-            for queue, several in sorted(self.pending.items())
-            if several and queue not in self.inactive
+        """Try the head of each queue; return whether there was any."""
+        heads = [
+            (head, queue)
+            for queue in sorted(self.pending)
+            if queue not in self.inactive and (head := self.pending[queue].pop()) is not None
         ]
-        if not entries:
+        if not heads:
             return False
         self._cycle += 1
-        for entry in entries:
-            self._nominate(entry)
-        self._process([entry for entry in entries if entry.outcome is None])
-        for queue, usage in reversed(self._reserved):
-            self.snapshot.remove_usage(queue, usage)
-        self._reserved.clear()
-        for entry in entries:
-            self._finish(entry)
+        processing = Processing(self.nominator)
+        entries: list[Entry] = []
+        for workload, queue in heads:
+            outcome = self._find_obstacle(workload, queue)
+            if outcome is None:
+                entries.append(self._nominate(workload, queue))
+            else:
+                self._requeue(workload, queue, Decision(outcome))
+        decided = [(entry, processing.process(entry)) for entry in self._order(entries)]
+        processing.release()
+        self.skipped_preemptions.update(processing.skipped)
+        self.gated |= processing.gated
+        for entry, decision in decided:
+            self._finish(entry, decision)
         return True
+
+    def run_until_stable(self, most: int = 1_000_000) -> int:
+        """Run cycles until none changes anything more, and return how many; what is evicted keeps its quota."""
+        seen = set[tuple[tuple[str, tuple[int, ...]], ...]]()
+        size = self._measure_state()
+        for number in range(most):
+            heads = ((queue, several.peek()) for queue, several in self.pending.items() if queue not in self.inactive)
+            state = tuple(
+                (head.key, tuple(self.progress.get(head.key, {}).values())) for _, head in heads if head is not None
+            )
+            if not state or state in seen:
+                return number
+            seen.add(state)
+            self.run_cycle()
+            if (new := self._measure_state()) != size:
+                size = new
+                seen.clear()
+        return most
+
+    def _measure_state(self) -> tuple[int, ...]:
+        admitted = sum(map(len, self.snapshot.workloads.values()))
+        return admitted, sum(map(len, self.parked.values())), len(self.evicted), sum(map(len, self.pending.values()))
+
+    def remove(self, key: str) -> None:
+        """Remove an admitted workload, and try what was parked in its cohorts."""
+        workload = self.find_admitted(key)
+        if workload is None:
+            return
+        self.snapshot.release(workload)
+        self._retry_around({workload.cluster_queue})
 
     def release_evicted(self) -> list[Target]:
         """Remove the evicted workloads and queue them again, and try what was parked in their cohorts; return them."""
-        released, roots = list(self.evicted.values()), set[int]()
+        released, queues = list(self.evicted.values()), set[str]()
         self.evicted.clear()
-        for target in released:
-            workload = self.snapshot.workloads[target.workload.cluster_queue].get(target.workload.key)
-            if workload is not None:
-                self.snapshot.remove_workload(workload)
-                roots.add(id(self.snapshot.nodes[workload.cluster_queue].root))
-                self.add(workload._replace(cluster_queue="", admission=(), reserved=""))
-        self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if id(node.root) in roots)
+        self.evictions.clear()
+        replaced = [key for key in self.replaced if self.find_admitted(key) is not None]
+        for key in [*(target.workload.key for target in released), *replaced]:
+            workload = self.find_admitted(key)
+            if workload is None:
+                continue
+            self.snapshot.release(workload)
+            queues.add(workload.cluster_queue)
+            if key not in self.replaced:
+                self.add(workload._replace(cluster_queue="", admission=(), reserved="", is_evicted=False))
+        self._retry_around(queues)
         return released
+
+    def find_admitted(self, key: str) -> Workload | None:
+        """Return a workload that has quota."""
+        return next((several[key] for several in self.snapshot.workloads.values() if key in several), None)
+
+    def _retry_around(self, queues: set[str]) -> None:
+        self._generation += 1
+        roots = {id(self.snapshot.nodes[queue].root) for queue in queues}
+        self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if id(node.root) in roots)
 
     def find_head(self, queue: str) -> Workload | None:
         """Return the workload that is tried next in a queue."""
-        return self.pending[queue][0] if self.pending[queue] else None
+        return self.pending[queue].peek()
 
     def retry_parked(self, queues: Iterable[str]) -> None:
         """Queue again what was parked in these queues."""
         for queue in queues:
             parked, self.parked[queue] = self.parked[queue], []
+            self._bulk_parked[queue].clear()
             for workload in parked:
+                self.parked_with.pop(workload.key, None)
                 self.add(workload)
 
     # Nomination: each workload alone, against the state at the start of the cycle.
 
-    def _nominate(self, entry: _Entry) -> None:
-        queue = self.snapshot.queues[entry.queue]
-        labels = self.namespaces.get(entry.workload.namespace, {})
-        if not matches_selector(queue.namespace_selector, labels):
-            message = "workload namespace doesn't match ClusterQueue selector"
-            entry.outcome = Outcome("inadmissible", MISCONFIGURED, message)
-            return
-        entry.assignment, entry.targets = self.assign(entry.workload, entry.queue)
+    def _find_obstacle(self, workload: Workload, queue: str) -> Outcome | None:
+        """Return why a workload is not even tried."""
+        if any(state in ("Retry", "Rejected") for _, state in workload.checks):
+            return Outcome(INADMISSIBLE, PENDING_EVALUATION, "The workload has failed admission checks")
+        labels = self.namespaces.get(workload.namespace, {})
+        if not matches_selector(self.snapshot.queues[queue].namespace_selector, labels):
+            return Outcome(INADMISSIBLE, MISCONFIGURED, NOT_SELECTED)
+        problem = self._check(workload) if self._check else ""
+        return Outcome(INADMISSIBLE, MISCONFIGURED, problem) if problem else None
+
+    def _nominate(self, workload: Workload, queue: str) -> Entry:
+        is_preemptor = self.pending[queue].preemptor == workload.key
+        return Entry(workload, queue, *self.assign(workload, queue), is_preemptor=is_preemptor)
 
     def assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes."""
-        facts = self._facts(workload, queue)
-        full = assign_flavors(workload.pod_sets, facts)
-        if full.mode is Mode.FIT:
-            return full, []
-        targets = self._find_targets(workload, queue, full)
-        if targets or (full.mode is Mode.NO_FIT and not any(each.min_count is not None for each in workload.pod_sets)):
-            return full, targets
-        if any(each.min_count is not None for each in workload.pod_sets):
+        return self.nominator.assign(workload, queue, self._find_progress(workload.key))
 
-            def fits(counts: Sequence[int]) -> tuple[Assignment, list[Target]] | None:
-                partial = assign_flavors(workload.pod_sets, facts, counts)
-                if partial.mode is Mode.FIT:
-                    return partial, []
-                found = self._find_targets(workload, queue, partial)
-                return (partial, found) if found else None
+    def _find_progress(self, key: str) -> dict[tuple[str, str], int]:
+        """Return which flavors were tried, as long as that still describes the state."""
+        is_recent = self.gates.preserves_progress and self._cycle - self._tried.get(key, 0) <= 1
+        if not is_recent and self._generation > self._seen.get(key, 0):
+            return {}
+        return self.progress.get(key, {})
 
-            reduced = search_counts(workload.pod_sets, fits)
-            if reduced is not None:
-                found: tuple[Assignment, list[Target]] = reduced[1]
-                return found
-        return full, []
-
-    def _find_targets(self, workload: Workload, queue: str, assignment: Assignment) -> list[Target]:
-        if assignment.mode in (Mode.FIT, Mode.NO_FIT):
-            return []
-        needed = frozenset(
-            FlavorResource(choice.flavor, resource)
-            for each in assignment.pod_sets
-            for resource, choice in each.flavors.items()
-            if choice.mode is not Mode.FIT
-        )
-        return find_targets(Preemptor(workload, queue, assignment.usage, needed), self.snapshot, self.rules)
-
-    def _facts(self, workload: Workload, queue: str) -> QueueFacts:
-        node = self.snapshot.nodes[queue]
-
-        def simulate(pair: FlavorResource, amount: int) -> tuple[Mode, int]:
-            preemptor = Preemptor(workload, queue, {pair: amount}, frozenset((pair,)))
-            targets = find_targets(preemptor, self.snapshot, self.rules)
-            if not targets:
-                return Mode.NO_CANDIDATES, find_borrowing_level(node, pair, amount)[0]
-            for target in targets:
-                self.snapshot.remove_workload(target.workload)
-            level, _ = find_borrowing_level(node, pair, amount)
-            for target in targets:
-                self.snapshot.add_workload(target.workload)
-            own = any(target.workload.cluster_queue == queue for target in targets)
-            return Mode.PREEMPT if own else Mode.RECLAIM, level
-
-        return QueueFacts(
-            queue=self.snapshot.queues[queue],
-            node=node,
-            flavors=self.snapshot.flavors,
-            topologies=self.topologies,
-            oracle=simulate,
-            is_fair=self.rules.is_fair,
-            progress=self.progress.get(workload.key, {}),
-        )
-
-    # Processing: in order, each against what the ones before left.
-
-    def _process(self, entries: list[_Entry]) -> None:
-        taken: dict[str, Target] = {}
-        for entry in self._order_entries(entries):
-            self._process_entry(entry, taken)
-
-    def _process_entry(self, entry: _Entry, taken: dict[str, Target]) -> None:
-        assignment = entry.assignment
-        assert assignment is not None, "entries are nominated"
-        if assignment.mode is Mode.NO_FIT:
-            entry.outcome = Outcome("waiting", assignment.no_fit or WAITING, assignment.message)
-            return
-        if assignment.mode is not Mode.FIT and not entry.targets:
-            if self.snapshot.queues[entry.queue].preemption.reclaim != "Any":
-                reserved = self._reserve(entry.queue, assignment)
-                self.snapshot.add_usage(entry.queue, reserved)
-                self._reserved.append((entry.queue, reserved))
-            entry.outcome = Outcome("waiting", WAITING, assignment.message)
-            return
-        if any(target.workload.key in taken for target in entry.targets):
-            entry.outcome, entry.requeue = Outcome("waiting", WAITING, OVERLAPPING), True
-            return
-        if not self._still_fits(entry, assignment, [*taken.values(), *entry.targets]):
-            entry.outcome, entry.requeue = Outcome("waiting", WAITING, NO_LONGER_FITS), True
-            return
-        taken.update((target.workload.key, target) for target in entry.targets)
-        self.snapshot.add_usage(entry.queue, assignment.usage)
-        if assignment.mode is Mode.FIT:
-            entry.outcome = Outcome("admitted", "", "", _build_admission(assignment), level=assignment.level)
-        else:
-            count = len(entry.targets)
-            message = f"{assignment.message}. Pending the preemption of {count} workload(s)"
-            entry.outcome = Outcome("preempting", WAITING_FOR_PREEMPTED, message, targets=tuple(entry.targets))
-            entry.requeue = True
-
-    def _still_fits(self, entry: _Entry, assignment: Assignment, gone: Sequence[Target]) -> bool:
-        for target in gone:
-            self.snapshot.remove_workload(target.workload)
-        node = self.snapshot.nodes[entry.queue]
-        fits = all(amount <= max(0, node.available(pair)) for pair, amount in assignment.usage.items())
-        for target in gone:
-            self.snapshot.add_workload(target.workload)
-        return fits
-
-    def _reserve(self, queue: str, assignment: Assignment) -> Usage:
-        """What a workload without anything to preempt takes from others in this cycle."""
-        node = self.snapshot.nodes[queue]
-        found: Usage = {}
-        for pair, amount in assignment.usage.items():
-            quota, used = node.find_quota(pair), node.usage.get(pair, 0)
-            if assignment.level > 0:
-                if quota.borrowing_limit is None:
-                    found[pair] = amount
-                else:
-                    found[pair] = min(amount, subtract(add(quota.nominal, quota.borrowing_limit), used))
-            else:
-                found[pair] = max(0, min(amount, subtract(quota.nominal, used)))
-        return found
-
-    def _order_entries(self, entries: list[_Entry]) -> list[_Entry]:
+    def _order(self, entries: list[Entry]) -> Iterable[Entry]:
         if self.rules.is_fair:
-            return list(_FairOrder(entries, self.snapshot).iterate())
-        return sorted(entries, key=_classical_order)
+            return FairOrder(entries, self.snapshot, self.gates)
+        return order_classically(entries, self.gates)
 
-    def _finish(self, entry: _Entry) -> None:
-        outcome = entry.outcome
-        assert outcome is not None, "every entry is decided"
-        workload = entry.workload
+    # The end of a cycle: what is not admitted goes back to its queue, or is parked until something changes.
+
+    def _finish(self, entry: Entry, decision: Decision) -> None:
+        workload, outcome = entry.workload, decision.outcome
+        if outcome.state != ADMITTED:
+            for target in outcome.targets:
+                self._evict(target, entry)
+            self._note_progress(entry, keeps=decision.keeps_progress)
+            self._requeue(workload, entry.queue, decision)
+            return
         self.outcomes[workload.key] = outcome
-        if outcome.state == "admitted":
-            # Its usage has been added already.
-            admitted = workload._replace(
-                cluster_queue=entry.queue, admission=outcome.admission, reserved=f"{self._cycle:08}"
+        replaced = self.nominator.find_replaced(workload, entry.queue)
+        # It is the latest, whatever times the others have.
+        reserved = f"~{self._cycle:08}"
+        self.snapshot.admit(
+            workload._replace(
+                cluster_queue=entry.queue, admission=outcome.admission, reserved=reserved, is_evicted=False
             )
-            self.snapshot.workloads[entry.queue][workload.key] = admitted
-            return
-        self._waiting.discard(workload.key)
-        if outcome.state == "preempting":
-            self.snapshot.remove_usage(entry.queue, entry.assignment.usage if entry.assignment else {})
-            self.evicted.update((target.workload.key, target) for target in outcome.targets)
-        is_strict = self.snapshot.queues[entry.queue].strategy == STRICT_FIFO
-        has_more = self._note_progress(entry)
-        if outcome.state == "inadmissible" or not (is_strict or entry.requeue or has_more):
-            self.parked[entry.queue].append(workload)
-            return
-        self.pending[entry.queue].append(workload)
-        self.pending[entry.queue].sort(key=self._order)
+        )
+        if replaced is not None:
+            self.replaced[replaced.key] = workload
 
-    def _note_progress(self, entry: _Entry) -> bool:
-        """Remember which flavors were tried; return whether others are left."""
-        if entry.assignment is None:
-            return False
-        tried = {
+    def _evict(self, target: Target, entry: Entry) -> None:
+        key, queue = target.workload.key, target.workload.cluster_queue
+        if target.workload.is_evicted or key in self.evicted:
+            return
+        self.evicted[key] = target
+        self.evictions[key] = Eviction(target, entry.workload, entry.queue)
+        self.snapshot.workloads[queue][key] = target.workload._replace(is_evicted=True)
+
+    def _requeue(self, workload: Workload, queue: str, decision: Decision) -> None:
+        key, pending = workload.key, self.pending[queue]
+        is_strict = self.snapshot.queues[queue].strategy == STRICT_FIFO
+        self.outcomes[key] = decision.outcome
+        self.refused.add(key)
+        if decision.becomes_head and not is_strict:
+            pending.preemptor = key
+        not_selected = decision.outcome.message == NOT_SELECTED
+        if (is_strict and not not_selected) or decision.requeue or self.progress.get(key):
+            pending.push(workload)
+            return
+        self.parked[queue].append(workload)
+        if decision.parks_shape and self.gates.parks_same_shape and not is_strict:
+            shape = pending.find_shape(workload)
+            self._bulk_parked[queue][shape] = key
+            self._park_with(queue, pending.remove_shape(shape), key)
+
+    def _park_with(self, queue: str, workloads: Iterable[Workload], key: str) -> None:
+        for workload in workloads:
+            self.parked[queue].append(workload)
+            self.parked_with[workload.key] = key
+            self.outcomes.setdefault(workload.key, self.outcomes[key])
+
+    def _note_progress(self, entry: Entry, *, keeps: bool) -> None:
+        """Remember which flavors were tried, if others are left."""
+        key = entry.workload.key
+        self._tried[key], self._seen[key] = self._cycle, self._generation
+        self.progress[key] = {
             (each.name, resource): choice.tried
             for each in entry.assignment.pod_sets
             for resource, choice in each.flavors.items()
+            if keeps and choice.tried >= 0
         }
-        left = {key: index for key, index in tried.items() if index >= 0}
-        self.progress[entry.workload.key] = left
-        return bool(left)
-
-
-def _classical_order(entry: _Entry) -> tuple[Any, ...]:
-    level = entry.assignment.level if entry.assignment else 0
-    return (level, -entry.workload.priority, entry.workload.timestamp)
-
-
-def _build_admission(assignment: Assignment) -> tuple[PodSetAdmission, ...]:
-    return tuple(
-        PodSetAdmission(
-            each.name,
-            each.count,
-            {resource: choice.flavor for resource, choice in each.flavors.items()},
-            {resource: each.requests.get(resource, 0) for resource in each.flavors},
-        )
-        for each in assignment.pod_sets
-    )
-
-
-class _FairOrder:
-    """The order of fair sharing: at each cohort, the entry whose side has the least share comes first."""
-
-    def __init__(self, entries: Sequence[_Entry], snapshot: Snapshot) -> None:
-        self._entries = {entry.queue: entry for entry in entries}
-        self._snapshot = snapshot
-
-    def iterate(self) -> Any:
-        """Yield entries; the caller adds the usage of each before it asks for the next."""
-        while self._entries:
-            queue = next(iter(self._entries))
-            root = self._snapshot.nodes[queue].root
-            best = self._run(root) if not root.is_queue else self._entries[queue]
-            assert best is not None, "the tree has an entry"
-            del self._entries[best.queue]
-            yield best
-
-    def _run(self, cohort: QuotaNode) -> _Entry | None:
-        candidates: list[tuple[QuotaNode, _Entry]] = []
-        for child in cohort.children:
-            found = self._entries.get(child.name) if child.is_queue else self._run(child)
-            if found is not None:
-                candidates.append((child, found))
-        if not candidates:
-            return None
-        best = candidates[0]
-        for other in candidates[1:]:
-            if self._is_before(other, best):
-                best = other
-        return best[1]
-
-    def _is_before(self, one: tuple[QuotaNode, _Entry], other: tuple[QuotaNode, _Entry]) -> bool:
-        borrows, shares = zip(*(self._measure(*pair) for pair in (one, other)), strict=True)
-        if borrows[0] != borrows[1]:
-            return bool(borrows[1])
-        order = compare_shares(shares[0], shares[1])
-        if order:
-            return order < 0
-        first, second = one[1].workload, other[1].workload
-        if first.priority != second.priority:
-            return first.priority > second.priority
-        return first.timestamp < second.timestamp
-
-    def _measure(self, node: QuotaNode, entry: _Entry) -> tuple[bool, Any]:
-        usage = entry.assignment.usage if entry.assignment else {}
-        self._snapshot.add_usage(entry.queue, usage)
-        share = compute_share(node)
-        borrows = any(node.is_borrowing(pair) for pair in usage)
-        self._snapshot.remove_usage(entry.queue, usage)
-        return borrows, share

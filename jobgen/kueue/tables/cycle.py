@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from jobgen.kueue.tables import Table
+from jobgen.kueue.tables.cycle_answer import read_case, run_cycles, write_answer
+from jobgen.kueue.tables.given import Given
 
-TABLES: Final[dict[str, Table]] = {}
+
+def _answer_cycles(given: Given) -> dict[str, Any]:
+    case = read_case(given)
+    run_cycles(case, int(given.get("cycles", 1)))
+    return write_answer(case)
+
+
+TABLES: Final[dict[str, Table]] = {
+    "generated_cycles": _answer_cycles,
+    "generated_quiet": _answer_cycles,
+    "schedule_recompute_targets": _answer_cycles,
+    "schedule_concurrent_admission": _answer_cycles,
+}

@@ -1,0 +1,273 @@
+"""Scheduling cycles of a case: from its objects to a scheduler, and from the scheduler to what the case expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.kueue.amounts import to_quantity
+from jobgen.kueue.cycle import Scheduler
+from jobgen.kueue.gates import Gates, parse_gates
+from jobgen.kueue.objects import as_list, as_mapping, name_of
+from jobgen.kueue.outcomes import ADMITTED, MIGRATION, Eviction, Outcome
+from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
+from jobgen.kueue.readiness import QueueContext, check_readiness, parse_admission_check
+from jobgen.kueue.snapshot import Snapshot, read_snapshot
+from jobgen.kueue.tables.given import Given, is_enabled, is_fair
+from jobgen.kueue.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
+
+Answer = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """A case that can be run."""
+
+    scheduler: Scheduler
+    objects: Mapping[str, Mapping[str, Any]]
+    """The Workload objects by key, as given."""
+    workloads: Mapping[str, Workload]
+
+
+def read_case(given: Given, **settings: Any) -> Case:
+    """Read a case; `settings` are further arguments of the scheduler."""
+    snapshot = read_snapshot(given)
+    gates = parse_gates(as_mapping(given.get("featureGates")))
+    scheduler = Scheduler(
+        snapshot,
+        _read_rules(given),
+        {name_of(each): _list_levels(each) for each in as_list(given.get("topologies"))},
+        {
+            name_of(each): as_mapping(as_mapping(each.get("metadata")).get("labels"))
+            for each in as_list(given.get("namespaces"))
+        },
+        local_queues=dict(map(_read_local_queue, as_list(given.get("localQueues")))),
+        inactive=frozenset(_list_inactive(given, snapshot)),
+        gates=gates,
+        now=str(given.get("now") or ""),
+        **settings,
+    )
+    objects: dict[str, Mapping[str, Any]] = {}
+    workloads: dict[str, Workload] = {}
+    for obj in as_list(given.get("workloads")):
+        workload = read_workload(obj, str(given.get("podsReadyRequeuingTimestamp") or "Eviction"), gates)
+        objects[workload.key] = obj
+        workloads[workload.key] = workload
+        scheduler.add(workload)
+    return Case(scheduler, objects, workloads)
+
+
+def read_workload(obj: Mapping[str, Any], strategy: str, gates: Gates) -> Workload:
+    """Read a workload, whose place in the queue depends on a strategy and a gate."""
+    workload = parse_workload(obj)
+    queued = find_queue_time(read_conditions(obj), strategy, sorts_by_priority=gates.sorts_by_priority)
+    return workload._replace(queued=queued)
+
+
+def read_conditions(obj: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Read the conditions of an object by type."""
+    status = as_mapping(obj.get("status"))
+    return {str(each.get("type")): each for each in map(as_mapping, as_list(status.get("conditions")))}
+
+
+def _read_rules(given: Given) -> Rules:
+    strategies = as_list(as_mapping(given.get("fairSharing")).get("preemptionStrategies"))
+    return Rules(
+        is_fair(given),
+        tuple(strategies) or DEFAULT_STRATEGIES,
+        is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
+    )
+
+
+def _list_levels(topology: Mapping[str, Any]) -> list[str]:
+    levels = as_list(as_mapping(topology.get("spec")).get("levels"))
+    return [str(as_mapping(level).get("nodeLabel", "")) for level in levels]
+
+
+def _read_local_queue(obj: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
+    metadata, spec = as_mapping(obj.get("metadata")), as_mapping(obj.get("spec"))
+    is_stopped = (spec.get("stopPolicy") or "None") != "None"
+    queue = "" if is_stopped else str(spec.get("clusterQueue", ""))
+    return (str(metadata.get("namespace", "")), str(metadata.get("name", ""))), queue
+
+
+def _list_inactive(given: Given, snapshot: Snapshot) -> Iterable[str]:
+    context = QueueContext(
+        snapshot.flavors,
+        {name_of(each): parse_admission_check(each) for each in as_list(given.get("admissionChecks"))},
+        frozenset(name_of(each) for each in as_list(given.get("topologies"))),
+        frozenset(snapshot.cyclic),
+        is_enabled(given, "TopologyAwareScheduling", default=True),
+    )
+    return (name for name, queue in snapshot.queues.items() if not check_readiness(queue, context).is_scheduled)
+
+
+def run_cycles(case: Case, cycles: int) -> None:
+    """Run cycles, fewer if nothing is pending."""
+    for _ in range(cycles):
+        if not case.scheduler.run_cycle():
+            return
+
+
+def write_answer(case: Case) -> Answer:
+    """Write all that a case of whole cycles expects."""
+    return {
+        "assignments": write_assignments(case),
+        **write_queues(case),
+        "workloads": {key: write_workload(case, key) for key in case.objects},
+    }
+
+
+def write_queues(case: Case) -> Answer:
+    """Write what is left in the queues, and what is parked."""
+    pending, parked = case.scheduler.pending, case.scheduler.parked
+    return {"left": _write_keys(pending), "inadmissibleLeft": _write_keys(parked)}
+
+
+def _write_keys(queues: Mapping[str, Iterable[Workload]]) -> Answer:
+    found = {name: sorted(workload.key for workload in several) for name, several in queues.items()}
+    return {name: keys for name, keys in found.items() if keys}
+
+
+def write_assignments(case: Case, *, only_new: bool = False) -> Answer:
+    """Write the admissions in active queues: all of them, or those of workloads that had none."""
+    return {
+        key: write_admission(case, workload)
+        for queue, several in case.scheduler.snapshot.workloads.items()
+        if queue not in case.scheduler.inactive
+        for key, workload in several.items()
+        if not (only_new and case.workloads[key].reserved)
+    }
+
+
+def write_admission(case: Case, workload: Workload) -> Answer:
+    """Write the admission of a workload, as given if it had one."""
+    given = as_mapping(case.objects[workload.key].get("status")).get("admission")
+    if given and case.workloads[workload.key].reserved:
+        return dict(given)
+    return {
+        "clusterQueue": workload.cluster_queue,
+        "podSetAssignments": [_write_pod_set(each) for each in workload.admission],
+    }
+
+
+def _write_pod_set(each: PodSetAdmission) -> Answer:
+    found: Answer = {"count": each.count, "name": each.name}
+    if each.flavors:
+        found["flavors"] = dict(each.flavors)
+        found["resourceUsage"] = _write_amounts(each.usage)
+    return found
+
+
+def _write_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: to_quantity(resource, amount) for resource, amount in amounts.items()}
+
+
+_SHOWN = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "BlockedOnPreemptionGates", "Finished")
+
+
+def write_workload(case: Case, key: str) -> Answer:
+    """Write the conditions, the admission and the requests that a workload has after the cycles."""
+    scheduler, before = case.scheduler, read_conditions(case.objects[key])
+    found: Answer = {_decapitalize(name): _write_condition(before[name]) for name in _SHOWN if name in before}
+    outcome = scheduler.outcomes.get(key)
+    admitted = scheduler.find_admitted(key)
+    if admitted is not None:
+        found["admission"] = write_admission(case, admitted)
+    if outcome is not None and (outcome.state == ADMITTED or key in scheduler.refused):
+        found |= _write_outcome(case, case.workloads[key], outcome, before)
+    if key in scheduler.evictions:
+        found |= _write_eviction(scheduler.snapshot, scheduler.evictions[key])
+    if key in scheduler.replaced:
+        found["finished"] = _write_replacement(scheduler.replaced[key])
+    if key in scheduler.refused:
+        found["resourceRequests"] = [
+            {"name": each.name, **({"resources": _write_amounts(total)} if (total := each.total()) else {})}
+            for each in case.workloads[key].pod_sets
+        ]
+    return found
+
+
+def _decapitalize(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+def _write_condition(condition: Mapping[str, Any]) -> Answer:
+    return {name: str(condition.get(name, "")) for name in ("message", "reason", "status")}
+
+
+def _make_condition(status: bool, reason: str, message: str) -> Answer:
+    return {"message": message, "reason": reason, "status": str(status)}
+
+
+def _write_outcome(case: Case, workload: Workload, outcome: Outcome, before: Mapping[str, Mapping[str, Any]]) -> Answer:
+    if outcome.state != ADMITTED:
+        found = {
+            "quotaReserved": _make_condition(False, outcome.reason, outcome.message),
+            "admitted": _make_condition(False, "NoReservation", "The workload has no reservation"),
+        }
+        if workload.key in case.scheduler.gated:
+            found["blockedOnPreemptionGates"] = _make_condition(True, "PreemptionGated", outcome.message)
+        return found
+    queue = case.scheduler.local_queues[workload.namespace, workload.queue]
+    found = {"quotaReserved": _make_condition(True, "QuotaReserved", f"Quota reserved in ClusterQueue {queue}")}
+    for name in ("Evicted", "Preempted", "BlockedOnPreemptionGates"):
+        if before.get(name, {}).get("status") == "True":
+            message = f"Previously: {before[name].get('message', '')}"
+            found[_decapitalize(name)] = _make_condition(False, "QuotaReserved", message)
+    if _list_required_checks(case, queue, outcome) <= {name for name, _ in workload.checks}:
+        found["admitted"] = _write_admitted(workload)
+    return found
+
+
+def _write_admitted(workload: Workload) -> Answer:
+    if all(state == "Ready" for _, state in workload.checks):
+        return _make_condition(True, "Admitted", "The workload is admitted")
+    return _make_condition(False, "UnsatisfiedAdmissionChecks", "The workload has not all checks ready")
+
+
+def _list_required_checks(case: Case, queue: str, outcome: Outcome) -> set[str]:
+    used = {flavor for each in outcome.admission for flavor in each.flavors.values()}
+    checks = case.scheduler.snapshot.queues[queue].checks
+    return {name for name, flavors in checks if not flavors or used & set(flavors)}
+
+
+_REASONS: Mapping[str, str] = {
+    IN_QUEUE: "prioritization in the ClusterQueue",
+    RECLAIM: "reclamation within the cohort",
+    FAIR_SHARING: "Fair Sharing within the cohort",
+    WHILE_BORROWING: "reclamation within the cohort while borrowing",
+}
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+
+
+def _write_eviction(snapshot: Snapshot, eviction: Eviction) -> Answer:
+    target, preemptor = eviction.target, eviction.preemptor
+    if target.reason == MIGRATION:
+        message = (
+            f"Evicted to accommodate a workload (UID: {preemptor.uid}) due to migration to more favorable "
+            "resource flavor"
+        )
+        return {"evicted": _make_condition(True, MIGRATION, message)}
+    paths = [_write_path(snapshot, queue) for queue in (eviction.queue, target.workload.cluster_queue)]
+    message = (
+        f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'}, "
+        f"JobUID: {preemptor.labels.get(_JOB_UID) or 'UNKNOWN'}) due to {_REASONS[target.reason]}; "
+        f"preemptor path: {paths[0]}; preemptee path: {paths[1]}"
+    )
+    return {
+        "evicted": _make_condition(True, "Preempted", message),
+        "preempted": _make_condition(True, target.reason, message),
+    }
+
+
+def _write_path(snapshot: Snapshot, queue: str) -> str:
+    node = snapshot.nodes[queue]
+    return "/" + "/".join(reversed([node.name, *(cohort.name for cohort in node.list_ancestors())]))
+
+
+def _write_replacement(replacing: Workload) -> Answer:
+    message = (
+        f"Replaced to accommodate a workload (UID: {replacing.uid}, JobUID: {replacing.labels.get(_JOB_UID, '')}) "
+        "due to workload slice aggregation"
+    )
+    return _make_condition(True, "WorkloadSliceReplaced", message)
