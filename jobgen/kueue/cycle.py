@@ -63,8 +63,7 @@ class Scheduler:
         }
         self.parked: dict[str, list[Workload]] = {name: [] for name in snapshot.queues}
         self.parked_with: dict[str, str] = {}
-        """Workloads that were parked without a try, and the one of the same shape that was tried: its outcome is theirs.
-        """
+        """Workloads that were parked without a try, and the one of the same shape whose outcome is theirs."""
         self.outcomes: dict[str, Outcome] = {}
         self.refused: set[str] = set()
         """Workloads that were not admitted in some cycle."""
