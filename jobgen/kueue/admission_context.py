@@ -16,9 +16,11 @@ from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.match import matches_selector
 from jobgen.kueue.objects import ClusterQueue, Flavor, as_mapping, name_of, parse_cluster_queue
 from jobgen.kueue.obstacles import Obstacle, explain_no_fit
+from jobgen.kueue.placed_usage import Topologies
 from jobgen.kueue.quota import find_cycles
 from jobgen.kueue.readiness import AdmissionCheck, QueueContext, Readiness, check_readiness, parse_admission_check
 from jobgen.kueue.snapshot import Snapshot
+from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, sum_other_pods
 from jobgen.kueue.workloads import Workload
 
 
@@ -54,18 +56,19 @@ class AdmissionContext:
         if checks:
             shown = ", ".join(f"`{name}`" for name in checks)
             yield f"admission checks are not simulated; {shown} are assumed to pass"
-        if self._ignores_topology:
+        if self.ignores_topology:
             yield "no nodes are among the files; every placement in a topology is assumed to be possible"
 
     @cached_property
-    def _ignores_topology(self) -> bool:
+    def ignores_topology(self) -> bool:
+        """Whether placements are not simulated, because no node is known."""
         flavors = self.cluster.list_flavors()
         return any(each.topology for each in flavors) and not self.cluster.list_nodes()
 
     def _list_flavors(self) -> Iterator[Flavor]:
         flavors = self.cluster.list_flavors()
         if flavors:
-            yield from (each._replace(topology="") if self._ignores_topology else each for each in flavors)
+            yield from (each._replace(topology="") if self.ignores_topology else each for each in flavors)
             return
         names = {name for each in self.queues.values() for group in each.groups for name in group.flavors}
         yield from (Flavor(name, {}, (), (), "") for name in sorted(names))
@@ -98,16 +101,27 @@ class AdmissionContext:
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
         snapshot = Snapshot(self.queues.values(), self.cluster.list_cohorts(), self.flavors.values())
+        levels = {} if self.ignores_topology else self.cluster.list_levels()
+        if any(each.topology for each in self.flavors.values()):
+            snapshot.topologies = self._build_topologies(levels)
         return Scheduler(
             snapshot,
             self.cluster.configuration.rules,
-            {} if self._ignores_topology else self.cluster.list_levels(),
+            levels,
             self.labels,
             local_queues={key: queue for key in self.local_queues if (queue := self._find_active_queue(key))},
             inactive=frozenset(
                 name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
             ),
         )
+
+    def _build_topologies(self, levels: Mapping[str, Sequence[str]]) -> Topologies:
+        pods = sum_other_pods(self.cluster.list_objects("Pod"))
+        return Topologies(build_snapshots(self.flavors.values(), levels, self._nodes, other_pods=pods))
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return parse_nodes(self.cluster.list_nodes())
 
     def _find_active_queue(self, key: Key) -> str:
         spec = self.local_queues.get(key, {})

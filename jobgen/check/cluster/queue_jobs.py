@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from jobgen.kueue.adjust import adjust_pod_sets, read_overhead
 from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.limit_ranges import summarize
-from jobgen.kueue.objects import as_mapping, name_of
+from jobgen.kueue.job_workloads import build_workloads, read_context
+from jobgen.kueue.limit_ranges import find_invalid_requests
+from jobgen.kueue.objects import name_of
 from jobgen.kueue.obstacles import Obstacle
-from jobgen.kueue.pod_sets import count_workloads, list_pod_sets
-from jobgen.kueue.workloads import Workload, parse_workload
+from jobgen.kueue.workloads import Workload
 from jobgen.spec.overlay import Cluster
-
-_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 Object = Mapping[str, Any]
 
@@ -36,7 +34,16 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     reader = _JobReader(known, cluster)
     jobs = tuple(job for obj in objects for job in reader.read(obj))
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
-    return QueuedJobs(context, jobs)
+    return QueuedJobs(context, tuple(map(_remove_placements, jobs)) if context.ignores_topology else jobs)
+
+
+def _remove_placements(job: Job) -> Job:
+    """Return a job that asks for no placement."""
+    workloads = (
+        each._replace(pod_sets=tuple(replace(pod_set, topology=None) for pod_set in each.pod_sets))
+        for each in job.workloads
+    )
+    return job._replace(workloads=tuple(workloads))
 
 
 class _JobReader:
@@ -45,37 +52,33 @@ class _JobReader:
     def __init__(self, known: ClusterObjects, cluster: Cluster) -> None:
         self._known = known
         self._cluster = cluster
-        self._overheads = dict(map(read_overhead, known.list_objects("RuntimeClass")))
-        self._limit_ranges: dict[str, list[Object]] = {}
-        for each in known.list_objects("LimitRange"):
-            namespace = str(as_mapping(each.get("metadata")).get("namespace") or "")
-            self._limit_ranges.setdefault(namespace, []).append(each)
+        self._context = read_context(known)
 
     def read(self, obj: Object) -> Iterator[Job]:
         """Yield the job of an object; none if it is of a kind that Kueue does not know."""
-        metadata = as_mapping(obj.get("metadata"))
-        queue = str(as_mapping(metadata.get("labels")).get(_QUEUE_LABEL) or "")
-        job_set = self._expand(obj)
-        raw = list_pod_sets(obj, job_set=job_set)
-        if raw is None:
+        built = build_workloads(obj, self._context, job_set=self._expand(obj))
+        if not built:
             return
-        namespace = str(metadata.get("namespace") or "default")
-        job = Job(str(obj.get("kind", "")), namespace, name_of(obj), queue)
-        if not queue:
+        first = built[0].workload
+        job = Job(str(obj.get("kind", "")), first.namespace, name_of(obj), first.queue)
+        if not first.queue:
             yield job._replace(obstacle=Obstacle("unmanaged", "it names no queue, so it starts at once", ""))
             return
-        summary = summarize(self._limit_ranges.get(namespace, ()))
-        pod_sets = adjust_pod_sets(raw, self._overheads, summary)
-        number = count_workloads(obj)
-        names = [job.name] if number == 1 else [f"{job.name}-{index}" for index in range(number)]
-        yield job._replace(workloads=tuple(self._build(name, namespace, queue, pod_sets) for name in names))
+        error = built[0].error or self._find_invalid(first)
+        if error:
+            yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
+            return
+        start = f"{first.namespace}/"
+        # Kueue names workloads after the kind and the job; the name of the job is what people know.
+        prefix = f"{start}{job.kind.lower()}-"
+        workloads = (each.workload for each in built)
+        yield job._replace(
+            workloads=tuple(each._replace(key=start + each.key.removeprefix(prefix)) for each in workloads)
+        )
 
-    def _build(self, name: str, namespace: str, queue: str, pod_sets: Sequence[Any]) -> Workload:
-        obj = {
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"queueName": queue, "podSets": pod_sets},
-        }
-        return parse_workload(obj, self._known.configuration.resources)
+    def _find_invalid(self, workload: Workload) -> str:
+        pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
+        return find_invalid_requests(pod_sets, self._context.ranges.get(workload.namespace, {}))
 
     def _expand(self, obj: Object) -> Object | None:
         if (get_group(obj), obj.get("kind")) != ("trainer.kubeflow.org", "TrainJob"):
