@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import to_quantity
 from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.gates import Gates, parse_gates
+from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
 from jobgen.kueue.objects import as_list, as_mapping, name_of
 from jobgen.kueue.outcomes import ADMITTED, MIGRATION, Eviction, Outcome
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
@@ -44,6 +45,7 @@ def read_case(given: Given, **settings: Any) -> Case:
         inactive=frozenset(_list_inactive(given, snapshot)),
         gates=gates,
         now=str(given.get("now") or ""),
+        check=_build_check(given),
         **settings,
     )
     objects: dict[str, Mapping[str, Any]] = {}
@@ -61,6 +63,20 @@ def read_workload(obj: Mapping[str, Any], strategy: str, gates: Gates) -> Worklo
     workload = parse_workload(obj)
     queued = find_queue_time(read_conditions(obj), strategy, sorts_by_priority=gates.sorts_by_priority)
     return workload._replace(queued=queued)
+
+
+def _build_check(given: Given) -> Callable[[Workload], str]:
+    """Return a function that checks the requests of a workload against its limits, and those of its namespace."""
+    ranges: dict[str, list[Mapping[str, Any]]] = {}
+    for each in as_list(given.get("limitRanges")):
+        ranges.setdefault(str(as_mapping(each.get("metadata")).get("namespace", "")), []).append(each)
+    summaries = {namespace: summarize(several) for namespace, several in ranges.items()}
+
+    def check(workload: Workload) -> str:
+        pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
+        return find_invalid_requests(pod_sets, summaries.get(workload.namespace, {}))
+
+    return check
 
 
 def read_conditions(obj: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -115,6 +131,28 @@ def write_answer(case: Case) -> Answer:
         **write_queues(case),
         "workloads": {key: write_workload(case, key) for key in case.objects},
     }
+
+
+def write_skipped(case: Case) -> Answer:
+    """Write how many preemptions were skipped, by queue, where queues that may preempt compete and one does.
+
+    What a case gives does not say whether it expects these numbers; this is where they are of interest.
+    """
+    scheduler = case.scheduler
+    waiting = {
+        scheduler.local_queues.get((each.namespace, each.queue), "")
+        for each in case.workloads.values()
+        if not each.reserved
+    }
+    preempting = [
+        name
+        for name, queue in scheduler.snapshot.queues.items()
+        if name in waiting and (queue.preemption.within_queue, queue.preemption.reclaim) != ("Never", "Never")
+    ]
+    if len(preempting) < 2 or not scheduler.evictions:
+        return {}
+    used = sorted(set(scheduler.local_queues.values()) & scheduler.snapshot.queues.keys())
+    return {"skippedPreemptions": {name: scheduler.skipped_preemptions.get(name, 0) for name in used}}
 
 
 def write_queues(case: Case) -> Answer:
