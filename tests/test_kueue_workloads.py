@@ -6,6 +6,7 @@ from jobgen.kueue.cluster_objects import group_objects
 from jobgen.kueue.configuration import parse_configuration
 from jobgen.kueue.job_workloads import build_workload, build_workloads, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
+from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.pod_sets import list_pod_sets
 from jobgen.kueue.pod_sets.topology_request import Gates
 from jobgen.kueue.requests import charge_pod, parse_settings, sum_pod_requests
@@ -356,7 +357,7 @@ def test_build_a_workload_in_the_order_of_kueue():
     built = build_workload(obj, context)
 
     (pod_set,) = built.workload.pod_sets
-    assert (built.workload.key, built.workload.queue, built.error) == ("team/job-example", "default", "")
+    assert (built.workload.key, built.workload.queue, built.error) == ("team/example", "default", "")
     assert (pod_set.count, pod_set.min_count) == (2, 1)
     assert pod_set.requests == {"cpu": 600, "memory": 2 * 2**30}
 
@@ -366,7 +367,7 @@ def test_each_replica_of_a_leader_worker_set_is_a_workload():
 
     keys = [each.workload.key for each in build_workloads(obj, cluster())]
 
-    assert keys == ["team/leaderworkerset-example-0", "team/leaderworkerset-example-1"]
+    assert keys == ["team/example-0", "team/example-1"]
 
 
 CLASSES = (
@@ -431,6 +432,58 @@ def test_extended_resources_of_a_device_class_are_charged_under_its_name():
 
 
 ABOVE, BELOW = "must not be above the limitRange max", "must not be below the limitRange min"
+OFF = "Kueue 0.19 does not enable its integration `kubeflow.org/pytorchjob` by default since 0.19, so it starts at once"
+# A kind, the version and the configuration of Kueue, and why it does not manage the job.
+MANAGED = [
+    ("job", "0.19", {}, ""),
+    ("pytorch", "0.18", {}, ""),
+    ("pytorch", "0.19", {}, OFF),
+    ("pytorch", "0.19", {"frameworks": ["kubeflow.org/pytorchjob"]}, ""),
+    ("job", "0.19", {"frameworks": ["pod"]}, "`batch/job` is not among the `frameworks` of Kueue"),
+    ("mpi", "0.19", {}, ""),
+    ("pod", "0.15", {}, "does not enable its integration `pod` by default, so"),
+    ("pod", "0.16", {}, ""),
+    ("ray service", "0.16", {}, "Kueue 0.16 has no integration for RayService"),
+    ("spark", "0.19", {}, "`sparkoperator.k8s.io/sparkapplication` by default, so"),
+    (
+        "job",
+        "0.19",
+        {"managedJobsNamespaceSelector": {"matchLabels": {"queues": "on"}}},
+        "does not select namespace `team`",
+    ),
+    ("job", "0.14", {"managedJobsNamespaceSelector": {"matchLabels": {"queues": "on"}}}, ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "version", "config", "reason"), MANAGED)
+def test_managed_kinds(kind, version, config, reason):
+    obj, _ = COUNTS[kind]
+
+    found = explain_unmanaged(obj, "queue", parse_configuration(config, version), {})
+
+    assert reason in found.reason if reason else found is None
+
+
+@pytest.mark.parametrize(
+    ("config", "namespace", "is_managed"),
+    [
+        ({}, "team", False),
+        ({"managedJobsWithoutQueueName": True}, "team", True),
+        ({"managedJobsWithoutQueueName": True}, "kube-system", False),
+    ],
+)
+def test_jobs_without_queue(config, namespace, is_managed):
+    obj = make(*JOB, {"template": template()}, namespace=namespace)
+
+    assert (explain_unmanaged(obj, "", parse_configuration(config, "0.19")) is None) is is_managed
+
+
+def test_every_integration_has_pod_sets():
+    for version, kind in INTEGRATIONS:
+        spec = {"rayClusterSpec": {}} if kind == "RayJob" else {}
+        assert list_pod_sets(make(version, kind, spec)) is not None, kind
+
+
 # LimitRanges of a namespace, a container, and why it is invalid.
 BOUNDS = [
     ([], {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}, ""),

@@ -27,7 +27,7 @@ def read_templates(objects: Iterable[Mapping[str, Any]]) -> Templates:
     """Read ResourceClaimTemplates."""
     found = {}
     for obj in objects:
-        namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "")
+        namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "default")
         found[namespace, name_of(obj)] = as_mapping(as_mapping(obj.get("spec")).get("spec"))
     return found
 

@@ -49,7 +49,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
     """Read what decides about the workloads of jobs."""
     by_namespace: dict[str, list[Mapping[str, Any]]] = {}
     for each in cluster.list_objects("LimitRange"):
-        by_namespace.setdefault(_find_namespace(each), []).append(each)
+        by_namespace.setdefault(find_namespace(each), []).append(each)
     settings = cluster.configuration.resources
     return JobContext(
         settings=settings,
@@ -57,7 +57,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
         overheads=dict(map(read_overhead, cluster.list_objects("RuntimeClass"))),
         classes=read_classes(cluster.list_objects("WorkloadPriorityClass"), cluster.list_objects("PriorityClass")),
         default_queues=frozenset(
-            _find_namespace(each)
+            find_namespace(each)
             for each in cluster.list_objects("LocalQueue")
             if name_of(each) == DEFAULT_QUEUE and cluster.configuration.version >= _DEFAULT_QUEUE_SINCE
         ),
@@ -94,12 +94,12 @@ def build_workload(
 ) -> BuiltWorkload | None:
     """Build the workload of a job object, or of one of its replicas; None if Kueue has no integration for it.
 
-    `job_set` and `members` are as in `list_pod_sets`. The name of the workload is the kind and the name of the job.
+    `job_set` and `members` are as in `list_pod_sets`. The workload has the name of the job.
     """
     raw = list_pod_sets(obj, job_set=job_set, members=members)
     if raw is None:
         return None
-    namespace = _find_namespace(obj)
+    namespace = find_namespace(obj)
     pod_sets = adjust_pod_sets(raw, context.overheads, context.ranges.get(namespace, {}))
     priority = find_priority(obj, raw, context.classes)
     workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
@@ -113,15 +113,15 @@ def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
     named = as_mapping(as_mapping(obj.get("metadata")).get("labels")).get(QUEUE_LABEL)
     if isinstance(named, str) and named:
         return named
-    return DEFAULT_QUEUE if _find_namespace(obj) in context.default_queues else ""
+    return DEFAULT_QUEUE if find_namespace(obj) in context.default_queues else ""
 
 
 def _make_object(obj: Mapping[str, Any], pod_sets: list[RawPodSet], queue: str, priority: Priority) -> dict[str, Any]:
     metadata = as_mapping(obj.get("metadata"))
     return {
         "metadata": {
-            "name": f"{str(obj.get('kind', '')).lower()}-{metadata.get('name', '')}",
-            "namespace": _find_namespace(obj),
+            "name": metadata.get("name", ""),
+            "namespace": find_namespace(obj),
             "annotations": as_mapping(metadata.get("annotations")),
             "labels": as_mapping(metadata.get("labels")),
         },
@@ -147,5 +147,6 @@ def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, 
     return workload._replace(pod_sets=tuple(changed)), ""
 
 
-def _find_namespace(obj: Mapping[str, Any]) -> str:
-    return str(as_mapping(obj.get("metadata")).get("namespace") or "")
+def find_namespace(obj: Mapping[str, Any]) -> str:
+    """Return the namespace of an object; `default` if it names none."""
+    return str(as_mapping(obj.get("metadata")).get("namespace") or "default")
