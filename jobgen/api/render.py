@@ -92,6 +92,8 @@ def render(
 ) -> RenderResult:
     """Render jobs for their environments. If anything is wrong, the result has findings and no objects.
 
+    If jobs are named without patterns, errors in files of other jobs do not count.
+
     Args:
         project: A project, or a path in one.
         jobs: Names or shell patterns of jobs; by default all jobs.
@@ -116,6 +118,7 @@ def render(
         opened.config, selected, matcher(jobs), to_json if format == "json" else to_yaml, progress, deployable=True
     )
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
+    _drop_findings_of_others(run, jobs)
     if unique_files:
         run.findings += _find_path_conflicts(objects)
     result = RenderResult(objects, tuple(run.findings), tuple(selected))
@@ -146,6 +149,16 @@ def sort_objects(run: Run) -> list[Rendered]:
         run.findings[:] = [finding for finding in run.findings if not _is_overlay_deletion(finding)]
     rank = {env: index for index, env in enumerate(run.environments)}
     return sorted(objects, key=lambda made: (rank[made.env], made.identity.namespace, made.identity[1:], made.identity))
+
+
+def _drop_findings_of_others(run: Run, jobs: Sequence[str]) -> None:
+    """Drop what is wrong with files of other jobs, if all jobs are found by their names.
+
+    A pattern may match a job in a file that cannot be read.
+    """
+    if jobs and run.names.issuperset(jobs):
+        files = ((finding, finding.location.file) for finding in run.findings)
+        run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
 
 
 def _is_overlay_deletion(finding: Finding) -> bool:

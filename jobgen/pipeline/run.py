@@ -93,6 +93,8 @@ class Run:
         self.entries = entries
         self.findings: list[Finding] = []
         self.names: set[str] = set()
+        self.wanted_files: set[str] = set()
+        """Files with a job that is wanted."""
         self.comments: list[Suppression] = []
         self.policies: tuple[str, ...] = ()
         self.policy_files: PolicyFiles | None = None
@@ -142,6 +144,8 @@ def _process(run: Run) -> Iterator[Rendered]:
             run.unchecked.add(entry.path)
         run.without_schema.update((entry.path, finding.object) for finding in hiding)
         run.names |= part.names
+        if any(map(run.wanted, part.names)):
+            run.wanted_files.add(entry.path)
         run.comments += part.comments
         run.skipped.update(part.skipped)
         for made in part.made:
