@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jobgen.kueue.objects import ClusterQueue, Fungibility, ResourceGroup
+from jobgen.kueue.placed_usage import NOTHING_PLACED, PlacedUsage
 from jobgen.kueue.quota import Usage
 from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.request import Placement
@@ -85,6 +86,8 @@ class Assignment(NamedTuple):
     no_fit: str = ""
     placed_mode: Mode | None = None
     """The mode once its pods have been placed, or could not be; None before."""
+    placed: PlacedUsage = NOTHING_PLACED
+    """What its pods use of topologies, beyond what the workload uses already."""
 
     @property
     def mode(self) -> Mode:

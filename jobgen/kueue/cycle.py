@@ -12,10 +12,12 @@ from jobgen.kueue.nominate import Nominator
 from jobgen.kueue.objects import STRICT_FIFO
 from jobgen.kueue.outcomes import (
     ADMITTED,
+    EVICTED,
     INADMISSIBLE,
     MISCONFIGURED,
     NOT_SELECTED,
     PENDING_EVALUATION,
+    SUSPENDED,
     Decision,
     Eviction,
     Outcome,
@@ -48,7 +50,9 @@ class Scheduler:
         measure: Measure | None = None,
         check: Check | None = None,
         now: str = "",
+        controllers: Mapping[str, str] | None = None,
     ) -> None:
+        """`controllers` are those of admission checks, by the name of the check."""
         self.snapshot = snapshot
         self.rules = rules
         self.topologies = topologies
@@ -57,7 +61,7 @@ class Scheduler:
         self.inactive = inactive
         snapshot.hide_queues(inactive)
         self.gates = gates
-        self.nominator = Nominator(snapshot, rules, topologies, gates)
+        self.nominator = Nominator(snapshot, rules, topologies, gates, controllers)
         self.pending = {
             name: PendingQueue(measure if queue.is_usage_based else None) for name, queue in snapshot.queues.items()
         }
@@ -75,6 +79,10 @@ class Scheduler:
         self.gated: set[str] = set()
         """Workloads that would preempt, but have a closed gate."""
         self.skipped_preemptions: dict[str, int] = {}
+        self.second_pass: dict[str, Workload] = {}
+        """Workloads that have quota, but need a place, in the next cycle."""
+        self.unplaced: dict[str, Workload] = {}
+        """Workloads that have quota, but found no place."""
         self.progress: dict[str, dict[tuple[str, str], int]] = {}
         self._check = check
         self._now = now
@@ -88,6 +96,8 @@ class Scheduler:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
         if workload.cluster_queue and workload.reserved:
             self.snapshot.admit(workload)
+            if workload.needs_second_pass:
+                self.second_pass[workload.key] = workload
             return
         queue = self.local_queues.get((workload.namespace, workload.queue), "")
         if queue not in self.pending or not workload.is_active or workload.is_held or self._is_parent(workload):
@@ -112,6 +122,7 @@ class Scheduler:
             for queue in sorted(self.pending)
             if queue not in self.inactive and (head := self.pending[queue].pop()) is not None
         ]
+        heads += self._take_second_pass({queue for _, queue in heads})
         if not heads:
             return False
         self._cycle += 1
@@ -130,6 +141,16 @@ class Scheduler:
         for entry, decision in decided:
             self._finish(entry, decision)
         return True
+
+    def _take_second_pass(self, queues: set[str]) -> list[tuple[Workload, str]]:
+        """Return the workloads that need a place. With fair sharing, a queue has one head only in a cycle."""
+        ready = {
+            key: each
+            for key, each in self.second_pass.items()
+            if not (self.rules.is_fair and each.cluster_queue in queues)
+        }
+        self.second_pass = {key: each for key, each in self.second_pass.items() if key not in ready}
+        return [(each, each.cluster_queue) for each in ready.values()]
 
     def run_until_stable(self, most: int = 1_000_000) -> int:
         """Run cycles until none changes anything more, and return how many; what is evicted keeps its quota."""
@@ -174,7 +195,9 @@ class Scheduler:
             self.snapshot.release(workload)
             queues.add(workload.cluster_queue)
             if key not in self.replaced:
-                self.add(workload._replace(cluster_queue="", admission=(), reserved="", is_evicted=False))
+                self.add(
+                    workload._replace(cluster_queue="", admission=(), reserved="", is_evicted=False, is_admitted=False)
+                )
         self._retry_around(queues)
         return released
 
@@ -192,7 +215,9 @@ class Scheduler:
         return self.pending[queue].peek()
 
     def retry_parked(self, queues: Iterable[str]) -> None:
-        """Queue again what was parked in these queues."""
+        """Queue again what was parked in these queues, and try again what found no place."""
+        self.second_pass |= self.unplaced
+        self.unplaced.clear()
         for queue in queues:
             parked, self.parked[queue] = self.parked[queue], []
             self._bulk_parked[queue].clear()
@@ -204,6 +229,8 @@ class Scheduler:
 
     def _find_obstacle(self, workload: Workload, queue: str) -> Outcome | None:
         """Return why a workload is not even tried."""
+        if queue in self.inactive:
+            return Outcome(INADMISSIBLE, SUSPENDED, f"ClusterQueue {queue} is inactive")
         if any(state in ("Retry", "Rejected") for _, state in workload.checks):
             return Outcome(INADMISSIBLE, PENDING_EVALUATION, "The workload has failed admission checks")
         labels = self.namespaces.get(workload.namespace, {})
@@ -236,6 +263,10 @@ class Scheduler:
 
     def _finish(self, entry: Entry, decision: Decision) -> None:
         workload, outcome = entry.workload, decision.outcome
+        if outcome.state == EVICTED:
+            self.outcomes[workload.key] = outcome
+            self._evict(Target(workload, outcome.reason), entry)
+            return
         if outcome.state != ADMITTED:
             for target in outcome.targets:
                 self._evict(target, entry)
@@ -245,12 +276,16 @@ class Scheduler:
         self.outcomes[workload.key] = outcome
         replaced = self.nominator.find_replaced(workload, entry.queue)
         # It is the latest, whatever times the others have.
-        reserved = f"~{self._cycle:08}"
-        self.snapshot.admit(
-            workload._replace(
-                cluster_queue=entry.queue, admission=outcome.admission, reserved=reserved, is_evicted=False
-            )
+        admitted = workload._replace(
+            cluster_queue=entry.queue,
+            admission=outcome.admission,
+            reserved=workload.reserved or f"~{self._cycle:08}",
+            is_evicted=False,
+            unhealthy_nodes=(),
         )
+        if workload.reserved:
+            self.snapshot.release(workload)
+        self.snapshot.admit(admitted)
         if replaced is not None:
             self.replaced[replaced.key] = workload
 
@@ -263,6 +298,10 @@ class Scheduler:
         self.snapshot.workloads[queue][key] = target.workload._replace(is_evicted=True)
 
     def _requeue(self, workload: Workload, queue: str, decision: Decision) -> None:
+        if workload.reserved:
+            self.outcomes[workload.key] = decision.outcome
+            self.unplaced[workload.key] = workload
+            return
         key, pending = workload.key, self.pending[queue]
         is_strict = self.snapshot.queues[queue].strategy == STRICT_FIFO
         self.outcomes[key] = decision.outcome

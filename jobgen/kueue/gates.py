@@ -29,6 +29,11 @@ class Gates(NamedTuple):
     preserves_progress: bool = True
     """FlavorFungibilityPreserveScanProgress: the next cycle goes on with the next flavor."""
 
+    recomputes_placement: bool = True
+    """TASRecomputeAssignmentWithinSchedulingCycle: look for another placement when its place has been taken."""
+    evicts_without_replacement: bool = True
+    """TASFailedNodeReplacementFailFast: evict a workload if no other node can replace one that failed."""
+
 
 _NAMES: Mapping[str, str] = {
     "PartialAdmission": "partial_admission",
@@ -41,6 +46,8 @@ _NAMES: Mapping[str, str] = {
     "ElasticJobsViaWorkloadSlices": "elastic_jobs",
     "SchedulingEquivalenceHashing": "parks_same_shape",
     "FlavorFungibilityPreserveScanProgress": "preserves_progress",
+    "TASRecomputeAssignmentWithinSchedulingCycle": "recomputes_placement",
+    "TASFailedNodeReplacementFailFast": "evicts_without_replacement",
 }
 
 DEFAULT_GATES = Gates()

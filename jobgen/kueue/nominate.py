@@ -8,6 +8,7 @@ from jobgen.kueue.assignment import Assignment, Mode
 from jobgen.kueue.flavors import Oracle, QueueFacts, assign_flavors
 from jobgen.kueue.gates import DEFAULT_GATES, Gates
 from jobgen.kueue.partial_admission import search_counts
+from jobgen.kueue.placement import Placements, Placer, reuse_admission
 from jobgen.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.kueue.quota import FlavorResource, find_borrowing_level
 from jobgen.kueue.snapshot import Snapshot
@@ -43,11 +44,14 @@ class Nominator:
         rules: Rules,
         topologies: Mapping[str, Sequence[str]],
         gates: Gates = DEFAULT_GATES,
+        controllers: Mapping[str, str] | None = None,
     ) -> None:
+        """`controllers` are those of admission checks, by the name of the check."""
         self.snapshot = snapshot
         self.rules = rules
         self.topologies = topologies
         self.gates = gates
+        self._placements = Placements(snapshot.queues, snapshot.flavors, snapshot.topologies, controllers or {})
 
     def assign(
         self,
@@ -56,34 +60,56 @@ class Nominator:
         progress: Mapping[tuple[str, str], int] | None = None,
         nominated: Flavors | None = None,
     ) -> tuple[Assignment, list[Target]]:
+        """Return the flavors and the placement of a workload, and its targets."""
+        replaced = self.find_replaced(workload, queue)
+        placer = self._placements.make_placer(workload, queue, replaced)
+        facts = self._build_facts(workload, queue, replaced)
+        facts = facts._replace(progress=progress or {}, nominated=nominated, place=placer.place if placer else None)
+        assignment, targets = self._assign(workload, facts, placer, replaced)
+        if placer is None:
+            return assignment, targets
+        if assignment.mode not in (Mode.FIT, Mode.NO_FIT):
+            for target in targets:
+                self.snapshot.remove_workload(target.workload)
+            assignment = placer.reserve(assignment, is_empty=not targets)
+            for target in targets:
+                self.snapshot.add_workload(target.workload)
+        return assignment._replace(placed=placer.find_usage(assignment)), targets
+
+    def _assign(
+        self, workload: Workload, facts: QueueFacts, placer: Placer | None, replaced: Workload | None
+    ) -> tuple[Assignment, list[Target]]:
         """Return the flavors of a workload and its targets.
 
         If all pods neither fit nor have targets, as many pods as do, where the workload allows fewer.
         """
-        replaced = self.find_replaced(workload, queue)
-        facts = self._build_facts(workload, queue, replaced)
-        facts = facts._replace(progress=progress or {}, nominated=nominated)
         freed = [Target(replaced, "")] if replaced else []
-        full = assign_flavors(workload.pod_sets, facts)
+        if workload.reserved:
+            full = reuse_admission(workload)
+            full = placer.place(full) if placer else full
+        else:
+            full = assign_flavors(workload.pod_sets, facts)
         if full.mode is Mode.FIT:
             return full, freed
-        targets = self._find_targets(workload, queue, full)
+        targets = self._find_targets(workload, facts.queue.name, full, placer)
         if targets:
             return full, freed + targets
         if self.gates.partial_admission and any(each.min_count is not None for each in workload.pod_sets):
-            reduced = self._reduce(workload, queue, facts)
+            reduced = self._reduce(workload, facts, placer)
             if reduced is not None:
                 return reduced[0], freed + reduced[1]
         return full, []
 
-    def _reduce(self, workload: Workload, queue: str, facts: QueueFacts) -> tuple[Assignment, list[Target]] | None:
+    def _reduce(
+        self, workload: Workload, facts: QueueFacts, placer: Placer | None
+    ) -> tuple[Assignment, list[Target]] | None:
         """Return the assignment of the greatest number of pods that fits or has targets."""
 
         def fits(counts: Sequence[int]) -> tuple[Assignment, list[Target]] | None:
             partial = assign_flavors(workload.pod_sets, facts, counts)
             if partial.mode is Mode.FIT:
                 return partial, []
-            found = self._find_targets(workload, queue, partial)
+            found = self._find_targets(workload, facts.queue.name, partial, placer)
             return (partial, found) if found else None
 
         result = search_counts(workload.pod_sets, fits)
@@ -98,7 +124,9 @@ class Nominator:
         found = self.snapshot.workloads[queue].get(str(key)) if key else None
         return found if found is not None and found.namespace == workload.namespace else None
 
-    def _find_targets(self, workload: Workload, queue: str, assignment: Assignment) -> list[Target]:
+    def _find_targets(
+        self, workload: Workload, queue: str, assignment: Assignment, placer: Placer | None
+    ) -> list[Target]:
         if assignment.mode in (Mode.FIT, Mode.NO_FIT) or not self._may_preempt(queue):
             return []
         needed = frozenset(
@@ -107,7 +135,10 @@ class Nominator:
             for resource, choice in each.flavors.items()
             if choice.mode is not Mode.FIT
         )
-        return find_targets(Preemptor(workload, queue, assignment.usage, needed), self.snapshot, self.rules)
+        preemptor = Preemptor(workload, queue, assignment.usage, needed)
+        if placer is None:
+            return find_targets(preemptor, self.snapshot, self.rules)
+        return find_targets(preemptor, self.snapshot, self.rules, placer.make_check(assignment))
 
     def _may_preempt(self, queue: str) -> bool:
         preemption = self.snapshot.queues[queue].preemption

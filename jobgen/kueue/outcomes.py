@@ -13,21 +13,27 @@ FITS_LATER = f"{OVERLAPPING}, but will fit after these preemptions complete"
 GATED = "Workload requires preemption, but it's gated"
 MORE_FAVORABLE = "A more favorable variant is already admitted"
 BELOW_LAST_ACCEPTABLE = "Target flavor is below LastAcceptableFlavorName"
+NOT_REPLACED = "Workload was evicted as there was no replacement for unhealthy node(s)"
 NOT_SELECTED = "workload namespace doesn't match ClusterQueue selector"
 WAITING_FOR_PREEMPTED, MISCONFIGURED, WAITING = "WaitingForPreemptedWorkloads", "Misconfigured", "WaitingForQuota"
-PENDING_EVALUATION, ADMISSION_GATED = "PendingEvaluation", "AdmissionGated"
+PENDING_EVALUATION, ADMISSION_GATED, SUSPENDED = "PendingEvaluation", "AdmissionGated", "Suspended"
 
 ADMITTED, PREEMPTING, WAITS, INADMISSIBLE = "admitted", "preempting", "waiting", "inadmissible"
+EVICTED = "evicted"
 
 MIGRATION = "FlavorMigration"
 """Why a variant of a workload is evicted: another one gets a better flavor."""
+
+
+NODE_FAILURES = "NodeFailures"
+"""Why a workload is evicted for which no node replaces one that failed."""
 
 
 class Outcome(NamedTuple):
     """What a cycle decided about a workload."""
 
     state: str
-    """`admitted`, `preempting`, `waiting` or `inadmissible`."""
+    """`admitted`, `preempting`, `waiting`, `inadmissible`, or `evicted` if a failed node cannot be replaced."""
     reason: str = ""
     message: str = ""
     admission: tuple[PodSetAdmission, ...] = ()

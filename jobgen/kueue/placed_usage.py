@@ -23,7 +23,7 @@ class PlacedPods(NamedTuple):
 PlacedUsage = Mapping[str, tuple[PlacedPods, ...]]
 """Placed pods by flavor."""
 
-NOTHING: PlacedUsage = {}
+NOTHING_PLACED: PlacedUsage = {}
 
 
 def get_pod_requests(pod_set: PodSet) -> Amounts:
@@ -34,7 +34,7 @@ def get_pod_requests(pod_set: PodSet) -> Amounts:
 def find_placed_usage(workload: Workload) -> PlacedUsage:
     """Find what the placed pods of an admitted workload use of the topologies of their flavors."""
     if not any(each.levels for each in workload.admission):
-        return NOTHING
+        return NOTHING_PLACED
     pod_sets = {each.name: each for each in workload.pod_sets}
     found: dict[str, tuple[PlacedPods, ...]] = {}
     for each in workload.admission:

@@ -12,11 +12,14 @@ from jobgen.kueue.outcomes import (
     ADMISSION_GATED,
     ADMITTED,
     BELOW_LAST_ACCEPTABLE,
+    EVICTED,
     FITS_LATER,
     GATED,
     MIGRATION,
     MORE_FAVORABLE,
     NO_LONGER_FITS,
+    NODE_FAILURES,
+    NOT_REPLACED,
     OVERLAPPING,
     PENDING_EVALUATION,
     PREEMPTING,
@@ -26,6 +29,7 @@ from jobgen.kueue.outcomes import (
     Decision,
     Outcome,
 )
+from jobgen.kueue.placed_usage import PlacedUsage
 from jobgen.kueue.preemption import Target
 from jobgen.kueue.quota import Usage, reserve_for_blocked
 from jobgen.kueue.workloads import PodSetAdmission, Workload
@@ -39,7 +43,7 @@ class Processing:
         self._snapshot = nominator.snapshot
         self._gates = nominator.gates
         self._taken: dict[str, Target] = {}
-        self._reserved: list[tuple[str, Usage]] = []
+        self._reserved: list[tuple[str, Usage, PlacedUsage]] = []
         self.skipped: dict[str, int] = {}
         """Preemptions by queue that another workload of the cycle made impossible."""
         self.gated = set[str]()
@@ -47,8 +51,9 @@ class Processing:
 
     def release(self) -> None:
         """Free what workloads took in the cycle; those that are admitted then use it."""
-        for queue, usage in reversed(self._reserved):
+        for queue, usage, placed in reversed(self._reserved):
             self._snapshot.remove_usage(queue, usage)
+            self._snapshot.topologies.remove(placed)
         self._reserved.clear()
 
     def process(self, entry: Entry) -> Decision:
@@ -57,37 +62,47 @@ class Processing:
             outcome = Outcome(WAITS, PENDING_EVALUATION, MORE_FAVORABLE)
             return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
         fits, fits_later = self._update(entry)
+        is_fit = entry.assignment.mode is Mode.FIT
+        if self._gates.evicts_without_replacement and entry.workload.has_unhealthy_placement and not is_fit:
+            nodes = ",".join(entry.workload.unhealthy_nodes)
+            return Decision(Outcome(EVICTED, NODE_FAILURES, f"{NOT_REPLACED}: {nodes}"))
         return self._refuse(entry, fits=fits, fits_later=fits_later) or self._take(entry)
 
     def _update(self, entry: Entry) -> tuple[bool, bool]:
         """Return whether an entry still fits, and whether it will fit once others have preempted.
 
         If others preempt the same targets, its flavors stay but its targets are searched again, as if the others were
-        done.
+        done. If others have taken its place, its flavors stay but another place is searched.
         """
-        if not (self._gates.recomputes_overlap and self._overlaps(entry)):
-            return self._still_fits(entry), False
-        victims = [target.workload for target in self._taken.values()]
+        fits_quota, fits_places = self._check_fit(entry)
+        victims: list[Workload] = []
+        overlaps = self._gates.recomputes_overlap and self._overlaps(entry)
+        if overlaps:
+            victims = [target.workload for target in self._taken.values()]
+        elif fits_places or not fits_quota or not self._gates.recomputes_placement:
+            return fits_quota and fits_places, False
         for workload in victims:
             self._snapshot.remove_workload(workload)
         flavors = read_flavors(entry.assignment)
         entry.record(*self._nominator.assign(entry.workload, entry.queue, nominated=flavors))
         for workload in victims:
             self._snapshot.add_workload(workload)
-        return self._still_fits(entry), entry.assignment.mode is Mode.FIT
+        return all(self._check_fit(entry)), overlaps and entry.assignment.mode is Mode.FIT
 
     def _overlaps(self, entry: Entry) -> bool:
         return any(target.workload.key in self._taken for target in entry.targets)
 
-    def _still_fits(self, entry: Entry) -> bool:
+    def _check_fit(self, entry: Entry) -> tuple[bool, bool]:
+        """Return whether an entry still fits in its quota, and in its places."""
         gone = {**self._taken, **{target.workload.key: target for target in entry.targets}}
         for target in gone.values():
-            self._snapshot.remove_usage(target.workload.cluster_queue, target.workload.usage)
+            self._snapshot.free_usage(target.workload)
         node = self._snapshot.nodes[entry.queue]
         fits = all(amount <= max(0, node.available(pair)) for pair, amount in entry.usage.items())
+        fits_places = self._snapshot.topologies.fits(entry.assignment.placed)
         for target in gone.values():
-            self._snapshot.add_usage(target.workload.cluster_queue, target.workload.usage)
-        return fits
+            self._snapshot.charge_usage(target.workload)
+        return fits, fits_places
 
     def _refuse(self, entry: Entry, *, fits: bool, fits_later: bool) -> Decision | None:
         """Return why an entry gets nothing in this cycle, None if it does."""
@@ -102,7 +117,7 @@ class Processing:
             self.gated.add(entry.workload.key)
             return Decision(Outcome(WAITS, ADMISSION_GATED, GATED), keeps_progress=False)
         if fits_later:
-            self._reserve(entry.queue, entry.usage)
+            self._reserve(entry.queue, entry.usage, entry.assignment.placed)
             outcome = Outcome(WAITS, WAITING_FOR_PREEMPTED, FITS_LATER)
             return Decision(outcome, requeue=True, becomes_head=True, keeps_progress=False)
         if not self._overlaps(entry) and fits:
@@ -117,11 +132,13 @@ class Processing:
         always_reclaims = self._snapshot.queues[entry.queue].preemption.reclaim == "Any"
         if not always_reclaims or (self._gates.prefers_preemptors and entry.is_preemptor):
             node = self._snapshot.nodes[entry.queue]
-            self._reserve(entry.queue, reserve_for_blocked(node, entry.usage, entry.assignment.level))
+            usage = reserve_for_blocked(node, entry.usage, entry.assignment.level)
+            self._reserve(entry.queue, usage, entry.assignment.placed)
 
-    def _reserve(self, queue: str, usage: Usage) -> None:
+    def _reserve(self, queue: str, usage: Usage, placed: PlacedUsage) -> None:
         self._snapshot.add_usage(queue, usage)
-        self._reserved.append((queue, usage))
+        self._snapshot.topologies.add(placed)
+        self._reserved.append((queue, usage, placed))
 
     def _is_gated(self, workload: Workload) -> bool:
         are_used = self._gates.concurrent_admission or self._gates.orchestrated_preemption
@@ -131,7 +148,7 @@ class Processing:
         """Admit an entry, or let it preempt."""
         assignment = entry.assignment
         self._taken.update((target.workload.key, target) for target in entry.targets)
-        self._reserve(entry.queue, entry.usage)
+        self._reserve(entry.queue, entry.usage, assignment.placed)
         if assignment.mode is not Mode.FIT:
             return self._preempt(entry)
         sibling = self._find_sibling(entry, lambda other, own: other > own)
@@ -192,6 +209,9 @@ def build_admission(assignment: Assignment) -> tuple[PodSetAdmission, ...]:
             each.count,
             {resource: choice.flavor for resource, choice in each.flavors.items()},
             {resource: each.requests.get(resource, 0) for resource in each.flavors},
+            each.placement.domains if each.placement else (),
+            each.placement.levels if each.placement else (),
+            each.delayed,
         )
         for each in assignment.pod_sets
     )

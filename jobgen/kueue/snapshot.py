@@ -44,16 +44,24 @@ class Snapshot:
         """Add a workload that has reserved quota."""
         if workload.cluster_queue in self.nodes:
             self.workloads[workload.cluster_queue][workload.key] = workload
-            self.add_usage(workload.cluster_queue, workload.usage)
-            if self.topologies:
-                self.topologies.add(find_placed_usage(workload))
+            self.charge_usage(workload)
 
     def remove_workload(self, workload: Workload) -> None:
         """Remove a workload, and what it uses."""
         if self.workloads.get(workload.cluster_queue, {}).pop(workload.key, None) is not None:
-            self.remove_usage(workload.cluster_queue, workload.usage)
-            if self.topologies:
-                self.topologies.remove(find_placed_usage(workload))
+            self.free_usage(workload)
+
+    def charge_usage(self, workload: Workload) -> None:
+        """Add what a workload uses, of quota and of topologies."""
+        self.add_usage(workload.cluster_queue, workload.usage)
+        if self.topologies:
+            self.topologies.add(find_placed_usage(workload))
+
+    def free_usage(self, workload: Workload) -> None:
+        """Remove what a workload uses, of quota and of topologies."""
+        self.remove_usage(workload.cluster_queue, workload.usage)
+        if self.topologies:
+            self.topologies.remove(find_placed_usage(workload))
 
     def admit(self, workload: Workload) -> None:
         """Add a workload for good: what it uses of hosts counts for all flavors from the next cycle on."""

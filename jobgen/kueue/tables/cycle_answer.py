@@ -13,8 +13,10 @@ from jobgen.kueue.objects import as_list, as_mapping, name_of
 from jobgen.kueue.outcomes import ADMITTED, MIGRATION, Eviction, Outcome
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
 from jobgen.kueue.readiness import QueueContext, check_readiness, parse_admission_check
+from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.kueue.snapshot import Snapshot, read_snapshot
-from jobgen.kueue.tables.given import Given, is_enabled, is_fair
+from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_topologies
+from jobgen.kueue.topology import parse_topologies
 from jobgen.kueue.workloads import PodSetAdmission, Workload, find_queue_time, parse_workload
 
 Answer = dict[str, Any]
@@ -32,11 +34,12 @@ class Case(NamedTuple):
 def read_case(given: Given, **settings: Any) -> Case:
     """Read a case; `settings` are further arguments of the scheduler."""
     snapshot = read_snapshot(given)
+    snapshot.topologies = read_topologies(given, snapshot)
     gates = parse_gates(as_mapping(given.get("featureGates")))
     scheduler = Scheduler(
         snapshot,
         _read_rules(given),
-        {name_of(each): _list_levels(each) for each in as_list(given.get("topologies"))},
+        parse_topologies(as_list(given.get("topologies"))),
         {
             name_of(each): as_mapping(as_mapping(each.get("metadata")).get("labels"))
             for each in as_list(given.get("namespaces"))
@@ -46,21 +49,25 @@ def read_case(given: Given, **settings: Any) -> Case:
         gates=gates,
         now=str(given.get("now") or ""),
         check=_build_check(given),
+        controllers=read_controllers(given),
         **settings,
     )
     objects: dict[str, Mapping[str, Any]] = {}
     workloads: dict[str, Workload] = {}
+    requests = parse_settings({"transformations": given.get("resourceTransformations")})
     for obj in as_list(given.get("workloads")):
-        workload = read_workload(obj, str(given.get("podsReadyRequeuingTimestamp") or "Eviction"), gates)
+        workload = read_workload(obj, str(given.get("podsReadyRequeuingTimestamp") or "Eviction"), gates, requests)
         objects[workload.key] = obj
         workloads[workload.key] = workload
         scheduler.add(workload)
     return Case(scheduler, objects, workloads)
 
 
-def read_workload(obj: Mapping[str, Any], strategy: str, gates: Gates) -> Workload:
+def read_workload(
+    obj: Mapping[str, Any], strategy: str, gates: Gates, settings: ResourceSettings = NO_SETTINGS
+) -> Workload:
     """Read a workload, whose place in the queue depends on a strategy and a gate."""
-    workload = parse_workload(obj)
+    workload = parse_workload(obj, settings)
     queued = find_queue_time(read_conditions(obj), strategy, sorts_by_priority=gates.sorts_by_priority)
     return workload._replace(queued=queued)
 
@@ -92,11 +99,6 @@ def _read_rules(given: Given) -> Rules:
         tuple(strategies) or DEFAULT_STRATEGIES,
         is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
     )
-
-
-def _list_levels(topology: Mapping[str, Any]) -> list[str]:
-    levels = as_list(as_mapping(topology.get("spec")).get("levels"))
-    return [str(as_mapping(level).get("nodeLabel", "")) for level in levels]
 
 
 def _read_local_queue(obj: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
@@ -180,7 +182,8 @@ def write_assignments(case: Case, *, only_new: bool = False) -> Answer:
 def write_admission(case: Case, workload: Workload) -> Answer:
     """Write the admission of a workload, as given if it had one."""
     given = as_mapping(case.objects[workload.key].get("status")).get("admission")
-    if given and case.workloads[workload.key].reserved:
+    before = case.workloads[workload.key]
+    if given and before.reserved and before.admission == workload.admission:
         return dict(given)
     return {
         "clusterQueue": workload.cluster_queue,
@@ -193,7 +196,10 @@ def _write_pod_set(each: PodSetAdmission) -> Answer:
     if each.flavors:
         found["flavors"] = dict(each.flavors)
         found["resourceUsage"] = _write_amounts(each.usage)
-    return found
+    if each.levels:
+        domains = [{"count": count, "values": list(values)} for values, count in each.domains]
+        found["topologyAssignment"] = {"domains": domains, "levels": list(each.levels)}
+    return {**found, "delayedTopologyRequest": each.delayed} if each.delayed else found
 
 
 def _write_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
