@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from jobgen.kueue.assignment import Assignment
 from jobgen.kueue.entry_order import Entry, FairOrder, order_classically
 from jobgen.kueue.gates import DEFAULT_GATES, Gates
+from jobgen.kueue.local_queue_usage import LocalQueueUsage
 from jobgen.kueue.match import matches_selector
 from jobgen.kueue.nominate import Nominator
 from jobgen.kueue.objects import STRICT_FIFO
@@ -24,7 +25,7 @@ from jobgen.kueue.outcomes import (
 )
 from jobgen.kueue.preemption import Rules, Target
 from jobgen.kueue.processing import Processing
-from jobgen.kueue.queue_order import Measure, PendingQueue
+from jobgen.kueue.queue_order import PendingQueue
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import Workload
 
@@ -47,7 +48,7 @@ class Scheduler:
         local_queues: Mapping[tuple[str, str], str],
         inactive: frozenset[str] = frozenset(),
         gates: Gates = DEFAULT_GATES,
-        measure: Measure | None = None,
+        local_usage: LocalQueueUsage | None = None,
         check: Check | None = None,
         now: str = "",
         controllers: Mapping[str, str] | None = None,
@@ -62,8 +63,10 @@ class Scheduler:
         snapshot.hide_queues(inactive)
         self.gates = gates
         self.nominator = Nominator(snapshot, rules, topologies, gates, controllers)
+        self.local_usage = local_usage
         self.pending = {
-            name: PendingQueue(measure if queue.is_usage_based else None) for name, queue in snapshot.queues.items()
+            name: PendingQueue(local_usage.measure if local_usage and queue.is_usage_based else None)
+            for name, queue in snapshot.queues.items()
         }
         self.parked: dict[str, list[Workload]] = {name: [] for name in snapshot.queues}
         self.parked_with: dict[str, str] = {}
@@ -274,6 +277,9 @@ class Scheduler:
             self._requeue(workload, entry.queue, decision)
             return
         self.outcomes[workload.key] = outcome
+        is_usage_based = self.snapshot.queues[entry.queue].is_usage_based
+        if self.local_usage and is_usage_based and not workload.reserved:
+            self.local_usage.add_penalty(workload)
         replaced = self.nominator.find_replaced(workload, entry.queue)
         # It is the latest, whatever times the others have.
         admitted = workload._replace(

@@ -28,6 +28,8 @@ class Gates(NamedTuple):
     """SchedulingEquivalenceHashing: what has the shape of a parked workload is parked with it."""
     preserves_progress: bool = True
     """FlavorFungibilityPreserveScanProgress: the next cycle goes on with the next flavor."""
+    boosts_priority: bool = False
+    """PriorityBoost: an annotation adds to the priority."""
 
     recomputes_placement: bool = True
     """TASRecomputeAssignmentWithinSchedulingCycle: look for another placement when its place has been taken."""
@@ -45,6 +47,7 @@ _NAMES: Mapping[str, str] = {
     "MultiKueueOrchestratedPreemption": "orchestrated_preemption",
     "ElasticJobsViaWorkloadSlices": "elastic_jobs",
     "SchedulingEquivalenceHashing": "parks_same_shape",
+    "PriorityBoost": "boosts_priority",
     "FlavorFungibilityPreserveScanProgress": "preserves_progress",
     "TASRecomputeAssignmentWithinSchedulingCycle": "recomputes_placement",
     "TASFailedNodeReplacementFailFast": "evicts_without_replacement",

@@ -9,9 +9,11 @@ from jobgen.kueue.amounts import to_quantity
 from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.gates import Gates, parse_gates
 from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
+from jobgen.kueue.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
 from jobgen.kueue.objects import as_list, as_mapping, name_of
 from jobgen.kueue.outcomes import ADMITTED, MIGRATION, Eviction, Outcome
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
+from jobgen.kueue.priority_boost import add_boost
 from jobgen.kueue.readiness import QueueContext, check_readiness, parse_admission_check
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.kueue.snapshot import Snapshot, read_snapshot
@@ -48,6 +50,7 @@ def read_case(given: Given, **settings: Any) -> Case:
         inactive=frozenset(_list_inactive(given, snapshot)),
         gates=gates,
         now=str(given.get("now") or ""),
+        local_usage=read_local_usage(given),
         check=_build_check(given),
         controllers=read_controllers(given),
         **settings,
@@ -68,8 +71,26 @@ def read_workload(
 ) -> Workload:
     """Read a workload, whose place in the queue depends on a strategy and a gate."""
     workload = parse_workload(obj, settings)
+    if gates.boosts_priority:
+        workload = add_boost(workload)
     queued = find_queue_time(read_conditions(obj), strategy, sorts_by_priority=gates.sorts_by_priority)
     return workload._replace(queued=queued)
+
+
+def read_local_usage(given: Given) -> LocalQueueUsage | None:
+    """Read what LocalQueues have used, if admission fair sharing is configured."""
+    config = given.get("admissionFairSharing")
+    if not isinstance(config, dict) or not is_enabled(given, "AdmissionFairSharing", default=True):
+        return None
+    weights = {
+        _read_local_queue(each)[0]: parse_weight(as_mapping(each.get("spec")))
+        for each in as_list(given.get("localQueues"))
+    }
+    # A key is `<namespace>/<name>`, or only the name.
+    keys = {text: key for key in weights for text in ("/".join(key), key[1])}
+    usage = as_mapping(given.get("localQueueUsage"))
+    consumed = {keys[text]: as_mapping(quantities) for text, quantities in usage.items() if text in keys}
+    return LocalQueueUsage(parse_sharing_config(config), consumed, weights)
 
 
 def _build_check(given: Given) -> Callable[[Workload], str]:
@@ -98,6 +119,7 @@ def _read_rules(given: Given) -> Rules:
         is_fair(given),
         tuple(strategies) or DEFAULT_STRATEGIES,
         is_enabled(given, "FairSharingPreemptWithinNominal", default=True),
+        is_enabled(given, "SchedulerTimestampPreemptionBuffer", default=False),
     )
 
 
