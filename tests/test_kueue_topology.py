@@ -204,6 +204,30 @@ def test_nodes_that_take_no_pods_are_counted():
     }
 
 
+@pytest.mark.parametrize(
+    ("toleration", "is_placed"),
+    [
+        ({"key": "speed", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "speed", "value": "7"}, True),
+        ({"key": "speed", "value": "8"}, False),
+        ({"key": "speed", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "speed", "operator": "Gt", "value": "5"}, True),
+        ({"key": "speed", "operator": "Lt", "value": "5"}, False),
+        ({"key": "speed", "operator": "Lt", "value": "--5"}, False),
+        ({"key": "speed", "operator": "Near", "value": "7"}, False),
+        (3, False),
+    ],
+)
+def test_tolerations(toleration, is_placed):
+    taint = {"key": "speed", "value": "7", "effect": "NoSchedule"}
+    request = ask(1, required=HOSTNAME, spec={"tolerations": [toleration]})
+
+    found = find_assignments(make_snapshot(nodes=[make_node("a1x", 1, taints=[taint])]), [request])
+
+    assert isinstance(found["main"], Placement) == is_placed
+
+
 def test_tolerations_of_the_flavor_and_names_of_nodes():
     taint = {"key": "gpu", "value": "big", "effect": "NoSchedule"}
     nodes = [make_node(name, 4, taints=[taint]) for name in ("a1x", "a1y")]

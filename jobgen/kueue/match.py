@@ -71,12 +71,17 @@ def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, An
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
-    key = toleration.get("key")
-    if key and key != taint.get("key"):
+    if toleration.get("key") and toleration["key"] != taint.get("key"):
         return False
-    if (toleration.get("operator") or "Equal") == "Exists":
-        return True
-    return bool(key) and (toleration.get("value") or "") == (taint.get("value") or "")
+    operator = toleration.get("operator") or "Equal"
+    wanted, value = str(toleration.get("value") or ""), str(taint.get("value") or "")
+    if operator in ("Lt", "Gt"):
+        return _is_integer(wanted) and _is_integer(value) and _compare(int(value), operator, int(wanted))
+    return operator == "Exists" or (operator == "Equal" and wanted == value)
+
+
+def _compare(one: int, operator: str, other: int) -> bool:
+    return one > other if operator == "Gt" else one < other
 
 
 def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
@@ -92,18 +97,6 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
         for term in terms
     ]
     return any(all(matches_expression(labels, each) for each in term) for term in kept)
-
-
-def matches_node(labels: Mapping[str, str], spec: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return whether the node selector, and the required node affinity, of a pod match the labels of a node."""
-    selector = all(labels.get(key) == value for key, value in as_mapping(spec.get("nodeSelector")).items())
-    terms = _list_terms(spec)
-    affinity = not terms or any(
-        as_list(term.get("matchExpressions"))
-        and all(matches_expression(labels, each) for each in map(as_mapping, as_list(term.get("matchExpressions"))))
-        for term in terms
-    )
-    return selector, affinity
 
 
 def _list_terms(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -129,12 +122,13 @@ def matches_expression(labels: Mapping[str, str], expression: Mapping[str, Any])
         case "Gt" | "Lt":
             if value is None or len(values) != 1 or not (_is_integer(value) and _is_integer(values[0])):
                 return False
-            return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+            return _compare(int(value), operator, int(values[0]))
     return False
 
 
 def _is_integer(text: str) -> bool:
-    return text.lstrip("-").isdigit()
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
 
 
 def matches_selector(selector: Any, labels: Mapping[str, str] | None) -> bool:

@@ -82,6 +82,5 @@ def _matches_term(node: Node, term: Mapping[str, Any]) -> bool:
 
 
 def _sum_weights(node: Node, terms: Sequence[Mapping[str, Any]]) -> int:
-    return sum(
-        int(term.get("weight") or 0) for term in terms if _matches_term(node, as_mapping(term.get("preference")))
-    )
+    weights = [(term.get("weight"), as_mapping(term.get("preference"))) for term in terms]
+    return sum(weight for weight, term in weights if isinstance(weight, int) and _matches_term(node, term))
