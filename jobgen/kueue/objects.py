@@ -155,11 +155,12 @@ def _list_quotas(groups: Any) -> Iterable[tuple[FlavorResource, Quota]]:
 
 def _parse_preemption(spec: Mapping[str, Any]) -> Preemption:
     borrow = as_mapping(spec.get("borrowWithinCohort"))
+    threshold = borrow.get("maxPriorityThreshold")
     return Preemption(
         str(spec.get("withinClusterQueue") or "Never"),
         str(spec.get("reclaimWithinCohort") or "Never"),
         str(borrow.get("policy") or "Never"),
-        borrow.get("maxPriorityThreshold"),
+        threshold if type(threshold) is int else None,
     )
 
 

@@ -38,21 +38,14 @@ def _answer_assignment(given: Given) -> dict[str, Any]:
 
 def _assign(given: Given) -> Assignment:
     workload = _read_workload(given)
-    return assign_flavors(workload.pod_sets, _read_facts(given, workload), _read_counts(given, workload))
+    return assign_flavors(workload.pod_sets, _read_facts(given, workload))
 
 
 def _read_workload(given: Given) -> Workload:
-    return parse_workload(given.get("workload") or {"spec": {"podSets": given["podSets"]}})
-
-
-def _read_counts(given: Given, workload: Workload) -> list[int]:
-    """The number of pods that still need quota."""
-    if not is_enabled(given, "ReclaimablePods", default=True):
-        return [pod_set.count for pod_set in workload.pod_sets]
-    status = as_mapping(as_mapping(given.get("workload")).get("status"))
-    raw = [*as_list(given.get("reclaimablePods")), *as_list(status.get("reclaimablePods"))]
-    done = {str(each.get("name")): int(each.get("count", 0)) for each in map(as_mapping, raw)}
-    return [pod_set.count - done.get(pod_set.name, 0) for pod_set in workload.pod_sets]
+    """The workload of a case, or one of its pod sets; pods that have finished need no quota."""
+    status = {"reclaimablePods": given.get("reclaimablePods")}
+    obj = given.get("workload") or {"spec": {"podSets": given["podSets"]}, "status": status}
+    return parse_workload(obj, reclaims=is_enabled(given, "ReclaimablePods", default=True))
 
 
 def _read_facts(given: Given, workload: Workload) -> QueueFacts:
