@@ -20,6 +20,7 @@ from jobgen.kueue.tables.cycle_answer import (
     write_workload,
 )
 from jobgen.kueue.tables.given import Given
+from jobgen.kueue.workloads import Workload
 
 
 def _answer_cycles(given: Given) -> dict[str, Any]:
@@ -46,6 +47,18 @@ def _answer_two_cycles(given: Given) -> dict[str, Any]:
         case.scheduler.remove(key)
     run_cycles(case, 1)
     return {"assignmentsAfterSecondCycle": write_assignments(case), "workloadsAfterFirstCycle": first}
+
+
+def _answer_scan_progress(given: Given) -> dict[str, Any]:
+    """Answer the flavor of each workload after some cycles."""
+    case = read_case(given)
+    run_cycles(case, int(given.get("cycles", 1)))
+    return {"admittedFlavor": {key: _find_flavor(case.scheduler.find_admitted(key)) for key in case.workloads}}
+
+
+def _find_flavor(workload: Workload | None) -> str:
+    admission = workload.admission if workload else ()
+    return next((flavor for each in admission for flavor in each.flavors.values()), "")
 
 
 def _answer_entry_order(given: Given) -> dict[str, Any]:
@@ -95,6 +108,7 @@ TABLES: Final[dict[str, Table]] = {
     "schedule_concurrent_admission": _answer_cycles,
     "schedule_admission_fair_sharing": _answer_fair_admission,
     "schedule_two_cycles": _answer_two_cycles,
+    "schedule_scan_progress": _answer_scan_progress,
     "entry_ordering_classical": _answer_entry_order,
     "queue_head_fifo": _answer_head,
     "queue_head_admission_fair_sharing": _answer_head,
