@@ -41,7 +41,7 @@ class QueueTopologies(NamedTuple):
     """What placement needs to know of a queue."""
 
     flavors: frozenset[str]
-    """The flavors of the queue that have a topology."""
+    """The flavors of the queue whose topology is known."""
     is_topology_only: bool
     """Whether all flavors have a topology. Its pods are placed even if they do not ask for it."""
     is_multikueue: bool = False
@@ -51,7 +51,7 @@ class QueueTopologies(NamedTuple):
 
 
 def find_queue_topologies(
-    queue: ClusterQueue, flavors: Mapping[str, Flavor], controllers: Mapping[str, str]
+    queue: ClusterQueue, flavors: Mapping[str, Flavor], topologies: Topologies, controllers: Mapping[str, str]
 ) -> QueueTopologies:
     """Find the flavors of a queue with a topology, and the admission checks (by controller) that delay placement."""
     names = [name for group in queue.groups for name in group.flavors]
@@ -60,7 +60,8 @@ def find_queue_topologies(
         flavor for check, only in queue.checks if controllers.get(check) == PROVISIONING for flavor in only or names
     }
     is_multikueue = any(controllers.get(check) == MULTIKUEUE for check, _ in queue.checks)
-    return QueueTopologies(placed, placed.issuperset(names), is_multikueue, frozenset(provisioned))
+    known = placed & topologies.snapshots.keys()
+    return QueueTopologies(frozenset(known), placed.issuperset(names), is_multikueue, frozenset(provisioned))
 
 
 class Placements:
@@ -74,7 +75,9 @@ class Placements:
         controllers: Mapping[str, str],
     ) -> None:
         """`controllers` are those of admission checks, by the name of the check."""
-        self._queues = {name: find_queue_topologies(queue, flavors, controllers) for name, queue in queues.items()}
+        self._queues = {
+            name: find_queue_topologies(queue, flavors, topologies, controllers) for name, queue in queues.items()
+        }
         self._topologies = topologies
 
     def make_placer(self, workload: Workload, queue: str, replaced: Workload | None = None) -> Placer | None:
@@ -279,10 +282,11 @@ def _merge_updates(pod_set: PodSet, updates: Sequence[tuple[str, Mapping[str, An
 
 def reuse_admission(workload: Workload) -> Assignment:
     """Return the assignment of a workload that has quota already, to place its pods."""
+    counts = {each.name: each.count for each in workload.pod_sets}
     pod_sets = tuple(
         PodSetAssignment(
             each.name,
-            each.count,
+            each.count or counts.get(each.name, 0),
             each.usage,
             {resource: Choice(flavor, Mode.FIT, 0, -1) for resource, flavor in each.flavors.items()},
             placement=Placement(each.levels, each.domains) if each.levels else None,

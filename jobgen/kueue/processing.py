@@ -108,7 +108,7 @@ class Processing:
         """Return why an entry gets nothing in this cycle, None if it does."""
         assignment = entry.assignment
         if assignment.mode is Mode.NO_FIT:
-            outcome = Outcome(WAITS, assignment.no_fit or WAITING, assignment.message)
+            outcome = Outcome(WAITS, assignment.no_fit, assignment.message)
             return Decision(outcome, parks_shape=True)
         if assignment.mode is not Mode.FIT and not entry.targets:
             self._block(entry)

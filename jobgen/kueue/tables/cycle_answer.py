@@ -11,7 +11,8 @@ from jobgen.kueue.gates import Gates, parse_gates
 from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
 from jobgen.kueue.local_queue_usage import LocalQueueUsage, parse_sharing_config, parse_weight
 from jobgen.kueue.objects import as_list, as_mapping, name_of
-from jobgen.kueue.outcomes import ADMITTED, MIGRATION, Eviction, Outcome
+from jobgen.kueue.outcomes import ADMITTED, EVICTED, MIGRATION, Eviction, Outcome
+from jobgen.kueue.placement import PENDING
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
 from jobgen.kueue.priority_boost import add_boost
 from jobgen.kueue.readiness import QueueContext, check_readiness, parse_admission_check
@@ -241,7 +242,9 @@ def write_workload(case: Case, key: str) -> Answer:
         found["admission"] = write_admission(case, admitted)
     if outcome is not None and (outcome.state == ADMITTED or key in scheduler.refused):
         found |= _write_outcome(case, case.workloads[key], outcome, before)
-    if key in scheduler.evictions:
+    if outcome is not None and outcome.state == EVICTED:
+        found["evicted"] = _make_condition(True, outcome.reason, outcome.message)
+    elif key in scheduler.evictions:
         found |= _write_eviction(scheduler.snapshot, scheduler.evictions[key])
     if key in scheduler.replaced:
         found["finished"] = _write_replacement(scheduler.replaced[key])
@@ -281,14 +284,17 @@ def _write_outcome(case: Case, workload: Workload, outcome: Outcome, before: Map
             message = f"Previously: {before[name].get('message', '')}"
             found[_decapitalize(name)] = _make_condition(False, "QuotaReserved", message)
     if _list_required_checks(case, queue, outcome) <= {name for name, _ in workload.checks}:
-        found["admitted"] = _write_admitted(workload)
+        found["admitted"] = _write_admitted(workload, outcome)
     return found
 
 
-def _write_admitted(workload: Workload) -> Answer:
-    if all(state == "Ready" for _, state in workload.checks):
-        return _make_condition(True, "Admitted", "The workload is admitted")
-    return _make_condition(False, "UnsatisfiedAdmissionChecks", "The workload has not all checks ready")
+def _write_admitted(workload: Workload, outcome: Outcome) -> Answer:
+    if any(state != "Ready" for _, state in workload.checks):
+        return _make_condition(False, "UnsatisfiedAdmissionChecks", "The workload has not all checks ready")
+    if any(each.delayed == PENDING and not each.levels for each in outcome.admission):
+        message = "There are pending delayed topology requests"
+        return _make_condition(False, "PendingDelayedTopologyRequests", message)
+    return _make_condition(True, "Admitted", "The workload is admitted")
 
 
 def _list_required_checks(case: Case, queue: str, outcome: Outcome) -> set[str]:

@@ -19,13 +19,18 @@ from jobgen.kueue.tables.cycle_answer import (
 from jobgen.kueue.tables.given import Given
 from jobgen.kueue.workloads import Workload
 
+_LONGEST, _CUT = 1024, " ..."
+
 
 def _answer_with_events(given: Given) -> Answer:
     """Answer a case in which workloads with reserved quota may need a place."""
     case = _run(given)
     return {
         "events": [
-            event for key, outcome in case.scheduler.outcomes.items() for event in _list_events(case, key, outcome)
+            event
+            for key, outcome in case.scheduler.outcomes.items()
+            if key not in case.scheduler.parked_with
+            for event in _list_events(case, key, outcome)
         ],
         "newAssignments": _write_new(case, {key for key, each in case.workloads.items() if _is_settled(each)}),
         **write_queues(case),
@@ -86,12 +91,17 @@ def _list_events(case: Case, key: str, outcome: Outcome) -> Iterator[Answer]:
         if is_admitted and not before.unhealthy_nodes:
             yield _make_event(key, "Admitted")
     else:
-        for target in outcome.targets:
+        for target in (each for each in outcome.targets if not each.workload.is_evicted):
             yield _make_event(target.workload.key, "EvictedDueToPreempted")
             yield _make_event(target.workload.key, "Preempted")
             yield _make_event(key, "PreemptedWorkload")
         reason = "SecondPassFailed" if before.reserved else outcome.reason
-        yield {**_make_event(key, reason, "Warning"), "message": outcome.message}
+        yield {**_make_event(key, reason, "Warning"), "message": _truncate(outcome.message)}
+
+
+def _truncate(message: str) -> str:
+    """Shorten a message to what an event holds."""
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - len(_CUT)]}{_CUT}"
 
 
 def _make_event(key: str, reason: str, kind: str = "Normal") -> dict[str, Any]:
