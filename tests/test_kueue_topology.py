@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import Flavor
 from jobgen.kueue.topology import (
     HOSTNAME,
@@ -361,6 +362,38 @@ def test_nodes_that_are_not_ready_or_have_other_labels_do_not_count():
     nodes = select_nodes(parse_nodes(raw), {"pool": "a"}, (HOSTNAME,))
 
     assert [(each.name, each.allocatable) for each in nodes] == [("a1", {"cpu": 1500, "pods": 3})]
+
+
+def test_compact_assignments():
+    compact = {
+        "levels": [RACK, HOSTNAME],
+        "slices": [
+            {
+                "domainCount": 2,
+                "valuesPerLevel": [
+                    {"universal": "r1"},
+                    {"individual": {"prefix": "node-", "roots": ["1", "22"], "suffix": ".lan"}},
+                ],
+                "podCounts": {"individual": [3, 1]},
+            },
+            {
+                "domainCount": 1,
+                "valuesPerLevel": [{"universal": "r2"}, {"universal": "z"}],
+                "podCounts": {"universal": 2},
+            },
+            {"domainCount": 9, "valuesPerLevel": [{"individual": {"roots": ["y"]}}], "podCounts": {"universal": 1}},
+            {"domainCount": "x", "valuesPerLevel": 3},
+            7,
+        ],
+    }
+
+    assert parse_domains(compact) == (
+        (("r1", "node-1.lan"), 3),
+        (("r1", "node-22.lan"), 1),
+        (("r2", "z"), 2),
+        (("y",), 1),
+    )
+    assert parse_domains({"domains": [{"values": ["r1", "a"], "count": 2}, 5]}) == ((("r1", "a"), 2),)
 
 
 # Properties

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.quota import FlavorResource, Usage
 from jobgen.kueue.requests import (
@@ -315,10 +316,7 @@ def _subtract_finished(sizes: Mapping[str, int], status: Mapping[str, Any]) -> M
 def _parse_admission(raw: Mapping[str, Any], sizes: Mapping[str, int], left: Mapping[str, int]) -> PodSetAdmission:
     flavors = {str(name): str(flavor) for name, flavor in as_mapping(raw.get("flavors")).items()}
     placement = as_mapping(raw.get("topologyAssignment"))
-    domains = tuple(
-        (tuple(map(str, as_list(each.get("values")))), int(each.get("count", 0)))
-        for each in map(as_mapping, as_list(placement.get("domains")))
-    )
+    domains = parse_domains(placement)
     usage = read_amounts(as_mapping(raw.get("resourceUsage")))
     levels = tuple(map(str, as_list(placement.get("levels"))))
     delayed = str(raw.get("delayedTopologyRequest") or "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobgen.kueue.amounts import to_quantity
+from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import as_list, as_mapping, parse_flavor
 from jobgen.kueue.requests import Amounts, read_amounts
 from jobgen.kueue.tables import Table
@@ -74,7 +75,7 @@ def _read_request(raw: Given) -> PodSetRequest:
 
 
 def _read_placement(raw: Given) -> Placement:
-    return Placement(tuple(raw["levels"]), tuple((tuple(each["values"]), each["count"]) for each in raw["domains"]))
+    return Placement(tuple(raw["levels"]), parse_domains(raw))
 
 
 def _read_failed_node(given: Given) -> FailedNode | None:
