@@ -76,18 +76,25 @@ class Decision(NamedTuple):
     """False if workloads evict each other in turn."""
     assumptions: tuple[str, ...]
     """What the decision assumes because the files do not show it."""
+    evictions: tuple[Eviction, ...] = ()
+    """All evictions, in the order in which they happen."""
 
 
-def decide(context: AdmissionContext, jobs: Sequence[Job], running: frozenset[str] = frozenset()) -> Decision:
-    """Decide about all jobs; those in `running`, by key, run from the start."""
+def decide(
+    context: AdmissionContext,
+    jobs: Sequence[Job],
+    running: frozenset[str] = frozenset(),
+    later: frozenset[str] = frozenset(),
+) -> Decision:
+    """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last."""
     workloads = [each for job in jobs for each in job.workloads]
-    run = run_cycles(context, workloads, running)
+    run = run_cycles(context, workloads, running, later)
     loans = list_loans(run.scheduler.snapshot)
     reporter = _Reporter(context, run, loans)
     answers = [answer for job in jobs for answer in reporter.answer_job(job)]
     waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
     totals = list_totals(run.scheduler.snapshot, loans, waiting)
-    return Decision(tuple(answers), tuple(totals), run.settles, context.assumptions)
+    return Decision(tuple(answers), tuple(totals), run.settles, context.assumptions, run.evictions)
 
 
 class _Reporter:

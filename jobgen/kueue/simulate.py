@@ -37,16 +37,26 @@ class Run(NamedTuple):
     """Whether nothing changes any more; otherwise workloads evict each other in turn."""
 
 
-def order_arrivals(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return workloads in the order of arrival: by priority, then by queue, then by name."""
-    ordered = sorted(workloads, key=lambda each: (-each.priority, each.namespace, each.queue, each.key))
+def order_arrivals(workloads: Sequence[Workload], later: frozenset[str] = frozenset()) -> list[Workload]:
+    """Return workloads in the order of arrival: those in `later` last, then by priority, by queue and by name."""
+    ordered = sorted(
+        workloads, key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key)
+    )
     return [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
 
 
-def run_cycles(context: AdmissionContext, workloads: Sequence[Workload], running: frozenset[str]) -> Run:
-    """Let the workloads in `running` run as far as there is quota, then let the others arrive."""
+def run_cycles(
+    context: AdmissionContext,
+    workloads: Sequence[Workload],
+    running: frozenset[str],
+    later: frozenset[str] = frozenset(),
+) -> Run:
+    """Let the workloads in `running` run as far as there is quota, then let the others arrive.
+
+    A workload in `running` that has an admission keeps it, even above the quota.
+    """
     scheduler = context.build_scheduler()
-    arrivals = order_arrivals(workloads)
+    arrivals = order_arrivals(workloads, later)
     _admit_running(scheduler, [each for each in arrivals if each.key in running])
     assumed = frozenset(key for several in scheduler.snapshot.workloads.values() for key in several)
     for each in arrivals:
