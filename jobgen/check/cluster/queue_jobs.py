@@ -68,13 +68,7 @@ class _JobReader:
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
-        start = f"{first.namespace}/"
-        # Kueue names workloads after the kind and the job; the name of the job is what people know.
-        prefix = f"{start}{job.kind.lower()}-"
-        workloads = (each.workload for each in built)
-        yield job._replace(
-            workloads=tuple(each._replace(key=start + each.key.removeprefix(prefix)) for each in workloads)
-        )
+        yield job._replace(workloads=tuple(each.workload for each in built))
 
     def _find_invalid(self, workload: Workload) -> str:
         pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
