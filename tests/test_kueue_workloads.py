@@ -362,6 +362,15 @@ def test_build_a_workload_in_the_order_of_kueue():
     assert pod_set.requests == {"cpu": 600, "memory": 2 * 2**30}
 
 
+def test_a_new_ray_job_has_a_submitter_and_groups_without_replicas_are_empty():
+    groups = [{"groupName": "a", "minReplicas": 2, "template": template()}]
+    obj = make("ray.io/v1", "RayJob", {"rayClusterSpec": ray(workerGroupSpecs=groups)})
+
+    built = build_workload(obj, cluster())
+
+    assert [(each.name, each.count) for each in built.workload.pod_sets] == [("head", 1), ("a", 0), ("submitter", 1)]
+
+
 def test_each_replica_of_a_leader_worker_set_is_a_workload():
     obj, _ = COUNTS["leader and workers"]
 

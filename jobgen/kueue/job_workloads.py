@@ -11,7 +11,7 @@ from jobgen.kueue.cluster_objects import ClusterObjects
 from jobgen.kueue.devices import charge_claims, find_renamed, read_templates
 from jobgen.kueue.limit_ranges import Summary, summarize
 from jobgen.kueue.objects import as_mapping, name_of
-from jobgen.kueue.pod_sets import RawPodSet, count_workloads, list_pod_sets
+from jobgen.kueue.pod_sets import RawPodSet, count_workloads, fill_defaults, list_pod_sets
 from jobgen.kueue.priority import Priority, PriorityClasses, find_priority, read_classes
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, sum_amounts
 from jobgen.kueue.workloads import PodSet, Workload, parse_workload
@@ -96,7 +96,7 @@ def build_workload(
 
     `job_set` and `members` are as in `list_pod_sets`. The workload has the name of the job.
     """
-    raw = list_pod_sets(obj, job_set=job_set, members=members)
+    raw = list_pod_sets(fill_defaults(obj), job_set=job_set, members=members)
     if raw is None:
         return None
     namespace = find_namespace(obj)

@@ -16,11 +16,11 @@ from jobgen.kueue.pod_sets.pods import (
     list_stateful_set,
 )
 from jobgen.kueue.pod_sets.raw import RawPodSet, get_spec, read_count
-from jobgen.kueue.pod_sets.ray import list_ray_cluster, list_ray_job, list_ray_service
+from jobgen.kueue.pod_sets.ray import fill_ray_defaults, list_ray_cluster, list_ray_job, list_ray_service
 from jobgen.kueue.pod_sets.spark import list_spark_application
 from jobgen.kueue.pod_sets.topology_request import Gates
 
-__all__ = ["Gates", "RawPodSet", "count_workloads", "get_group_name", "list_pod_sets"]
+__all__ = ["Gates", "RawPodSet", "count_workloads", "fill_defaults", "get_group_name", "list_pod_sets"]
 
 _ListPodSets = Callable[[Mapping[str, Any], Gates], list[RawPodSet] | None]
 
@@ -71,6 +71,14 @@ def list_pod_sets(
         return list_group(members, gates)
     found = _KINDS.get(key)
     return None if found is None else found(obj, gates)
+
+
+def fill_defaults(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill in what the API server fills in of a new job and what changes its pod sets.
+
+    Most kinds have the same defaults in their integration; Ray does not.
+    """
+    return fill_ray_defaults(obj) if str(obj.get("apiVersion")) == "ray.io/v1" else obj
 
 
 def count_workloads(obj: Mapping[str, Any]) -> int:

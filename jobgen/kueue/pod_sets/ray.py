@@ -50,6 +50,31 @@ def list_ray_job(obj: Mapping[str, Any], gates: Gates) -> list[RawPodSet] | None
     return found
 
 
+_CLUSTER_FIELDS = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
+
+
+def fill_ray_defaults(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fill in what the API server fills in of a new object, before Kueue counts its pods.
+
+    A group of workers without `replicas` has none; KubeRay starts `minReplicas` of them nevertheless.
+    """
+    spec = get_spec(obj)
+    field = _CLUSTER_FIELDS.get(str(obj.get("kind")))
+    if field is None:
+        return {**obj, "spec": _fill_groups(spec)}
+    filled = {"submissionMode": "K8sJobMode", **spec} if obj.get("kind") == "RayJob" else {**spec}
+    if isinstance(spec.get(field), dict):
+        filled[field] = _fill_groups(spec[field])
+    return {**obj, "spec": filled}
+
+
+def _fill_groups(cluster: Mapping[str, Any]) -> Mapping[str, Any]:
+    groups = cluster.get("workerGroupSpecs")
+    if not isinstance(groups, list):
+        return cluster
+    return {**cluster, "workerGroupSpecs": [{"replicas": 0, **as_mapping(each)} for each in groups]}
+
+
 def _list_cluster(cluster: Mapping[str, Any], obj: Mapping[str, Any], gates: Gates) -> list[RawPodSet]:
     head = make_pod_set("head", 1, as_mapping(cluster.get("headGroupSpec")).get("template"), gates)
     if _is_fault_tolerant(cluster, obj):
