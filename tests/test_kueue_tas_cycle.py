@@ -352,6 +352,14 @@ def test_a_workload_without_a_replacement_is_evicted_or_tried_again():
     assert list(kept.unplaced) == ["ml/a"]
 
 
+def test_workloads_of_unknown_queues_use_nothing():
+    status = make_status("gone", [("n1", 4)], cpu="4", failed=["n1"])
+    gone = make_workload("gone", make_pod_set(4), status=status)
+    scheduler = build(gone, make_workload("a", make_pod_set(4, topology=REQUIRED)), nodes=[make_node("n1")])
+
+    assert decide(scheduler) == {"a": (ADMITTED, "")}
+
+
 def test_queues_without_topologies_place_nothing():
     scheduler = build(make_workload("a"), nodes=[], flavors=[make_flavor("tas", topology="")])
     snapshot = scheduler.snapshot

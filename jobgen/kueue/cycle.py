@@ -99,7 +99,7 @@ class Scheduler:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
         if workload.cluster_queue and workload.reserved:
             self.snapshot.admit(workload)
-            if workload.needs_second_pass:
+            if workload.needs_second_pass and workload.cluster_queue in self.pending:
                 self.second_pass[workload.key] = workload
             return
         queue = self.local_queues.get((workload.namespace, workload.queue), "")

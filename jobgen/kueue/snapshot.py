@@ -66,14 +66,14 @@ class Snapshot:
     def admit(self, workload: Workload) -> None:
         """Add a workload for good: what it uses of hosts counts for all flavors from the next cycle on."""
         self.add_workload(workload)
-        if self.topologies:
+        if self.topologies and workload.cluster_queue in self.nodes:
             self.topologies.share(find_placed_usage(workload))
 
     def release(self, workload: Workload) -> None:
         """Remove a workload for good."""
-        self.remove_workload(workload)
-        if self.topologies:
+        if self.topologies and workload.key in self.workloads.get(workload.cluster_queue, {}):
             self.topologies.share(find_placed_usage(workload), is_gone=True)
+        self.remove_workload(workload)
 
     def add_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
         """Add usage to a queue."""

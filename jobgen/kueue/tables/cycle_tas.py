@@ -46,19 +46,6 @@ def _answer_with_workloads(given: Given) -> Answer:
     }
 
 
-def _answer_flavors(given: Given) -> Answer:
-    case = _run(given)
-    return {
-        "admittedFlavor": {
-            workload.key: flavor
-            for several in case.scheduler.snapshot.workloads.values()
-            for workload in several.values()
-            for each in workload.admission
-            for flavor in each.flavors.values()
-        }
-    }
-
-
 def _run(given: Given) -> Case:
     case = read_case(given)
     run_cycles(case, int(given.get("cycles", 1)))
@@ -112,5 +99,4 @@ TABLES: Final[dict[str, Table]] = {
     "schedule_tas": _answer_with_events,
     "schedule_tas_preemption": _answer_with_workloads,
     "schedule_tas_cohorts": _answer_with_workloads,
-    "schedule_scan_progress": _answer_flavors,
 }
