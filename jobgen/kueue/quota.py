@@ -6,7 +6,7 @@ child keeps for itself, which is its local quota.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -37,7 +37,20 @@ NO_QUOTA = Quota(0)
 class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
-    __slots__ = ("children", "is_queue", "name", "parent", "quotas", "subtree", "usage", "weight")
+    __slots__ = (
+        "_lendable",
+        "_local",
+        "_potential",
+        "children",
+        "height",
+        "is_queue",
+        "name",
+        "parent",
+        "quotas",
+        "subtree",
+        "usage",
+        "weight",
+    )
 
     def __init__(
         self, name: str, quotas: Mapping[FlavorResource, Quota], *, is_queue: bool, weight: float = 1.0
@@ -49,8 +62,31 @@ class QuotaNode:
         """The weight for fair sharing."""
         self.parent: QuotaNode | None = None
         self.children: list[QuotaNode] = []
+        self.height = 0
+        """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""
         self.subtree: Usage = {}
+        """The quota of the node and of all below it, as far as they lend it."""
         self.usage: Usage = {}
+        # What follows from quota alone, which does not change once the tree is built.
+        self._local: Usage = {}
+        self._potential: Usage = {}
+        self._lendable: dict[str, int] | None = None
+
+    def sum_quota(self) -> None:
+        """Sum the quota of the node and of all below it."""
+        for child in self.children:
+            child.sum_quota()
+        if not self.is_queue:
+            self.height = max((child.height + 1 for child in self.children), default=0)
+        self.subtree = {pair: quota.nominal for pair, quota in self.quotas.items()}
+        for child in self.children:
+            for pair, amount in child.subtree.items():
+                self.subtree[pair] = add(self.subtree.get(pair, 0), subtract(amount, child.local_quota(pair)))
+        self._local = {
+            pair: max(0, subtract(self.subtree_quota(pair), quota.lending_limit))
+            for pair, quota in self.quotas.items()
+            if quota.lending_limit is not None
+        }
 
     def list_ancestors(self) -> Iterator[QuotaNode]:
         """Yield the cohorts above, the nearest first."""
@@ -66,13 +102,6 @@ class QuotaNode:
         while node.parent is not None:
             node = node.parent
         return node
-
-    @property
-    def height(self) -> int:
-        """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""
-        if self.is_queue:
-            return 0
-        return 1 + max((child.height for child in self.children if not child.is_queue), default=0)
 
     def list_queues(self) -> Iterator[QuotaNode]:
         """Yield the ClusterQueues below, or the node itself if it is one."""
@@ -91,8 +120,7 @@ class QuotaNode:
 
     def local_quota(self, pair: FlavorResource) -> int:
         """Return the quota that the node never lends."""
-        limit = self.find_quota(pair).lending_limit
-        return 0 if limit is None else max(0, subtract(self.subtree_quota(pair), limit))
+        return self._local.get(pair, 0)
 
     def local_available(self, pair: FlavorResource) -> int:
         """Return the unused part of the quota that the node never lends."""
@@ -116,9 +144,22 @@ class QuotaNode:
         """Return how much the node could use if the tree were empty."""
         if self.parent is None:
             return self.subtree_quota(pair)
+        known = self._potential.get(pair)
+        if known is not None:
+            return known
         found = add(self.local_quota(pair), self.parent.potential(pair))
         limit = self.find_quota(pair).borrowing_limit
-        return found if limit is None else min(found, add(self.subtree_quota(pair), limit))
+        self._potential[pair] = found if limit is None else min(found, add(self.subtree_quota(pair), limit))
+        return self._potential[pair]
+
+    @property
+    def lendable(self) -> Mapping[str, int]:
+        """What the children of a cohort could use of each resource, in all flavors of the tree."""
+        if self._lendable is None:
+            self._lendable = {}
+            for pair in self.root.subtree:
+                self._lendable[pair.resource] = add(self._lendable.get(pair.resource, 0), self.potential(pair))
+        return self._lendable
 
     def is_borrowing(self, pair: FlavorResource, more: int = 0) -> bool:
         """Return whether the usage, and `more`, exceeds the quota of the node and of all below it."""
@@ -235,7 +276,7 @@ def compute_share(node: QuotaNode, more: Mapping[FlavorResource, int] | None = N
             pairs.append(pair)
     if not borrowed:
         return Share(0.0, node.weight)
-    lendable = _sum_lendable(node.parent, borrowed.keys())
+    lendable = node.parent.lendable
     best, dominant = 0.0, ""
     for resource in sorted(borrowed):
         if lendable.get(resource, 0) > 0:
@@ -243,15 +284,6 @@ def compute_share(node: QuotaNode, more: Mapping[FlavorResource, int] | None = N
             if ratio > best:
                 best, dominant = ratio, resource
     return Share(best, node.weight, dominant, frozenset(pairs))
-
-
-def _sum_lendable(cohort: QuotaNode, resources: Container[str]) -> dict[str, int]:
-    """What the children of a cohort could use of each resource, in all flavors of the tree."""
-    lendable: dict[str, int] = {}
-    for pair in cohort.root.subtree:
-        if pair.resource in resources:
-            lendable[pair.resource] = add(lendable.get(pair.resource, 0), cohort.potential(pair))
-    return lendable
 
 
 def build_tree(
@@ -279,7 +311,7 @@ def build_tree(
             _connect(node, found[parent])
     for node in [*found.values(), *(node for node, _ in pairs)]:
         if node.parent is None:
-            _sum_quota(node)
+            node.sum_quota()
     return found
 
 
@@ -300,13 +332,3 @@ def find_cycles(parents: Mapping[str, str]) -> set[str]:
 def _connect(node: QuotaNode, parent: QuotaNode) -> None:
     node.parent = parent
     parent.children.append(node)
-
-
-def _sum_quota(node: QuotaNode) -> None:
-    for child in node.children:
-        _sum_quota(child)
-    node.subtree = {pair: quota.nominal for pair, quota in node.quotas.items()}
-    for child in node.children:
-        for pair in child.subtree:
-            lent = subtract(child.subtree_quota(pair), child.local_quota(pair))
-            node.subtree[pair] = add(node.subtree.get(pair, 0), lent)
