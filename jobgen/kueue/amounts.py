@@ -35,9 +35,12 @@ _BINARY = ("memory", "ephemeral-storage")
 
 
 def show_amount(resource: str, amount: int) -> str:
+    """Return an amount as Kueue prints it."""
+    return "<unlimited>" if amount >= UNLIMITED else show_number(resource, amount)
+
+
+def show_number(resource: str, amount: int) -> str:
     """Return an amount as Kubernetes prints it: memory in the greatest binary unit without a rest."""
-    if amount >= UNLIMITED:
-        return "<unlimited>"
     is_binary = resource in _BINARY or resource.startswith("hugepages-")
     return str(Quantity(amount, -3 if resource == CPU else 0, is_binary))
 

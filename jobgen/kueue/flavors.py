@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.kueue.amounts import add, show_amount, subtract
+from jobgen.kueue.amounts import add, show_amount, show_number, subtract
 from jobgen.kueue.assignment import (
     EXCEEDS_MAX_QUOTA,
     NO_MATCHING_FLAVOR,
@@ -20,7 +20,7 @@ from jobgen.kueue.assignment import (
     merge_attempts,
     most_severe,
 )
-from jobgen.kueue.match import find_mismatch
+from jobgen.kueue.match import find_node_mismatch, find_topology_mismatch
 from jobgen.kueue.objects import ClusterQueue, Flavor, ResourceGroup
 from jobgen.kueue.quota import FlavorResource, QuotaNode, Usage, find_borrowing_level
 from jobgen.kueue.requests import Amounts, multiply, sum_amounts
@@ -51,12 +51,12 @@ class QueueFacts(NamedTuple):
     """The last flavor that was tried in an earlier cycle, by pod set and resource."""
     ignores_undeclared: bool = False
     """Whether resources that the queue does not cover need no quota."""
-    fixed: Mapping[str, Mapping[str, str]] = {}
-    """Flavors by pod set and resource that the workload has already."""
     nominated: Mapping[str, Mapping[str, str]] | None = None
     """The only flavors to try, by pod set and resource: those of an earlier try in the same cycle."""
     place: Callable[[Assignment], Assignment] | None = None
     """Places the pod sets of an assignment in the topologies of its flavors."""
+    uses_topologies: bool = True
+    """The gate TopologyAwareScheduling."""
     is_fungible: bool = True
     """The gate FlavorFungibility. Without it the first flavor that fits is taken."""
 
@@ -131,11 +131,7 @@ def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> lis
     for member in members:
         requests = sum_amounts(requests, member.total)
     ordered = {name: requests[name] for name in sorted(requests, key=_hash_name)}
-    chosen = {
-        resource: Choice(flavor, Mode.FIT, 0, 0)
-        for member in members
-        for resource, flavor in facts.fixed.get(member.pod_set.name, {}).items()
-    }
+    chosen: dict[str, Choice] = {}
     reasons: list[str] = []
     attempts: dict[str, Attempt] = {}
     for resource, amount in ordered.items():
@@ -323,10 +319,10 @@ def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts
     potential = node.potential(pair)
     where = f"{pair.resource} in flavor {pair.flavor}"
     if value > potential:
-        shown = [show_amount(pair.resource, amount) for amount in (used, wanted, potential)]
+        before, most = (show_amount(pair.resource, amount) for amount in (used, potential))
         message = (
-            f"insufficient quota for {where}, previously considered podsets requests ({shown[0]}) + "
-            f"current podset request ({shown[1]}) > maximum capacity ({shown[2]})"
+            f"insufficient quota for {where}, previously considered podsets requests ({before}) + "
+            f"current podset request ({show_number(pair.resource, wanted)}) > maximum capacity ({most})"
         )
         return _QuotaCheck(Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA)
     level, may_reclaim = find_borrowing_level(node, pair, value)
@@ -351,11 +347,17 @@ def find_flavor_mismatch(name: str, group: ResourceGroup, pod_sets: Iterable[Pod
     if flavor is None:
         return f"flavor {name} not found"
     levels = facts.topologies.get(flavor.topology)
-    found = (
-        find_mismatch(flavor, pod_set, group.resources, levels, is_implied=facts.is_topology_only)
-        for pod_set in pod_sets
-    )
-    return next((mismatch for mismatch in found if mismatch), "")
+    for pod_set in pod_sets:
+        mismatch = ""
+        if facts.uses_topologies:
+            mismatch = find_topology_mismatch(flavor, pod_set, group.resources, levels)
+        # If all flavors have a topology, pods are placed even if they do not ask for it.
+        if mismatch and (pod_set.asks_for_placement or not facts.is_topology_only):
+            return mismatch
+        mismatch = find_node_mismatch(flavor, pod_set)
+        if mismatch:
+            return mismatch
+    return ""
 
 
 def sum_requests(

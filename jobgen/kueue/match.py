@@ -11,17 +11,8 @@ from jobgen.kueue.workloads import PodSet
 _BLOCKING = ("NoSchedule", "NoExecute")
 
 
-def find_mismatch(
-    flavor: Flavor, pod_set: PodSet, covered: Collection[str], levels: Collection[str] | None, *, is_implied: bool
-) -> str:
-    """Return why the pods of a pod set cannot have a flavor, in the words of Kueue; empty if they can.
-
-    `covered` are the resources of its group, `levels` those of its topology, None if there is no such topology.
-    `is_implied` is whether all pods of the queue are placed in topologies, even if they do not ask for it.
-    """
-    mismatch = _find_topology_mismatch(flavor, pod_set, covered, levels, is_implied=is_implied)
-    if mismatch:
-        return mismatch
+def find_node_mismatch(flavor: Flavor, pod_set: PodSet) -> str:
+    """Return why pods cannot run on the nodes of a flavor, in the words of Kueue; empty if they can."""
     taint = find_untolerated_taint(flavor, pod_set.spec)
     if taint is not None:
         shown = f"{{{taint.get('key', '')} {taint.get('value', '')} {taint.get('effect', '')} <nil>}}"
@@ -31,14 +22,16 @@ def find_mismatch(
     return ""
 
 
-def _find_topology_mismatch(
-    flavor: Flavor, pod_set: PodSet, covered: Collection[str], levels: Collection[str] | None, *, is_implied: bool
+def find_topology_mismatch(
+    flavor: Flavor, pod_set: PodSet, covered: Collection[str], levels: Collection[str] | None
 ) -> str:
-    request = pod_set.topology if pod_set.topology and pod_set.topology.is_explicit else None
+    """Return why pods cannot be placed with a flavor, in the words of Kueue; empty if they can.
+
+    `covered` are the resources of its group, `levels` those of its topology, None if there is no such topology.
+    """
+    request = pod_set.topology if pod_set.asks_for_placement else None
     if request is None:
-        if flavor.topology and not is_implied:
-            return f'Flavor "{flavor.name}" supports only TopologyAwareScheduling'
-        return ""
+        return f'Flavor "{flavor.name}" supports only TopologyAwareScheduling' if flavor.topology else ""
     if not flavor.topology:
         # A flavor may still provide resources that only count for quota, which no pod requests.
         if (pod_set.exact or {}).keys() & set(covered):

@@ -83,13 +83,9 @@ class Placements:
     def make_placer(self, workload: Workload, queue: str, replaced: Workload | None = None) -> Placer | None:
         """Return what places a workload, or the one that replaces it in an elastic job; None if nothing is placed."""
         found = self._queues[queue]
-        if not found.is_topology_only and not any(map(_asks_for_placement, workload.pod_sets)):
+        if not found.is_topology_only and not any(each.asks_for_placement for each in workload.pod_sets):
             return None
         return Placer(workload, found, self._topologies, list_placements(replaced) if replaced else {})
-
-
-def _asks_for_placement(pod_set: PodSet) -> bool:
-    return pod_set.topology is not None and pod_set.topology.is_explicit
 
 
 def list_placements(workload: Workload) -> dict[str, Placement]:
@@ -115,7 +111,7 @@ class Placer:
         self._pod_sets = {each.name: each for each in workload.pod_sets}
 
     def _needs_placement(self, pod_set: PodSet) -> bool:
-        return self._queue.is_topology_only or _asks_for_placement(pod_set)
+        return self._queue.is_topology_only or pod_set.asks_for_placement
 
     # Stages
 
@@ -236,7 +232,7 @@ class Placer:
             get_pod_requests(pod_set),
             topology,
             _merge_updates(pod_set, self._workload.updates),
-            is_implied=not _asks_for_placement(pod_set),
+            is_implied=not pod_set.asks_for_placement,
             group=topology.group if topology else "",
             previous=self._previous.get(pod_set.name) if self._is_elastic else None,
         )

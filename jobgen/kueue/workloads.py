@@ -57,6 +57,11 @@ class PodSet:
     exact: Exact | None = None
     """The requests of one pod before they are charged, for placement."""
 
+    @property
+    def asks_for_placement(self) -> bool:
+        """Whether its pods must be placed in a topology."""
+        return self.topology is not None and self.topology.is_explicit
+
     def total(self, count: int | None = None) -> Amounts:
         """Return what all pods are charged, or this many of them."""
         return multiply(self.requests, self.count if count is None else count)

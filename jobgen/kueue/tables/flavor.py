@@ -55,6 +55,7 @@ def _read_facts(given: Given, workload: Workload) -> QueueFacts:
     levels = parse_topologies(as_list(given.get("topologies")))
     placements = Placements(snapshot.queues, snapshot.flavors, snapshot.topologies, read_controllers(given))
     placer = placements.make_placer(workload, name)
+    uses_topologies = is_enabled(given, "TopologyAwareScheduling", default=True)
     ignores = given.get("quotaCheckStrategy") == "IgnoreUndeclared"
     return QueueFacts(
         snapshot.queues[name],
@@ -66,8 +67,9 @@ def _read_facts(given: Given, workload: Workload) -> QueueFacts:
         None if allowed is None else frozenset(part.strip() for part in allowed.split(",")),
         _read_replaced(given) if is_enabled(given, "ElasticJobsViaWorkloadSlices", default=True) else (),
         ignores_undeclared=ignores and is_enabled(given, "QuotaCheckStrategy", default=True),
+        uses_topologies=uses_topologies,
         is_fungible=is_enabled(given, "FlavorFungibility", default=True),
-        place=placer.place if placer else None,
+        place=placer.place if placer and uses_topologies else None,
     )
 
 
