@@ -185,6 +185,26 @@ def test_a_job_without_a_queue_is_not_managed(project):
     assert decisions(project(("job", "", 1, 1))) == {"job": "unmanaged"}
 
 
+@pytest.mark.parametrize(
+    ("kueue", "decision"),
+    [
+        ({"version": "0.19"}, "never"),
+        ({"version": "0.18"}, "admitted"),
+        ({"version": "0.19", "frameworks": ["kubeflow.org/pytorchjob"]}, "admitted"),
+        ({"frameworks": ["batch/job"]}, "never"),
+        ({}, "admitted"),
+    ],
+)
+def test_kinds_are_managed_by_version_and_configuration(project, kueue, decision):
+    assert decisions(project(("job", "a", 1, 1), kueue=kueue)) == {"job": decision}
+
+
+def test_jobs_without_a_queue_may_be_kept_suspended(project):
+    kueue = {**KUEUE_SETTINGS, "managedJobsWithoutQueueName": True}
+
+    assert decisions(project(("job", "", 1, 1), kueue=kueue)) == {"job": "never"}
+
+
 def test_only_selected_jobs_are_shown_but_all_take_part(project):
     assert decisions(project(*JOBS), jobs=["sweep"]) == {"sweep": "waits"}
 

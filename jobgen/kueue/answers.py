@@ -116,7 +116,7 @@ class _Reporter:
     def answer_job(self, job: Job) -> Iterator[Answer]:
         """Yield an answer for each workload of a job; one for a job without workloads."""
         if job.obstacle is not None:
-            decision = UNMANAGED if not job.queue else NEVER
+            decision = UNMANAGED if job.obstacle.code == "unmanaged" and not job.queue else NEVER
             yield Answer(job, f"{job.namespace}/{job.name}", decision, job.obstacle.message, obstacle=job.obstacle)
         for workload in job.workloads:
             yield self._answer(job, workload)

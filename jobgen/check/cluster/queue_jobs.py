@@ -12,6 +12,7 @@ from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_object
 from jobgen.kueue.configuration import parse_configuration
 from jobgen.kueue.job_workloads import build_workloads, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests
+from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.objects import name_of
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.workloads import Workload
@@ -53,6 +54,12 @@ class _JobReader:
         self._known = known
         self._cluster = cluster
         self._context = read_context(known)
+        self._labels = known.list_namespaces()
+        self._configuration = known.configuration
+        if not cluster.find_version("kueue") and self._configuration.frameworks is None:
+            # Which integrations are on is not known.
+            frameworks = frozenset(each.framework for each in INTEGRATIONS.values())
+            self._configuration = self._configuration._replace(frameworks=frameworks)
 
     def read(self, obj: Object) -> Iterator[Job]:
         """Yield the job of an object; none if it is of a kind that Kueue does not know."""
@@ -61,8 +68,13 @@ class _JobReader:
             return
         first = built[0].workload
         job = Job(str(obj.get("kind", "")), first.namespace, name_of(obj), first.queue)
+        unmanaged = explain_unmanaged(obj, first.queue, self._configuration, self._labels.get(first.namespace))
+        if unmanaged is not None:
+            yield job._replace(obstacle=Obstacle("unmanaged", unmanaged.reason, unmanaged.change))
+            return
         if not first.queue:
-            yield job._replace(obstacle=Obstacle("unmanaged", "it names no queue, so it starts at once", ""))
+            message = "it names no queue, and Kueue keeps such jobs suspended"
+            yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
             return
         error = built[0].error or self._find_invalid(first)
         if error:
