@@ -43,7 +43,7 @@ class Location(NamedTuple):
 class TracedScalar:
     """A scalar with its location, its layer, and the node that it replaced."""
 
-    __slots__ = ("layer", "location", "overridden", "value", "written")
+    __slots__ = ("layer", "location", "overridden", "parts", "value", "written")
 
     def __init__(
         self, value: Any, location: Location, layer: str = "", overridden: Node = None, written: str = ""
@@ -54,6 +54,8 @@ class TracedScalar:
         self.overridden = overridden
         self.written = written
         """The text of a number or boolean in its file, if the value is shown as another text: `0755` for 493."""
+        self.parts: tuple[Node, ...] = ()
+        """Other nodes that are part of the value, as the words of a command line are."""
 
     def __repr__(self) -> str:
         return f"TracedScalar({self.value!r}, {self.location})"
@@ -128,6 +130,14 @@ def with_value(leaf: Node, value: Scalar) -> Scalar | TracedScalar:
     if type(leaf) is TracedScalar:
         return TracedScalar(value, leaf.location, leaf.layer, leaf.overridden)
     return value
+
+
+def join_values(leaves: Sequence[Node], value: Scalar) -> Scalar | TracedScalar:
+    """A scalar made of several: it has the location and the history of the first, and the others as parts."""
+    joined = with_value(leaves[0], value)
+    if type(joined) is TracedScalar:
+        joined.parts = tuple(leaves[1:])
+    return joined
 
 
 def with_tree(leaf: Node, tree: Node) -> Node:

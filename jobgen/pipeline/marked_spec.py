@@ -136,7 +136,8 @@ def build_marked(job: Job, env: str, tracer: Tracer) -> MarkedSpec | None:
         return None
     places: dict[Location, list[tuple[tuple[Step, ...], tuple[Assignment, ...]]]] = {}
     for leaf in explain_path(made, ()):
-        for location in dict.fromkeys(each.location for each in leaf.assignments):
+        locations = (found for each in leaf.assignments for found in (each.location, *each.others))
+        for location in dict.fromkeys(locations):
             if location is not None and not location.file:
                 places.setdefault(location, []).append((leaf.path, leaf.assignments))
     return MarkedSpec(marking.spec, marking.choice, made, document.data["spec"], marking.marks, places)

@@ -18,6 +18,8 @@ class Assignment:
     value: Node
     layer: str
     location: Location | None
+    others: tuple[Location, ...] = ()
+    """The locations of other values that are part of this one, as the words of a command line are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def _explain_leaves(node: Node, path: tuple[Step, ...], key: Node, replaced: Nod
 
 def _list_assignments(node: Node, replaced: Node) -> Iterator[Assignment]:
     while isinstance(node, (TracedScalar, TracedList)):
-        yield Assignment(untraced(node), node.layer, node.location)
+        parts = map(location_of, node.parts) if type(node) is TracedScalar else ()
+        yield Assignment(untraced(node), node.layer, node.location, tuple(filter(None, parts)))
         node, replaced = (node.overridden, replaced) if node.overridden is not None else (replaced, None)
     if node is not None:
         yield Assignment(untraced(node), _layer_of(node), location_of(node))

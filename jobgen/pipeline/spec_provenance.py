@@ -254,7 +254,7 @@ def _find_places(
     for path in _SELECTED if leaf.path[0] in CHOICES else ():
         yield path, [], next(explain_path(marked.object, path)).assignments[0].value
     for path, assignments in marked.places.get(mark, ()) if mark else ():
-        at = next(index for index, each in enumerate(assignments) if each.location == mark)
+        at = next(index for index, each in enumerate(assignments) if mark in (each.location, *each.others))
         yield path, list(_resolve(marked, assignments[:at])), assignments[0].value
 
 

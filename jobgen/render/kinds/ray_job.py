@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.model.data import Node, untraced, value_of, with_value
+from jobgen.model.data import Node, join_values, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.render.expand import JobSpec
@@ -112,7 +112,7 @@ def _set_entrypoint(commands: dict[str, list[Node]], spec: dict[str, Any]) -> It
             shell = f"`[sh, -c, …]` with `${found[0][2:-1]}`"
             message = f"Kubernetes does not expand `{found[0]}` in the command of a RayJob; write {shell}"
             yield Problem("unsupported-by-kind", message, node)
-    spec["entrypoint"] = with_value(command[0], shlex.join(words))
+    spec["entrypoint"] = join_values(command, shlex.join(words))
 
 
 def _set_autoscaling(job: JobSpec, resource: dict[str, Any]) -> None:
