@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from jobgen.kueue.requests import Amounts
@@ -69,13 +69,13 @@ def count_leaf(free: Mapping[str, int], pod: PodAmounts, leader: PodAmounts | No
 
 
 class _Counts:
-    """Counts of all leaves for one pod, and how many changes of usage they include."""
+    """Counts of all leaves for one pod, and the version of usage that they include."""
 
-    __slots__ = ("changes", "leaves")
+    __slots__ = ("leaves", "version")
 
-    def __init__(self, leaves: list[LeafCount], changes: int) -> None:
+    def __init__(self, leaves: list[LeafCount], version: int) -> None:
         self.leaves = leaves
-        self.changes = changes
+        self.version = version
 
 
 class LeafCapacity:
@@ -97,6 +97,8 @@ class LeafCapacity:
         """What workloads use of each leaf."""
         self._changed: list[int] = []
         """The leaves whose usage has changed, in order of time."""
+        self._forgotten = 0
+        """How many changes came before those."""
         self._counts: dict[tuple[PodAmounts, PodAmounts | None, bool], _Counts] = {}
 
     def add(self, values: Values, amounts: Mapping[str, int], sign: int = 1) -> None:
@@ -108,8 +110,19 @@ class LeafCapacity:
             self._changed.append(leaf.index)
             if len(self._changed) > _LOGGED + 4 * len(self._free):
                 # To count all leaves again costs less than to keep all changes.
+                self._forgotten += len(self._changed)
                 self._changed.clear()
-                self._counts.clear()
+
+    @property
+    def version(self) -> int:
+        """The number of changes of usage so far."""
+        return self._forgotten + len(self._changed)
+
+    def list_changed(self, since: int) -> Iterable[int]:
+        """List the leaves whose usage has changed since a version."""
+        if since < self._forgotten:
+            return range(len(self._free))
+        return set(self._changed[since - self._forgotten :])
 
     def list_free(self, *, ignore_usage: bool = False) -> list[Amounts]:
         """Return what is free in each leaf, or would be without any workload."""
@@ -121,12 +134,12 @@ class LeafCapacity:
         found = self._counts.pop(key, None)
         free = self.list_free(ignore_usage=ignore_usage)
         if found is None:
-            found = _Counts([count_leaf(each, pod, leader) for each in free], len(self._changed))
+            found = _Counts([count_leaf(each, pod, leader) for each in free], self.version)
             if len(self._counts) >= _KEPT:
                 del self._counts[next(iter(self._counts))]
         elif not ignore_usage:
-            for index in set(self._changed[found.changes :]):
+            for index in self.list_changed(found.version):
                 found.leaves[index] = count_leaf(free[index], pod, leader)
-            found.changes = len(self._changed)
+            found.version = self.version
         self._counts[key] = found
         return found.leaves

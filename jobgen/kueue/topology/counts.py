@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jobgen.kueue.topology.request import Plan
 from jobgen.kueue.topology.tree import Domain, TopologyTree
 
@@ -16,6 +18,18 @@ def sum_counts(tree: TopologyTree, plan: Plan) -> None:
             _count_slices(leaf, plan)
     for depth in range(lowest - 1, -1, -1):
         for domain in tree.by_level[depth].values():
+            _sum_children(domain, depth, plan)
+
+
+def sum_above(leaves: Iterable[Domain], tree: TopologyTree, plan: Plan) -> None:
+    """Sum what fits for the domains above some leaves, after the numbers of these leaves have changed."""
+    below = list(leaves)
+    if plan.slice_level == len(tree.levels) - 1:
+        for leaf in below:
+            _count_slices(leaf, plan)
+    for depth in range(len(tree.levels) - 2, -1, -1):
+        below = list({id(domain.parent): domain.parent for domain in below if domain.parent is not None}.values())
+        for domain in below:
             _sum_children(domain, depth, plan)
 
 

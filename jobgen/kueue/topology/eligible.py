@@ -16,8 +16,12 @@ class Eligible(NamedTuple):
     """Leaves that may take pods, their scores by preferred affinity, and why the others may not."""
 
     leaves: Sequence[Domain]
+    by_index: Mapping[int, Domain]
+    """The same leaves by their position."""
     scores: Sequence[int]
     exclusions: Exclusions
+    key: str = ""
+    """Stands for what was asked."""
 
 
 def find_eligible(
@@ -27,7 +31,7 @@ def find_eligible(
     every = list(tree.leaves.values())
     exclusions = Exclusions(len(every))
     if not tree.has_hostnames:
-        return Eligible(every, (), exclusions)
+        return Eligible(every, _index(every), (), exclusions)
     affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
     tolerated = [*map(as_mapping, as_list(spec.get("tolerations"))), *tolerations]
     selector = as_mapping(spec.get("nodeSelector"))
@@ -42,7 +46,11 @@ def find_eligible(
             leaves.append(leaf)
     preferred = _list_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution")) if with_scores else []
     scores = [_sum_weights(tree.nodes[leaf.index], preferred) for leaf in leaves] if preferred else []
-    return Eligible(leaves, scores, exclusions)
+    return Eligible(leaves, _index(leaves), scores, exclusions)
+
+
+def _index(leaves: Sequence[Domain]) -> dict[int, Domain]:
+    return {leaf.index: leaf for leaf in leaves}
 
 
 def _find_reason(

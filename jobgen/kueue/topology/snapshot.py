@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.balanced import find_balanced
 from jobgen.kueue.topology.capacity import (
     LeafCapacity,
+    LeafCount,
+    PodAmounts,
     change_amounts,
     count_leaf,
     fit_pods,
     multiply_pods,
     take_one_pod,
 )
-from jobgen.kueue.topology.counts import sum_counts
+from jobgen.kueue.topology.counts import sum_above, sum_counts
 from jobgen.kueue.topology.eligible import Eligible, find_eligible
 from jobgen.kueue.topology.exclusions import Exclusions, explain_failure, explain_layers
 from jobgen.kueue.topology.request import (
@@ -34,6 +36,14 @@ from jobgen.kueue.workloads import TopologyRequest
 
 AssumedUsage = dict[Values, Amounts]
 """What pods will use of leaves that are placed, but not admitted."""
+
+
+class _Pods(NamedTuple):
+    """The pods to count."""
+
+    pod: PodAmounts
+    leader: PodAmounts | None
+    ignore_usage: bool
 
 
 class TopologySnapshot:
@@ -117,11 +127,12 @@ class TopologySnapshot:
         if isinstance(plan, Failure):
             return plan
         eligible = self._find_eligible(request.spec)
-        self._count(eligible, request, leader, assumed or {}, ignore_usage=ignore_usage, inside=inside)
-        sum_counts(self.tree, plan)
+        pods = _Pods(take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None, ignore_usage)
+        self._count(plan, eligible, pods, assumed or {}, inside)
         found = self._find(plan, eligible, inside)
         if isinstance(found, str):
             return Failure(found)
+        self.tree.counted = None
         workers = self._build((domain, domain.pods) for domain in found)
         if leader is None:
             return workers, None
@@ -143,29 +154,42 @@ class TopologySnapshot:
         return found if isinstance(found, str) else distribute(self.tree, *found, plan)
 
     def _count(
-        self,
-        eligible: Eligible,
-        request: PodSetRequest,
-        leader: PodSetRequest | None,
-        assumed: Mapping[Values, Mapping[str, int]],
-        *,
-        ignore_usage: bool,
-        inside: str,
+        self, plan: Plan, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
     ) -> None:
-        """Count what fits in each leaf."""
-        for leaf in self.tree.leaves.values():
-            leaf.reset()
-        for leaf, score in zip(eligible.leaves, eligible.scores, strict=False):
-            leaf.score = score
-        pod, lead = take_one_pod(request.requests), take_one_pod(leader.requests) if leader else None
-        counts = self._capacity.count(pod, lead, ignore_usage=ignore_usage)
-        for leaf in eligible.leaves:
-            if not inside or is_inside(leaf, inside):
-                leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = counts[leaf.index]
-                if leaf.key in assumed:
-                    left = dict(self._capacity.list_free(ignore_usage=ignore_usage)[leaf.index])
-                    change_amounts(left, assumed[leaf.key], -1)
-                    leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = count_leaf(left, pod, lead)
+        """Count what fits in each domain.
+
+        A search that found nothing leaves all counts in place. If the next one asks the same after a change of usage,
+        as preemption does, only the domains of changed leaves are counted.
+        """
+        counted, asked = self.tree.counted, (self, plan, eligible.key, pods, inside)
+        counts = self._capacity.count(pods.pod, pods.leader, ignore_usage=pods.ignore_usage)
+        if counted is not None and counted[1:] == asked and not assumed:
+            changed = self._capacity.list_changed(counted[0])
+            leaves = [eligible.by_index[index] for index in changed if index in eligible.by_index]
+            _set_counts(leaves, counts, inside)
+            sum_above(leaves, self.tree, plan)
+        else:
+            for leaf in self.tree.leaves.values():
+                leaf.reset()
+            for leaf, score in zip(eligible.leaves, eligible.scores, strict=False):
+                leaf.score = score
+            _set_counts(eligible.leaves, counts, inside)
+            if assumed:
+                self._count_assumed(eligible, pods, assumed, inside)
+            sum_counts(self.tree, plan)
+        self.tree.counted = None if assumed else (self._capacity.version, *asked)
+
+    def _count_assumed(
+        self, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
+    ) -> None:
+        """Count again where pods are assumed in addition to usage."""
+        free = self._capacity.list_free(ignore_usage=pods.ignore_usage)
+        for values, amounts in assumed.items():
+            leaf = self.tree.leaves.get(values)
+            if leaf is not None and leaf.index in eligible.by_index:
+                left = dict(free[leaf.index])
+                change_amounts(left, amounts, -1)
+                _set_counts([leaf], {leaf.index: count_leaf(left, pods.pod, pods.leader)}, inside)
 
     @staticmethod
     def _list_exclusions(eligible: Eligible, inside: str) -> Exclusions:
@@ -183,7 +207,8 @@ class TopologySnapshot:
         found = self._eligible.get(key)
         if found is None:
             with_scores = self.gates.respect_preferred_affinity
-            found = self._eligible[key] = find_eligible(self.tree, spec, self._tolerations, with_scores=with_scores)
+            made = find_eligible(self.tree, spec, self._tolerations, with_scores=with_scores)
+            found = self._eligible[key] = made._replace(key=key)
         return found
 
     def _build(self, parts: Iterable[tuple[Domain, int]]) -> Placement:
@@ -199,6 +224,12 @@ class TopologySnapshot:
             counts[values] = counts.get(values, 0) + count
         leaves = self.tree.leaves
         return Placement(one.levels, tuple(sorted(counts.items(), key=lambda item: leaves[item[0]].path)))
+
+
+def _set_counts(leaves: Iterable[Domain], counts: Sequence[LeafCount] | Mapping[int, LeafCount], inside: str) -> None:
+    for leaf in leaves:
+        if not inside or is_inside(leaf, inside):
+            leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = counts[leaf.index]
 
 
 def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[str, int]) -> None:

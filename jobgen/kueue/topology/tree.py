@@ -84,6 +84,8 @@ class TopologyTree:
         self.capacity: list[Amounts] = []
         """What the nodes of each leaf have together."""
         self.leaf_of_node: dict[str, Domain] = {}
+        self.counted: tuple[Any, ...] | None = None
+        """What the numbers of all domains are for; None if a search has given pods to some of them."""
         for node in nodes:
             self._add_node(node)
         for domains in self.by_level:
