@@ -352,6 +352,25 @@ def test_a_workload_without_a_replacement_is_evicted_or_tried_again():
     assert list(kept.unplaced) == ["ml/a"]
 
 
+def test_a_workload_that_is_preempted_is_not_placed_again():
+    queue = make_queue("cq", cpu="4", checks=["provision"], preemption=NEW_FIRST)
+    status = make_status("cq", [], cpu="4", checks=["provision"], delayed="Pending", runs=False)
+    waiting = make_workload("waiting", make_pod_set(1, "4"), status=status)
+    new = make_workload("new", make_pod_set(1, "4"), priority=1)
+    scheduler = build(waiting, new, nodes=[], queues=[queue], checks={"provision": PROVISIONING})
+
+    assert decide(scheduler)["new"][0] == PREEMPTING
+    assert (list(scheduler.evicted), scheduler.second_pass, scheduler.unplaced) == (["ml/waiting"], {}, {})
+
+
+def test_workloads_are_placed_again_until_nothing_changes():
+    status = make_status("cq", [], checks=["provision"], delayed="Pending", runs=False)
+    scheduler = build(make_workload("a", status=status), nodes=TWO)
+
+    assert scheduler.run_until_stable() == 1
+    assert list_places(scheduler) == {"a": [("n1", 1)]}
+
+
 def test_workloads_of_unknown_queues_use_nothing():
     status = make_status("gone", [("n1", 4)], cpu="4", failed=["n1"])
     gone = make_workload("gone", make_pod_set(4), status=status)

@@ -155,6 +155,10 @@ class Scheduler:
         self.second_pass = {key: each for key, each in self.second_pass.items() if key not in ready}
         return [(each, each.cluster_queue) for each in ready.values()]
 
+    def _forget_second_pass(self, key: str) -> None:
+        self.second_pass.pop(key, None)
+        self.unplaced.pop(key, None)
+
     def run_until_stable(self, most: int = 1_000_000) -> int:
         """Run cycles until none changes anything more, and return how many; what is evicted keeps its quota."""
         seen = set[tuple[tuple[str, tuple[int, ...]], ...]]()
@@ -164,6 +168,7 @@ class Scheduler:
             state = tuple(
                 (head.key, tuple(self.progress.get(head.key, {}).values())) for _, head in heads if head is not None
             )
+            state += tuple((key, ()) for key in self.second_pass)
             if not state or state in seen:
                 return number
             seen.add(state)
@@ -183,6 +188,7 @@ class Scheduler:
         if workload is None:
             return
         self.snapshot.release(workload)
+        self._forget_second_pass(key)
         self._retry_around({workload.cluster_queue})
 
     def release_evicted(self) -> list[Target]:
@@ -232,10 +238,10 @@ class Scheduler:
 
     def _find_obstacle(self, workload: Workload, queue: str) -> Outcome | None:
         """Return why a workload is not even tried."""
-        if queue in self.inactive:
-            return Outcome(INADMISSIBLE, SUSPENDED, f"ClusterQueue {queue} is inactive")
         if any(state in ("Retry", "Rejected") for _, state in workload.checks):
             return Outcome(INADMISSIBLE, PENDING_EVALUATION, "The workload has failed admission checks")
+        if queue in self.inactive:
+            return Outcome(INADMISSIBLE, SUSPENDED, f"ClusterQueue {queue} is inactive")
         labels = self.namespaces.get(workload.namespace, {})
         if not matches_selector(self.snapshot.queues[queue].namespace_selector, labels):
             return Outcome(INADMISSIBLE, MISCONFIGURED, NOT_SELECTED)
@@ -299,6 +305,7 @@ class Scheduler:
         key, queue = target.workload.key, target.workload.cluster_queue
         if target.workload.is_evicted or key in self.evicted:
             return
+        self._forget_second_pass(key)
         self.evicted[key] = target
         self.evictions[key] = Eviction(target, entry.workload, entry.queue)
         self.snapshot.workloads[queue][key] = target.workload._replace(is_evicted=True)

@@ -164,7 +164,7 @@ class Placer:
         usage: dict[str, tuple[PlacedPods, ...]] = {}
         for each in assignment.pod_sets:
             flavors = self._list_topology_flavors(each)
-            if each.placement is None or len(flavors) != 1:
+            if each.placement is None or len(flavors) != 1 or each.name not in self._pod_sets:
                 continue
             before = admitted.get(each.name, {})
             counts = ((values, count - before.get(values, 0)) for values, count in each.placement.domains)
@@ -180,8 +180,10 @@ class Placer:
         """List the pod sets to place by flavor; note those that are placed later, and errors."""
         requests: Requests = {}
         for each in assignment.pod_sets:
-            pod_set = self._pod_sets[each.name]
-            if not self._needs_placement(pod_set) or each.error or not each.count or self._has_place(each):
+            pod_set = self._pod_sets.get(each.name)
+            if pod_set is None or not self._needs_placement(pod_set):
+                continue
+            if each.error or not each.count or self._has_place(each):
                 continue
             error = self._find_error(pod_set, each)
             if error:
