@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from jobgen.kueue.admission_context import AdmissionContext
@@ -13,6 +14,7 @@ from jobgen.kueue.objects import STRICT_FIFO
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.quota import FlavorResource, Usage
 from jobgen.kueue.simulate import Eviction, Run, run_cycles
+from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.totals import Total, list_totals
 from jobgen.kueue.workloads import Workload
 
@@ -107,6 +109,7 @@ class _Reporter:
         self._loans: dict[str, list[Loan]] = {}
         for loan in loans:
             self._loans.setdefault(loan.borrower, []).append(loan)
+        self._users = _UserIndex(self._snapshot)
         self._by_preemptor: dict[str, list[Eviction]] = {}
         self._last_eviction: dict[str, Eviction] = {}
         for eviction in run.evictions:
@@ -127,7 +130,10 @@ class _Reporter:
         answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
         if admitted is not None:
             return self._answer_admitted(answer, admitted)
-        obstacle = self._context.find_obstacle(workload)
+        outcome = self._run.scheduler.outcomes.get(workload.key)
+        # With one pod set, a workload that waits for quota could have it if the cluster were empty.
+        is_possible = outcome is not None and outcome.reason == WAITING_FOR_QUOTA and len(workload.pod_sets) == 1
+        obstacle = None if is_possible else self._context.find_obstacle(workload)
         if obstacle is not None:
             return answer._replace(reason=obstacle.message, obstacle=obstacle)
         return self._answer_waiting(answer, workload)
@@ -158,7 +164,8 @@ class _Reporter:
             return found._replace(reason=reason, blockers=(head.key,))
         assignment, _ = self._run.scheduler.assign(workload, queue.name)
         shortages = tuple(self._list_shortages(assignment, queue.name))
-        blockers = tuple(self._list_users(shortages, queue.name))[:_MAX_BLOCKERS]
+        pairs = [FlavorResource(each.flavor, each.resource) for each in shortages]
+        blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
             return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
@@ -174,16 +181,6 @@ class _Reporter:
             if missing > 0:
                 yield Shortage(pair.resource, pair.flavor, missing)
 
-    def _list_users(self, shortages: Sequence[Shortage], queue: str) -> Iterator[str]:
-        """Yield the workloads that use what is lacking: first those of the queue itself, then those of its cohort."""
-        pairs = {FlavorResource(each.flavor, each.resource) for each in shortages}
-        own = self._snapshot.nodes[queue]
-        others = [node for node in own.root.list_queues() if node is not own]
-        for node in (own, *sorted(others, key=lambda each: each.name)):
-            for key, workload in sorted(self._snapshot.workloads[node.name].items()):
-                if any(workload.usage.get(pair) for pair in pairs):
-                    yield key
-
     def requested(self, answer: Answer) -> Usage:
         """Return what a waiting workload would use; of several flavors, the first that its queue would try."""
         workload, found = answer.workload, dict[FlavorResource, int]()
@@ -198,6 +195,35 @@ class _Reporter:
                     pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
                     found[pair] = found.get(pair, 0) + amount
         return found
+
+
+class _UserIndex:
+    """Finds the workloads that use a resource in a flavor."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._users: dict[str, dict[FlavorResource, list[str]]] = {}
+        self._neighbors: dict[int, list[str]] = {}
+
+    def list_users(self, pairs: Sequence[FlavorResource], queue: str) -> Iterator[str]:
+        """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""
+        root = self._snapshot.nodes[queue].root
+        if id(root) not in self._neighbors:
+            self._neighbors[id(root)] = sorted(node.name for node in root.list_queues())
+        for name in (queue, *(each for each in self._neighbors[id(root)] if each != queue)):
+            users = self._users.get(name)
+            if users is None:
+                users = self._users[name] = self._read_users(name)
+            found = {key for pair in pairs for key in users.get(pair, ())}
+            yield from sorted(found)
+
+    def _read_users(self, queue: str) -> dict[FlavorResource, list[str]]:
+        users: dict[FlavorResource, list[str]] = {}
+        for key, workload in self._snapshot.workloads[queue].items():
+            for pair, amount in workload.usage.items():
+                if amount:
+                    users.setdefault(pair, []).append(key)
+        return users
 
 
 def _list_wanted(assignment: Assignment) -> Mapping[FlavorResource, int]:
