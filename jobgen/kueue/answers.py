@@ -162,7 +162,7 @@ class _Reporter:
         if head is not None and head.key != workload.key:
             reason = f"`{head.key}` waits before it, and ClusterQueue `{queue.name}` admits in strict order"
             return found._replace(reason=reason, blockers=(head.key,))
-        assignment, _ = self._run.scheduler.assign(workload, queue.name)
+        assignment = self._find_assignment(workload, queue.name)
         shortages = tuple(self._list_shortages(assignment, queue.name))
         pairs = [FlavorResource(each.flavor, each.resource) for each in shortages]
         blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
@@ -173,6 +173,13 @@ class _Reporter:
             for each in shortages
         )
         return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
+
+    def _find_assignment(self, workload: Workload, queue: str) -> Assignment:
+        """Return the last assignment of a workload, or of one with the same shape that was tried instead."""
+        scheduler = self._run.scheduler
+        tried = scheduler.assignments
+        found = tried.get(workload.key) or tried.get(scheduler.parked_with.get(workload.key, ""))
+        return found if found is not None else scheduler.assign(workload, queue)[0]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
         node = self._snapshot.nodes[queue]

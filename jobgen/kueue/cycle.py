@@ -72,6 +72,8 @@ class Scheduler:
         self.parked_with: dict[str, str] = {}
         """Workloads that were parked without a try, and the one of the same shape whose outcome is theirs."""
         self.outcomes: dict[str, Outcome] = {}
+        self.assignments: dict[str, Assignment] = {}
+        """The last assignment of workloads that were tried and not admitted."""
         self.refused: set[str] = set()
         """Workloads that were not admitted in some cycle."""
         self.evicted: dict[str, Target] = {}
@@ -277,6 +279,7 @@ class Scheduler:
             self._evict(Target(workload, outcome.reason), entry)
             return
         if outcome.state != ADMITTED:
+            self.assignments[workload.key] = entry.assignment
             for target in outcome.targets:
                 self._evict(target, entry)
             self._note_progress(entry, keeps=decision.keeps_progress)

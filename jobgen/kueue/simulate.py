@@ -5,7 +5,7 @@ Time does not pass: no workload finishes, and an evicted workload leaves its quo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.admission_context import AdmissionContext
@@ -104,10 +104,4 @@ def _measure(scheduler: Scheduler) -> tuple[int, ...]:
 
 
 def _list_evictions(scheduler: Scheduler) -> list[Eviction]:
-    by_target: Mapping[str, str] = {
-        target.workload.key: key
-        for key, outcome in scheduler.outcomes.items()
-        if outcome.state == "preempting"
-        for target in outcome.targets
-    }
-    return [Eviction(key, by_target.get(key, ""), target.reason) for key, target in scheduler.evicted.items()]
+    return [Eviction(key, each.preemptor.key, each.target.reason) for key, each in scheduler.evictions.items()]
