@@ -371,6 +371,24 @@ def test_a_new_ray_job_has_a_submitter_and_groups_without_replicas_are_empty():
     assert [(each.name, each.count) for each in built.workload.pod_sets] == [("head", 1), ("a", 0), ("submitter", 1)]
 
 
+@pytest.mark.parametrize(
+    ("obj", "error"),
+    [
+        (make("trainer.kubeflow.org/v1alpha1", "TrainJob", {}), "the runtime of the TrainJob is not among the files"),
+        (job_set(), "it has no pods"),
+        (job_set(*(replicated(f"r{number}", 1) for number in range(18))), ""),
+        (
+            job_set(*(replicated(f"r{number}", 1) for number in range(19))),
+            "it has 19 pod sets, but a workload can have",
+        ),
+    ],
+)
+def test_number_of_pod_sets(obj, error):
+    found = build_workload(obj, cluster()).error
+
+    assert error in found if error else not found
+
+
 def test_each_replica_of_a_leader_worker_set_is_a_workload():
     obj, _ = COUNTS["leader and workers"]
 

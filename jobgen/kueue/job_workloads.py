@@ -19,6 +19,7 @@ from jobgen.kueue.workloads import PodSet, Workload, parse_workload
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 DEFAULT_QUEUE: Final = "default"
 _DEFAULT_QUEUE_SINCE = (0, 12)
+_MAX_POD_SETS: Final[tuple[tuple[tuple[int, ...], int], ...]] = (((0, 19), 18), ((0, 18), 10), ((), 8))
 
 
 class JobContext(NamedTuple):
@@ -34,6 +35,7 @@ class JobContext(NamedTuple):
     templates: Mapping[tuple[str, str], Mapping[str, Any]] = {}
     renamed: Mapping[str, str] = {}
     """Extended resources that are charged under another name, because a device class provides them."""
+    max_pod_sets: int = 18
 
 
 class BuiltWorkload(NamedTuple):
@@ -63,6 +65,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
         ),
         templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
         renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices),
+        max_pod_sets=next(most for since, most in _MAX_POD_SETS if cluster.configuration.version >= since),
     )
 
 
@@ -105,7 +108,17 @@ def build_workload(
     workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
     charged, error = _charge_devices(workload, context)
     missing = f"{priority.missing} does not exist" if priority.missing else ""
-    return BuiltWorkload(charged, priority, missing or error)
+    return BuiltWorkload(charged, priority, missing or _check_size(obj, raw, context) or error)
+
+
+def _check_size(obj: Mapping[str, Any], pod_sets: Sequence[RawPodSet], context: JobContext) -> str:
+    """Return why a workload cannot have these pod sets; empty if it can."""
+    if not pod_sets:
+        is_expanded = obj.get("kind") == "TrainJob"
+        return "the runtime of the TrainJob is not among the files" if is_expanded else "it has no pods"
+    if len(pod_sets) > context.max_pod_sets:
+        return f"it has {len(pod_sets)} pod sets, but a workload can have at most {context.max_pod_sets}"
+    return ""
 
 
 def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jobgen.kueue.amounts import UNLIMITED, add, to_amount
@@ -77,7 +78,13 @@ def _parse_transformation(raw: Mapping[str, Any]) -> Transformation:
 
 def to_nanos(quantity: Any) -> int:
     """Convert a quantity to nanos; what is no quantity is 0."""
-    found = parse_quantity(str(quantity))
+    return _parse_nanos(str(quantity))
+
+
+@lru_cache(4096)
+def _parse_nanos(text: str) -> int:
+    """Convert the text of a quantity. Few different ones occur in many jobs."""
+    found = parse_quantity(text)
     if found is None:
         return 0
     power = found.power + 9
