@@ -326,6 +326,23 @@ def test_pods_are_placed_after_nodes_are_provisioned():
     assert not second.run_cycle()
 
 
+CONFLICT = (
+    "couldn't assign flavors to pod set main: invalid podSetUpdate for PodSet main, error: invalid admission check "
+    f"PodSetUpdate: conflict for nodeSelector: conflict for key={HOST}, value1=n1, value2=n2"
+)
+
+
+@pytest.mark.parametrize(("selector", "outcome"), [({}, (ADMITTED, "")), ({HOST: "n1"}, (WAITS, CONFLICT))])
+def test_admission_checks_add_node_selectors(selector, outcome):
+    status = make_status("cq", [], checks=["provision"], delayed="Pending", runs=False)
+    status["admissionChecks"][0]["podSetUpdates"] = [{"name": "main", "nodeSelector": {HOST: "n2"}}]
+    workload = make_workload("a", make_pod_set(selector=selector), status=status)
+    scheduler = build(workload, nodes=TWO)
+
+    assert decide(scheduler) == {"a": outcome}
+    assert list_places(scheduler) == {"a": [("n2", 1)] if outcome[0] == ADMITTED else []}
+
+
 def run_failed_node(nodes, gates=None):
     status = make_status("cq", [("n1", 2), ("n2", 2)], cpu="4", failed=["n2"])
     workload = make_workload("a", make_pod_set(4, topology={"required": RACK}), status=status)

@@ -6,7 +6,7 @@ quota but without a placement may preempt others; one without a placement even i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from jobgen.kueue.assignment import (
     Mode,
     PodSetAssignment,
 )
-from jobgen.kueue.objects import ClusterQueue, Flavor, as_list, as_mapping
+from jobgen.kueue.objects import ClusterQueue, Flavor
 from jobgen.kueue.placed_usage import PlacedPods, PlacedUsage, Topologies, get_pod_requests
+from jobgen.kueue.pod_set_updates import find_conflict, list_updates, merge_updates
 from jobgen.kueue.topology.assign import Results, find_all_assignments
 from jobgen.kueue.topology.replacement import FailedNode
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest
@@ -233,15 +234,15 @@ class Placer:
             assigned.count,
             get_pod_requests(pod_set),
             topology,
-            _merge_updates(pod_set, self._workload.updates),
+            merge_updates(pod_set, list_updates(self._workload, pod_set)),
             is_implied=not pod_set.asks_for_placement,
             group=topology.group if topology else "",
             previous=self._previous.get(pod_set.name) if self._is_elastic else None,
         )
 
     def _find(self, requests: Requests, *, ignore_usage: bool = False) -> Results:
-        conflict = self._find_conflict(requests)
-        if conflict is not None:
+        conflict = self._find_conflict(requests) if self._workload.updates else {}
+        if conflict:
             return conflict
         failed = None
         if self._workload.unhealthy_nodes:
@@ -252,30 +253,13 @@ class Placer:
             )
         return find_all_assignments(self._topologies.snapshots, requests, ignore_usage=ignore_usage, failed=failed)
 
-    def _find_conflict(self, requests: Requests) -> Results | None:
+    def _find_conflict(self, requests: Requests) -> Results:
         """Return a failure if an admission check changes the node selector of a pod set."""
-        for request in (each for several in requests.values() for each in several):
-            selector = as_mapping(self._pod_sets[request.name].spec.get("nodeSelector"))
-            for _, update in (each for each in self._workload.updates if each[0] == request.name):
-                for key, value in as_mapping(update.get("nodeSelector")).items():
-                    if selector.get(key, value) != value:
-                        text = f"conflict for key={key}, value1={selector[key]}, value2={value}"
-                        error = f"invalid admission check PodSetUpdate: conflict for nodeSelector: {text}"
-                        return {
-                            request.name: Failure(f"invalid podSetUpdate for PodSet {request.name}, error: {error}")
-                        }
-        return None
-
-
-def _merge_updates(pod_set: PodSet, updates: Sequence[tuple[str, Mapping[str, Any]]]) -> Mapping[str, Any]:
-    """Return the pod spec with the node selector and tolerations that admission checks add."""
-    spec = pod_set.spec
-    for name, update in updates:
-        if name == pod_set.name:
-            selector = {**as_mapping(spec.get("nodeSelector")), **as_mapping(update.get("nodeSelector"))}
-            tolerations = [*as_list(spec.get("tolerations")), *as_list(update.get("tolerations"))]
-            spec = {**spec, "nodeSelector": selector, "tolerations": tolerations}
-    return spec
+        for pod_set in (self._pod_sets[each.name] for several in requests.values() for each in several):
+            conflict = find_conflict(pod_set, list_updates(self._workload, pod_set))
+            if conflict:
+                return {pod_set.name: Failure(conflict)}
+        return {}
 
 
 def reuse_admission(workload: Workload) -> Assignment:
