@@ -181,6 +181,46 @@ def test_queues_that_never_admit(project, state, message):
     assert (answer.decision, answer.reason) == ("never", message)
 
 
+RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
+PLACED = (
+    made("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}),
+    made("ResourceFlavor", "h100", {"nodeLabels": {"gpu": "h100"}, "topologyName": "racks"}),
+    cluster_queue("a", 64, cohort=""),
+    local_queue("a"),
+)
+NODES = [
+    {"flavor": "h100", "count": 2, "labels": {RACK: rack}, "capacity": {"cpu": 96, GPU: 8}} for rack in ("r1", "r2")
+]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "replicas", "decision"),
+    [
+        ({"kueue.x-k8s.io/podset-required-topology": RACK}, 2, "admitted"),
+        ({"kueue.x-k8s.io/podset-required-topology": RACK}, 3, "never"),
+        ({"kueue.x-k8s.io/podset-preferred-topology": RACK}, 3, "admitted"),
+        ({"kueue.x-k8s.io/podset-preferred-topology": RACK}, 5, "never"),
+        ({}, 4, "admitted"),
+        ({}, 5, "never"),
+    ],
+)
+def test_topologies_decide_where_pods_fit(project, annotation, replicas, decision):
+    folder = project(("job", "a", replicas, 8), state=PLACED, kueue={**KUEUE_SETTINGS, "nodes": NODES})
+    path = folder / "jobs/job.yaml"
+    job = json.loads(path.read_text())
+    job["spec"]["annotations"] = annotation
+    path.write_text(json.dumps(job))
+
+    assert decisions(folder) == {"job": decision}
+
+
+def test_without_nodes_every_placement_is_possible(project):
+    (report,) = queue(project(("job", "a", 6, 8), state=PLACED)).reports
+
+    assert [answer.decision for answer in report.decision.answers] == ["admitted"]
+    assert any("no nodes are among the files" in note for note in report.decision.assumptions)
+
+
 def test_a_job_without_a_queue_is_not_managed(project):
     assert decisions(project(("job", "", 1, 1))) == {"job": "unmanaged"}
 
