@@ -47,9 +47,13 @@ def show_number(resource: str, amount: int) -> str:
 
 def add(one: int, other: int) -> int:
     """Add amounts; the sum is at most unlimited."""
-    if one >= UNLIMITED or other >= UNLIMITED:
+    total = one + other
+    if one >= UNLIMITED or other >= UNLIMITED or total >= UNLIMITED:
         return UNLIMITED
-    return max(_LEAST, min(one + other, UNLIMITED))
+    # Not `max`: a call costs more than all the rest here.
+    if total < _LEAST:
+        return _LEAST
+    return total
 
 
 def subtract(one: int, other: int) -> int:
@@ -58,4 +62,9 @@ def subtract(one: int, other: int) -> int:
         return 0 if other >= UNLIMITED else UNLIMITED
     if other >= UNLIMITED:
         return _LEAST
-    return max(_LEAST, min(one - other, UNLIMITED))
+    rest = one - other
+    if rest >= UNLIMITED:
+        return UNLIMITED
+    if rest < _LEAST:
+        return _LEAST
+    return rest

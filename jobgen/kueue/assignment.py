@@ -157,7 +157,11 @@ def merge_attempts(found: dict[str, Attempt], attempts: Iterable[Attempt], resou
     tried: set[str] = set()
     for attempt in attempts:
         tried.add(attempt.flavor)
-        before = found.get(attempt.flavor, attempt)
+        before = found.get(attempt.flavor)
+        if before is None:
+            reasons = tuple(sorted(set(attempt.reasons))) if attempt.reasons else ()
+            found[attempt.flavor] = attempt._replace(reasons=reasons) if reasons != attempt.reasons else attempt
+            continue
         possible = [each for each in (before.possibility, attempt.possibility) if each is not None]
         found[attempt.flavor] = Attempt(
             attempt.flavor,
@@ -167,6 +171,8 @@ def merge_attempts(found: dict[str, Attempt], attempts: Iterable[Attempt], resou
             most_severe(before.no_fit, attempt.no_fit),
             min(possible, default=None),
         )
+    if len(found) == len(tried):
+        return
     for name in (found.keys() & set(group.flavors)) - tried if tried else ():
         missing = f"flavor {name} does not provide resource {resource}"
         reasons = tuple(sorted({*found[name].reasons, missing}))

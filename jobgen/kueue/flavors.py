@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.kueue.amounts import add, show_amount, show_number, subtract
@@ -90,7 +91,7 @@ def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequen
         assigned = _assign_group(group, usage, facts)
         done += assigned
         for member, each in zip(group, assigned, strict=True):
-            level = max(level, *(choice.level for choice in each.flavors.values()), 0)
+            level = max(level, max((choice.level for choice in each.flavors.values()), default=0))
             _add_usage(usage, member, each, facts)
         if any(each.requests and not each.flavors for each in assigned):
             break
@@ -127,8 +128,8 @@ def _add_usage(usage: Usage, member: _Member, assigned: PodSetAssignment, facts:
 
 def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
     """Assign flavors to pod sets that get them together: the same flavor for the sum of what they request."""
-    requests: Amounts = {}
-    for member in members:
+    requests = members[0].total
+    for member in members[1:]:
         requests = sum_amounts(requests, member.total)
     ordered = {name: requests[name] for name in sorted(requests, key=_hash_name)}
     chosen: dict[str, Choice] = {}
@@ -170,6 +171,7 @@ def _select(member: _Member, chosen: Mapping[str, Choice], facts: QueueFacts) ->
     }
 
 
+@lru_cache(maxsize=4096)
 def _hash_name(name: str) -> tuple[int, str]:
     """The order in which Kueue looks at resources: a hash of their names."""
     value = 0xCBF29CE484222325

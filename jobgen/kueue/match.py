@@ -47,6 +47,8 @@ def find_topology_mismatch(
 
 def find_untolerated_taint(flavor: Flavor, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the first taint of a flavor that neither the pod nor the flavor tolerates."""
+    if not flavor.taints:
+        return None
     tolerations = [*map(as_mapping, as_list(spec.get("tolerations"))), *flavor.tolerations]
     return next((taint for taint in flavor.taints if is_blocking(taint) and not is_tolerated(taint, tolerations)), None)
 
@@ -79,6 +81,8 @@ def _compare(one: int, operator: str, other: int) -> bool:
 
 def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
     """Return whether a pod may run on a flavor. Only keys that are labels of the flavor count."""
+    if not labels:
+        return True
     selector = as_mapping(spec.get("nodeSelector"))
     if any(labels[key] != value for key, value in selector.items() if key in labels):
         return False
@@ -86,7 +90,7 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
     if not terms:
         return True
     kept = [
-        [each for each in map(as_mapping, as_list(term.get("matchExpressions"))) if each.get("key") in labels]
+        [each for each in map(as_mapping, as_list(term.get("matchExpressions"))) if str(each.get("key", "")) in labels]
         for term in terms
     ]
     return any(all(matches_expression(labels, each) for each in term) for term in kept)

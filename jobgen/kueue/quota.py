@@ -124,7 +124,8 @@ class QuotaNode:
 
     def local_available(self, pair: FlavorResource) -> int:
         """Return the unused part of the quota that the node never lends."""
-        return max(0, subtract(self.local_quota(pair), self.usage.get(pair, 0)))
+        local = self._local.get(pair, 0)
+        return max(0, subtract(local, self.usage.get(pair, 0))) if local else 0
 
     def available(self, pair: FlavorResource) -> int:
         """Return how much more the node can use now; negative above the quota of the tree."""
