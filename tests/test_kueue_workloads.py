@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobgen.check.cluster.queue_jobs import collect_jobs
 from jobgen.kueue.cluster_objects import group_objects
 from jobgen.kueue.configuration import parse_configuration
 from jobgen.kueue.job_workloads import build_workload, build_workloads, read_context
@@ -10,6 +11,7 @@ from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.pod_sets import list_pod_sets
 from jobgen.kueue.pod_sets.topology_request import Gates
 from jobgen.kueue.requests import charge_pod, parse_settings, sum_pod_requests
+from jobgen.spec.overlay import Cluster
 
 DOMAIN = "kueue.x-k8s.io/"
 
@@ -217,6 +219,19 @@ def test_pod_group_has_one_pod_set_for_each_shape():
 
     assert sorted(each["count"] for each in found) == [1, 2]
     assert [each["count"] for each in list_pod_sets(fast, members=[fast])] == [7]
+
+
+def test_pods_of_a_group_are_one_job():
+    labels = {DOMAIN + "pod-group-name": "group", DOMAIN + "queue-name": "queue"}
+    pods = [make("v1", "Pod", template({"cpu": "1"})["spec"], None, labels, name=name) for name in ("a", "b")]
+    alone = make("v1", "Pod", template({"cpu": "1"})["spec"], None, {DOMAIN + "queue-name": "queue"}, name="c")
+
+    jobs = collect_jobs([*pods, alone], (), Cluster()).jobs
+
+    assert [(job.name, [pod_set.count for pod_set in job.workloads[0].pod_sets]) for job in jobs] == [
+        ("group", [2]),
+        ("c", [1]),
+    ]
 
 
 # Annotations of a template of a Job, and the topology request.

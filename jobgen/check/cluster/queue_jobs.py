@@ -10,11 +10,12 @@ from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.job_workloads import build_workloads, read_context
+from jobgen.kueue.job_workloads import build_workloads, find_namespace, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.objects import name_of
 from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.pod_sets import get_group_name
 from jobgen.kueue.workloads import Workload
 from jobgen.spec.overlay import Cluster
 
@@ -33,9 +34,29 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
     known = group_objects((*objects, *exported), configuration)
     reader = _JobReader(known, cluster)
-    jobs = tuple(job for obj in objects for job in reader.read(obj))
+    jobs = tuple(job for obj, members in _group_pods(objects) for job in reader.read(obj, members))
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
     return QueuedJobs(context, tuple(map(_remove_placements, jobs)) if context.ignores_topology else jobs)
+
+
+def _group_pods(objects: Sequence[Object]) -> Iterator[tuple[Object, Sequence[Object]]]:
+    """Yield objects, each with the pods of its group. The pods of a group are one object with the name of the group."""
+    groups: dict[tuple[str, str], list[Object]] = {}
+    for obj in objects:
+        if key := _find_group(obj):
+            groups.setdefault(key, []).append(obj)
+    for obj in objects:
+        key = _find_group(obj)
+        if key is None:
+            yield obj, ()
+        elif members := groups.pop(key, None):
+            yield {**obj, "metadata": {**obj["metadata"], "name": key[1]}}, members
+
+
+def _find_group(obj: Object) -> tuple[str, str] | None:
+    """Return the namespace and the name of the group of a pod; None if it is alone, or no pod."""
+    name = get_group_name(obj) if obj.get("kind") == "Pod" else ""
+    return (find_namespace(obj), name) if name else None
 
 
 def _remove_placements(job: Job) -> Job:
@@ -61,9 +82,12 @@ class _JobReader:
             frameworks = frozenset(each.framework for each in INTEGRATIONS.values())
             self._configuration = self._configuration._replace(frameworks=frameworks)
 
-    def read(self, obj: Object) -> Iterator[Job]:
-        """Yield the job of an object; none if it is of a kind that Kueue does not know."""
-        built = build_workloads(obj, self._context, job_set=self._expand(obj))
+    def read(self, obj: Object, members: Sequence[Object] = ()) -> Iterator[Job]:
+        """Yield the job of an object; none if it is of a kind that Kueue does not know.
+
+        `members` are the pods of the group of a pod.
+        """
+        built = build_workloads(obj, self._context, job_set=self._expand(obj), members=members)
         if not built:
             return
         first = built[0].workload
