@@ -1,16 +1,19 @@
 """Scheduling cycles with topologies: quota and places are found together, preempted for together and kept together."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.gates import Gates
 from jobgen.kueue.outcomes import ADMITTED, EVICTED, NO_LONGER_FITS, PREEMPTING, WAITS
-from jobgen.kueue.placed_usage import Topologies
+from jobgen.kueue.placed_usage import Topologies, find_placed_usage
 from jobgen.kueue.placement import NO_FLAVOR, NO_TOPOLOGY, Placements
 from jobgen.kueue.preemption import Rules
 from jobgen.kueue.requests import NO_SETTINGS, parse_settings
 from jobgen.kueue.snapshot import read_snapshot
-from jobgen.kueue.topology import build_snapshots, parse_nodes, sum_other_pods
+from jobgen.kueue.topology import TopologyGates, build_snapshots, parse_nodes, sum_other_pods
 from jobgen.kueue.workloads import parse_workload
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
@@ -89,7 +92,16 @@ def make_status(queue, domains, *, flavor="tas", cpu="1", levels=(HOST,), failed
 
 
 def build(
-    *workloads, nodes, queues=None, flavors=None, pods=(), levels=(HOST,), gates=None, checks=None, settings=NO_SETTINGS
+    *workloads,
+    nodes,
+    queues=None,
+    flavors=None,
+    pods=(),
+    levels=(HOST,),
+    gates=None,
+    checks=None,
+    settings=NO_SETTINGS,
+    is_elastic=False,
 ):
     """A scheduler with one local queue for each ClusterQueue: `lq` for the first, and the names of the others."""
     objects = [make_queue("cq")] if queues is None else queues
@@ -99,7 +111,11 @@ def build(
     topologies = {"hosts": levels}
     snapshot.topologies = Topologies(
         build_snapshots(
-            snapshot.flavors.values(), topologies, parse_nodes(nodes), other_pods=sum_other_pods(list(pods))
+            snapshot.flavors.values(),
+            topologies,
+            parse_nodes(nodes),
+            other_pods=sum_other_pods(list(pods)),
+            gates=TopologyGates(elastic=is_elastic),
         )
     )
     names = [each["metadata"]["name"] for each in objects]
@@ -388,6 +404,30 @@ def test_workloads_are_placed_again_until_nothing_changes():
     assert list_places(scheduler) == {"a": [("n1", 1)]}
 
 
+NOT_ELASTIC = "required topology is not supported with ElasticJobsViaWorkloadSlices"
+RESIZED = {
+    "grows": (3, None, True, "", [("n1", 1), ("n2", 2)]),
+    "shrinks": (1, None, True, "", [("n2", 1)]),
+    "moves without the gate": (3, None, False, "", [("n1", 3)]),
+    "may not require a level": (3, REQUIRED, True, f"failed to assign flavors to pod set main: {NOT_ELASTIC}", None),
+}
+
+
+@pytest.mark.parametrize("row", RESIZED.values(), ids=RESIZED)
+def test_elastic_jobs_keep_their_pods_where_they_are(row):
+    count, topology, is_on, message, places = row
+    old = make_workload("old", make_pod_set(2), status=make_status("cq", [("n2", 2)], cpu="2"))
+    new = make_workload("new", make_pod_set(count, topology=topology))
+    new["metadata"]["annotations"] = {
+        "kueue.x-k8s.io/elastic-job": "true",
+        "kueue.x-k8s.io/workload-slice-replacement-for": "ml/old",
+    }
+    scheduler = build(old, new, nodes=TWO, is_elastic=is_on)
+
+    assert decide(scheduler)["new"][1] == message
+    assert list_places(scheduler).get("new") == places
+
+
 def test_workloads_of_unknown_queues_use_nothing():
     status = make_status("gone", [("n1", 4)], cpu="4", failed=["n1"])
     gone = make_workload("gone", make_pod_set(4), status=status)
@@ -403,3 +443,63 @@ def test_queues_without_topologies_place_nothing():
 
     assert placements.make_placer(parse_workload(make_workload("a")), "cq") is None
     assert decide(scheduler) == {"a": (ADMITTED, "")}
+
+
+def make_cluster(seed):
+    """A random cluster with two pools, three queues of one cohort, and workloads that arrive by priority, the lowest first."""
+    rng = random.Random(seed)
+    nodes = [
+        make_node(f"n{index}", rack=f"r{index % 3}", pool=rng.choice("aab"), cpu=str(rng.randint(2, 8)))
+        for index in range(rng.randint(2, 8))
+    ]
+    policies = {
+        "withinClusterQueue": rng.choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"]),
+        "reclaimWithinCohort": rng.choice(["Never", "Any", "LowerPriority"]),
+    }
+    queues = [
+        make_queue(
+            name, rng.choice([["tas"], ["tas", "b"]]), cpu=str(rng.randint(2, 14)), cohort="c", preemption=policies
+        )
+        for name in ("cq", "q1", "q2")
+    ]
+    requests = [None, REQUIRED, {"preferred": RACK}, {"required": RACK}, {"unconstrained": True}]
+    workloads = [
+        make_workload(
+            f"w{index}",
+            make_pod_set(rng.randint(1, 6), str(rng.randint(1, 3)), topology=rng.choice(requests)),
+            queue=rng.choice(["lq", "q1", "q2"]),
+            priority=rng.randint(0, 3),
+            created=f"2026-01-01T00:00:{index:02}Z",
+        )
+        for index in range(rng.randint(3, 12))
+    ]
+    flavors = [make_flavor("tas"), make_flavor("b", pool="b")]
+    scheduler = build(nodes=nodes, queues=queues, flavors=flavors, levels=(RACK, HOST))
+    return scheduler, nodes, sorted(map(parse_workload, workloads), key=lambda each: each.priority)
+
+
+def sum_usage(scheduler):
+    """The CPU of each host that admitted workloads use."""
+    used = Counter()
+    for workload in (each for several in scheduler.snapshot.workloads.values() for each in several.values()):
+        for placed in (each for several in find_placed_usage(workload).values() for each in several):
+            for (host,), count in placed.placement.domains:
+                used[host] += placed.requests["cpu"] * count
+    return used
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hosts_are_never_used_twice(seed):
+    scheduler, nodes, arrivals = make_cluster(seed)
+    capacity = {each["metadata"]["name"]: 1000 * int(each["status"]["allocatable"]["cpu"]) for each in nodes}
+
+    for workload in arrivals:
+        scheduler.add(workload)
+        scheduler.run_cycle()
+        used = sum_usage(scheduler)
+        counted = Counter()
+        for each in scheduler.snapshot.topologies.snapshots.values():
+            counted.update({host: amounts.get("cpu", 0) for (host,), amounts in each.usage.items()})
+        assert +counted == used
+        assert all(amount <= capacity[host] for host, amount in used.items())
+        scheduler.release_evicted()
