@@ -39,8 +39,7 @@ def find_topology_mismatch(
         return ""
     if levels is None:
         return f'Flavor "{flavor.name}" information missing in TAS cache'
-    wanted = [request.required, request.preferred, *(level for level, _ in request.slices)]
-    if any(level and level not in levels for level in wanted):
+    if not request.has_levels(levels):
         return f'Flavor "{flavor.name}" does not contain the requested level'
     return ""
 

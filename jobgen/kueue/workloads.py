@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -40,6 +40,11 @@ class TopologyRequest(NamedTuple):
     def is_explicit(self) -> bool:
         """Whether it asks for a placement; a group alone does not."""
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
+
+    def has_levels(self, levels: Collection[str]) -> bool:
+        """Return whether it asks for a placement, and levels of a topology include all that it names."""
+        named = (self.required or self.preferred, *(level for level, _ in self.slices))
+        return self.is_explicit and all(level in levels for level in named if level)
 
 
 @dataclass(frozen=True, slots=True)

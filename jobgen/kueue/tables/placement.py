@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from jobgen.kueue.amounts import to_quantity
@@ -10,6 +9,7 @@ from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import as_list, as_mapping, parse_flavor
 from jobgen.kueue.requests import Amounts, read_amounts
 from jobgen.kueue.tables import Table
+from jobgen.kueue.tables.given import Given
 from jobgen.kueue.topology import (
     FailedNode,
     Failure,
@@ -28,10 +28,7 @@ from jobgen.kueue.topology import (
     sum_other_pods,
 )
 from jobgen.kueue.topology.capacity import multiply_pods
-from jobgen.kueue.topology.request import has_levels
-from jobgen.kueue.workloads import TopologyRequest, parse_topology
-
-Given = Mapping[str, Any]
+from jobgen.kueue.workloads import parse_topology
 
 
 def _answer_find(given: Given) -> dict[str, Any]:
@@ -106,8 +103,7 @@ def _write_result(result: Placement | Failure) -> dict[str, Any]:
 
 def _answer_has_level(given: Given) -> dict[str, Any]:
     raw = given.get("topologyRequest")
-    request = parse_topology(raw) if raw is not None else TopologyRequest()
-    return {"hasLevel": has_levels(given["levels"], request)}
+    return {"hasLevel": raw is not None and parse_topology(raw).has_levels(given["levels"])}
 
 
 def _answer_usage(given: Given) -> dict[str, Any]:

@@ -172,9 +172,3 @@ def _resolve_inner(levels: Sequence[str], slices: Sequence[tuple[str, int]]) -> 
             return Failure(f"additional slice layer size {size} must evenly divide parent layer size {outer_size}")
         found.update(dict.fromkeys(range(outer + 1, depth + 1), size))
     return found
-
-
-def has_levels(levels: Sequence[str], topology: TopologyRequest) -> bool:
-    """Return whether a topology has the level that a request names, and those of its slices."""
-    named = find_level(levels, PodSetRequest("", 0, {}, topology))
-    return named in levels and all(name in levels for name, _ in topology.slices)

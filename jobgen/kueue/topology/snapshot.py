@@ -27,12 +27,13 @@ from jobgen.kueue.topology.request import (
     Plan,
     PodSetRequest,
     TopologyGates,
-    has_levels,
     make_plan,
 )
 from jobgen.kueue.topology.search import distribute, find_domains
 from jobgen.kueue.topology.tree import Domain, TopologyTree, Values, is_inside
-from jobgen.kueue.workloads import TopologyRequest
+
+_KEPT = 64
+"""For how many different pod specs the nodes that may take them are kept."""
 
 AssumedUsage = dict[Values, Amounts]
 """What pods will use of leaves that are placed, but not admitted."""
@@ -102,10 +103,6 @@ class TopologySnapshot:
     def is_stale(self, placement: Placement) -> str:
         """Return the first value of a domain of a placement that the topology does not have; empty if it has all."""
         return next((values[0] for values, _ in placement.domains if values not in self.tree.leaves), "")
-
-    def has_levels(self, topology: TopologyRequest) -> bool:
-        """Return whether the topology has all levels that a request names."""
-        return has_levels(self.tree.levels, topology)
 
     # Search
 
@@ -206,6 +203,8 @@ class TopologySnapshot:
         key = repr([spec.get(name) for name in ("tolerations", "nodeSelector", "affinity")])
         found = self._eligible.get(key)
         if found is None:
+            if len(self._eligible) >= _KEPT:
+                self._eligible.clear()
             with_scores = self.gates.respect_preferred_affinity
             made = find_eligible(self.tree, spec, self._tolerations, with_scores=with_scores)
             found = self._eligible[key] = made._replace(key=key)
