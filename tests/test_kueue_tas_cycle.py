@@ -446,7 +446,7 @@ def test_queues_without_topologies_place_nothing():
 
 
 def make_cluster(seed):
-    """A random cluster with two pools, three queues of one cohort, and workloads that arrive by priority, the lowest first."""
+    """A random cluster with two pools and three queues of one cohort, and workloads, the lowest priority first."""
     rng = random.Random(seed)
     nodes = [
         make_node(f"n{index}", rack=f"r{index % 3}", pool=rng.choice("aab"), cpu=str(rng.randint(2, 8)))
