@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobgen.kueue.assignment import Assignment, Mode
-from jobgen.kueue.flavors import Oracle, QueueFacts, assign_flavors
+from jobgen.kueue.flavors import PODS, Oracle, QueueFacts, assign_flavors
 from jobgen.kueue.gates import DEFAULT_GATES, Gates
 from jobgen.kueue.partial_admission import search_counts
 from jobgen.kueue.placement import Placements, Placer, reuse_admission
@@ -135,7 +135,9 @@ class Nominator:
             for resource, choice in each.flavors.items()
             if choice.mode is not Mode.FIT
         )
-        preemptor = Preemptor(workload, queue, assignment.usage, needed)
+        # Kueue searches room for what the pods request; the number of pods, which may have a quota, is not part of it.
+        usage = {pair: amount for pair, amount in assignment.usage.items() if amount and pair.resource != PODS}
+        preemptor = Preemptor(workload, queue, usage, needed)
         if placer is None:
             return find_targets(preemptor, self.snapshot, self.rules)
         return find_targets(preemptor, self.snapshot, self.rules, placer.make_check(assignment))
