@@ -418,12 +418,12 @@ restartPolicy = "Always"
 
 @pytest.mark.parametrize("story", SPEC_STORIES)
 def test_origins_of_values_by_their_path_in_the_spec(story, example):
-    field, told = SPEC_STORIES[story]
+    field, expected = SPEC_STORIES[story]
 
     result = explain_name(example, "bert", field, ["prod"], "text")
 
     assert (result.code, result.err) == (0, "")
-    assert squeezed(result.out) == squeezed(re.sub("RESTART|REPLICAS", lambda match: PLACES[match[0]], told))
+    assert squeezed(result.out) == squeezed(re.sub("RESTART|REPLICAS", lambda match: PLACES[match[0]], expected))
 
 
 def test_value_that_is_not_rendered(tmp_path):

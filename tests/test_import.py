@@ -27,11 +27,11 @@ from jobgen.yamlio.read import read
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TRANSCRIPTS = find_transcripts("import")
-SHELF = config.load(ROOT)
+PROJECT = config.load(ROOT)
 
 
 def kind_of(manifest):
-    return next(kind for kind in SHELF.kinds if kind.describes(manifest["apiVersion"], manifest["kind"]))
+    return next(kind for kind in PROJECT.kinds if kind.describes(manifest["apiVersion"], manifest["kind"]))
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
@@ -58,7 +58,7 @@ def test_rendered_jobs_and_job_sets_are_imported(name):
     text = read_transcript(HERE / f"render/{name}.txt").expected["manifests"]
     manifests = [each.data for each in read(text, "").documents if each.data["kind"] != "Service"]
     results = {
-        manifest["metadata"]["name"]: import_manifest(manifest, kind_of(manifest), SHELF.kinds)
+        manifest["metadata"]["name"]: import_manifest(manifest, kind_of(manifest), PROJECT.kinds)
         for manifest in manifests
     }
 
@@ -73,7 +73,7 @@ def test_rendered_jobs_and_job_sets_are_imported(name):
 def test_rendered_jobs_of_volcano_and_tensorstack_are_imported(name):
     text = read_transcript(HERE / f"render/kind-{name}.txt").expected["manifests"]
     manifests = [each.data for each in read(text, "").documents]
-    results = [import_manifest(manifest, kind_of(manifest), SHELF.kinds) for manifest in manifests]
+    results = [import_manifest(manifest, kind_of(manifest), PROJECT.kinds) for manifest in manifests]
 
     assert all(isinstance(result, ImportedSpec) for result in results)
 
@@ -106,7 +106,7 @@ spec:
 
 def test_a_plugin_of_volcano_names_the_framework():
     manifest = yaml.safe_load(VOLCANO)
-    result = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
+    result = import_manifest(manifest, kind_of(manifest), PROJECT.kinds)
 
     assert result.framework == "pytorch"
     assert result.document["spec"]["volcano"]["variables"] is False
@@ -126,7 +126,7 @@ def test_public_jobs_of_tensorstack_are_imported(folder):
     files = sorted((shared_folder("corpus") / folder).glob("*.yaml"))
     manifests = [each.data for file in files for each in read(file.read_bytes(), "").documents]
     current = [each for each in manifests if "worker" not in each["spec"] or each["kind"] == "DeepSpeedJob"]
-    results = [import_manifest(manifest, kind_of(manifest), SHELF.kinds) for manifest in current]
+    results = [import_manifest(manifest, kind_of(manifest), PROJECT.kinds) for manifest in current]
 
     assert results
     assert all(isinstance(result, ImportedSpec) for result in results)
@@ -320,11 +320,11 @@ manifests = st.builds(
 @settings(max_examples=75, deadline=None)
 @given(manifests)
 def test_any_imported_manifest_renders_to_itself(manifest):
-    spec = import_manifest(manifest, kind_of(manifest), SHELF.kinds)
+    spec = import_manifest(manifest, kind_of(manifest), PROJECT.kinds)
 
     assert isinstance(spec, ImportedSpec), spec
     [document] = read(spec.text.encode(), "").documents
-    made, problems = render_spec(document.data, renderer_for(spec.kind.platform, SHELF.kinds))
+    made, problems = render_spec(document.data, renderer_for(spec.kind.platform, PROJECT.kinds))
     assert problems == []
     assert meaning(made) == meaning(manifest)
 

@@ -24,8 +24,8 @@ from jobgen.pipeline import config
 
 HERE = Path(__file__).parent
 TRANSCRIPTS = find_transcripts("migrate")
-SHELF = config.load(HERE.parent)
-JOBS = [kind for kind in SHELF.kinds if kind.frameworks]
+PROJECT = config.load(HERE.parent)
+JOBS = [kind for kind in PROJECT.kinds if kind.frameworks]
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
@@ -74,7 +74,7 @@ def test_pytorch_job_is_migrated_with_its_runtime(tmp_path):
 
 def _rendered(document, target):
     platform = next(kind.platform for kind in JOBS if target in (kind.name, kind.platform))
-    return render_spec(document, renderer_for(platform, SHELF.kinds))[0]
+    return render_spec(document, renderer_for(platform, PROJECT.kinds))[0]
 
 
 def test_unknown_target_or_environment_is_a_usage_error(tmp_path):
@@ -202,17 +202,17 @@ def routes(draw):
         "spec": {"framework": framework, **spec, **({framework: block} if block else {})},
     }
     # A job that stays loses only what its own kind cannot express, and the rest can be rendered.
-    return migrate_job(document, source, source, framework, SHELF.kinds).document, source, target, framework
+    return migrate_job(document, source, source, framework, PROJECT.kinds).document, source, target, framework
 
 
 @settings(max_examples=100, deadline=None)
 @given(routes())
 def test_every_dropped_field_is_reported(route):
     document, source, target, framework = route
-    done = migrate_job(document, source, target, framework, SHELF.kinds)
-    told = [entry.field for entry in done.notes if entry.change != "check"]
+    done = migrate_job(document, source, target, framework, PROJECT.kinds)
+    noted = [entry.field for entry in done.notes if entry.change != "check"]
     # The objects are asked, not the specs: what counts is what reaches the cluster.
-    made, problems = render_spec(document, renderer_for(source.platform, SHELF.kinds))
+    made, problems = render_spec(document, renderer_for(source.platform, PROJECT.kinds))
     before, after = json.dumps(made), json.dumps(done.rendered)
 
     # A dropped role takes along the fields that reached that role alone; its line in the report covers them.
@@ -223,7 +223,7 @@ def test_every_dropped_field_is_reported(route):
         # No text is a part of another one; a RayJob has all words of a command in one text.
         gone = [text for text in texts(value) if text in before and text not in after]
         if gone and not problems and not done.problems and not (role_lost and path[0] != "roles"):
-            assert any(path[: len(field)] == field or field[: len(path)] == path for field in told), (path, told)
+            assert any(path[: len(field)] == field or field[: len(path)] == path for field in noted), (path, noted)
 
 
 def texts(value):
@@ -238,9 +238,9 @@ def texts(value):
 @given(routes())
 def test_migrated_job_can_be_rendered(route):
     document, source, target, framework = route
-    if render_spec(document, renderer_for(source.platform, SHELF.kinds))[1]:
+    if render_spec(document, renderer_for(source.platform, PROJECT.kinds))[1]:
         return
-    done = migrate_job(document, source, target, framework, SHELF.kinds)
+    done = migrate_job(document, source, target, framework, PROJECT.kinds)
     roles = document["spec"].get("roles", {})
 
     # A launcher alone has no node to run on. Without an operator, no variable can count the ranks of a second role.
@@ -286,7 +286,7 @@ def test_jobs_run_the_same_without_an_operator(framework, source, target):
         "roles": roles,
     }
     document = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"}, "spec": spec}
-    done = migrate_job(document, source, target, framework, SHELF.kinds)
+    done = migrate_job(document, source, target, framework, PROJECT.kinds)
 
     assert (done.problems, done.differences) == ((), ())
     assert [note for note in done.notes if note.change == "lost"] == []
@@ -340,11 +340,11 @@ def test_jobs_of_volcano_and_tensorstack(route, own, expected):
         "spec": {"framework": framework, "image": "x", **own},
     }
     done = migrate_job(
-        document, find_job_kind(source, framework), find_job_kind(target, framework), framework, SHELF.kinds
+        document, find_job_kind(source, framework), find_job_kind(target, framework), framework, PROJECT.kinds
     )
 
     assert done.problems == ()
     assert {field: done.document["spec"].get(field) for field in expected} == expected
-    told = {note.field for note in done.notes}
+    noted = {note.field for note in done.notes}
     lost = [path for path, value in iter_leaves(own) if path not in dict(iter_leaves(done.document["spec"]))]
-    assert all(any(path[: len(field)] == field for field in told) for path in lost)
+    assert all(any(path[: len(field)] == field for field in noted) for path in lost)

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.scalars import normalize_number
-from jobgen.yamlio.write import to_json, to_yaml, to_yaml_stream
+from jobgen.yamlio.write import to_json, to_yaml
 
 FOLDER = Path(__file__).parent / "emit"
 
@@ -120,7 +120,7 @@ def test_written_json_is_the_same_object(value):
 @laws(100)
 @given(st.lists(OBJECTS.map(lambda value: {"x": value}), max_size=3))
 def test_written_stream_is_read_back(objects):
-    text = "".join(to_yaml_stream(objects))
+    text = "---\n".join(map(to_yaml, objects))
     documents = read(text.encode(), "case.yaml").documents
 
     assert spelt([document.data for document in documents]) == spelt(whole_as_integers(objects))

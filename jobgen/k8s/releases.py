@@ -7,7 +7,6 @@ from jobgen.model.numbers import parse_digits
 Release = tuple[int, int]
 """A minor release of Kubernetes, such as (1, 36)."""
 
-OLDEST_RELEASE: Release = (1, 30)
 NEWEST_RELEASE: Release = (1, 36)
 
 

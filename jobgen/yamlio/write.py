@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.model.data import Plain
@@ -52,12 +51,6 @@ def to_yaml(value: Plain) -> str:
         lines.append(_format_scalar(value, ""))
     lines.append("")
     return "\n".join(lines)
-
-
-def to_yaml_stream(objects: Iterable[Plain]) -> Iterator[str]:
-    """Format documents, one text for each object, with separators between them."""
-    for number, value in enumerate(objects):
-        yield ("---\n" if number else "") + to_yaml(value)
 
 
 def to_json(value: Plain) -> str:

@@ -27,7 +27,6 @@ _MAX_INLINED_LENGTH = 10_000
 
 NAMES = ("object", "oldObject", "request", "namespaceObject", "params", "variables")
 """The variables that expressions can read; which of them depends on the policy and the field."""
-IDENTIFIER = lazy_pattern(r"[A-Za-z_]\w*\Z", re.ASCII)
 RESERVED = frozenset(
     """as break const continue else false for function if import in let loop namespace null package return true
     var void while""".split()
