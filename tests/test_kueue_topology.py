@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import Flavor
+from jobgen.kueue.placed_usage import PlacedPods, Topologies
 from jobgen.kueue.topology import (
     HOSTNAME,
     FailedNode,
@@ -19,14 +20,12 @@ from jobgen.kueue.topology import (
     build_snapshots,
     find_all_assignments,
     find_assignments,
-    load_usage,
     parse_nodes,
     parse_topologies,
     read_gates,
     select_nodes,
     sum_other_pods,
 )
-from jobgen.kueue.topology.capacity import multiply_pods
 from jobgen.kueue.workloads import TopologyRequest
 
 ROW, RACK = "example.com/row", "example.com/rack"
@@ -336,15 +335,16 @@ def test_flavors_with_the_same_hosts_share_usage():
     flavors = [Flavor(name, {}, (), (), "lab") for name in ("one", "two")]
     nodes = [make_node("a1x", 4)]
     levels = parse_topologies([{"metadata": {"name": "lab"}, "spec": {"levels": [{"nodeLabel": HOSTNAME}]}}])
-    usage = {"one": {("a1x",): multiply_pods({"gpu": 1}, 3)}}
+    usage = {"one": (PlacedPods(on_hosts(a1x=3), {"gpu": 1}),)}
 
-    for shares, expected in ((True, 1), (False, 4)):
+    for shares in (True, False):
         gates = TopologyGates(handle_overlapping_flavors=shares)
         snapshots = build_snapshots(flavors, levels, nodes, gates=gates)
-        load_usage(snapshots, usage)
+        topologies = Topologies(snapshots)
+        topologies.add(usage)
+        topologies.share(usage)
         found = find_all_assignments(snapshots, {"two": [ask(4, required=HOSTNAME)]})
-        fits = isinstance(found["main"], Placement)
-        assert fits == (expected == 4)
+        assert isinstance(found["main"], Failure) == shares
 
     snapshots = build_snapshots(flavors, levels, nodes)
     requests = {"one": [ask(3, name="x", required=HOSTNAME)], "two": [ask(3, name="y", required=HOSTNAME)]}

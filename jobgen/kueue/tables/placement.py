@@ -7,7 +7,8 @@ from typing import Any, Final
 from jobgen.kueue.amounts import to_quantity
 from jobgen.kueue.assigned_domains import parse_domains
 from jobgen.kueue.objects import as_list, as_mapping, parse_flavor
-from jobgen.kueue.requests import Amounts, read_amounts
+from jobgen.kueue.placed_usage import PlacedPods, Topologies
+from jobgen.kueue.requests import read_amounts
 from jobgen.kueue.tables import Table
 from jobgen.kueue.tables.given import Given
 from jobgen.kueue.topology import (
@@ -17,17 +18,14 @@ from jobgen.kueue.topology import (
     PodSetRequest,
     TopologySnapshot,
     TopologyTree,
-    Values,
     build_snapshots,
     find_assignments,
-    load_usage,
     parse_nodes,
     parse_topologies,
     read_gates,
     select_nodes,
     sum_other_pods,
 )
-from jobgen.kueue.topology.capacity import multiply_pods
 from jobgen.kueue.workloads import parse_topology
 
 
@@ -114,18 +112,17 @@ def _answer_usage(given: Given) -> dict[str, Any]:
         other_pods=sum_other_pods(as_list(given.get("pods"))),
         gates=read_gates(as_mapping(given.get("featureGates"))),
     )
-    flavors = as_mapping(given.get("tasFlavorUsage"))
-    load_usage(snapshots, {flavor: _sum_usage(as_list(each)) for flavor, each in flavors.items()})
+    topologies = Topologies(snapshots)
+    for flavor, parts in as_mapping(given.get("tasFlavorUsage")).items():
+        usage = {flavor: tuple(map(_read_placed, as_list(parts)))}
+        topologies.add(usage)
+        topologies.share(usage)
     return {"tasUsage": {flavor: _write_usage(each) for flavor, each in snapshots.items()}}
 
 
-def _sum_usage(parts: list[Any]) -> dict[Values, Amounts]:
-    found: dict[Values, Amounts] = {}
-    for part in parts:
-        leaf = found.setdefault(tuple(part["values"]), {})
-        for name, amount in multiply_pods(read_amounts(part["singlePodRequests"]), part["count"]).items():
-            leaf[name] = leaf.get(name, 0) + amount
-    return found
+def _read_placed(part: Given) -> PlacedPods:
+    placement = Placement((), ((tuple(part["values"]), part["count"]),))
+    return PlacedPods(placement, read_amounts(part["singlePodRequests"]))
 
 
 def _write_usage(snapshot: TopologySnapshot) -> dict[str, Any]:

@@ -6,7 +6,7 @@ in each domain (`eligible`, `counts`), chooses domains (`order`, `search`, `bala
 (`exclusions`). Pods on a failed node (`replacement`) and elastic jobs (`elastic`) keep the places of their other pods.
 """
 
-from jobgen.kueue.topology.assign import build_snapshots, find_all_assignments, find_assignments, load_usage
+from jobgen.kueue.topology.assign import build_snapshots, find_all_assignments, find_assignments
 from jobgen.kueue.topology.nodes import Node, parse_node, parse_nodes, select_nodes, sum_other_pods
 from jobgen.kueue.topology.replacement import FailedNode
 from jobgen.kueue.topology.request import Failure, Placement, PodSetRequest, TopologyGates, read_gates
@@ -27,7 +27,6 @@ __all__ = [
     "build_snapshots",
     "find_all_assignments",
     "find_assignments",
-    "load_usage",
     "parse_node",
     "parse_nodes",
     "parse_topologies",

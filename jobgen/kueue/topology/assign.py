@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobgen.kueue.objects import Flavor
-from jobgen.kueue.requests import Amounts
 from jobgen.kueue.topology.elastic import place_resized
 from jobgen.kueue.topology.nodes import Node, select_nodes
 from jobgen.kueue.topology.replacement import FailedNode, replace_node
 from jobgen.kueue.topology.request import DEFAULT_GATES, Failure, Placement, PodSetRequest, TopologyGates
 from jobgen.kueue.topology.snapshot import AssumedUsage, TopologySnapshot, add_assumed
-from jobgen.kueue.topology.tree import TopologyTree, Values
+from jobgen.kueue.topology.tree import TopologyTree
 
 Results = dict[str, Placement | Failure]
 """Placements or failures by pod set. After a failure, later pod sets are not tried."""
@@ -35,24 +34,6 @@ def build_snapshots(
                 flavor.topology, tree, tolerations=flavor.tolerations, other_pods=other_pods, gates=gates
             )
     return found
-
-
-def load_usage(snapshots: Mapping[str, TopologySnapshot], usage: Mapping[str, Mapping[Values, Amounts]]) -> None:
-    """Add the usage of admitted workloads by flavor, before a cycle starts.
-
-    Flavors that share a host share what is used there. Usage that is added later counts for one flavor only.
-    """
-    shared: dict[Values, Amounts] = {}
-    for flavor, snapshot in snapshots.items():
-        if shares_hosts(snapshot):
-            for values, amounts in usage.get(flavor, {}).items():
-                total = shared.setdefault(values, {})
-                for name, amount in amounts.items():
-                    total[name] = total.get(name, 0) + amount
-    for flavor, snapshot in snapshots.items():
-        own = shared if shares_hosts(snapshot) else usage.get(flavor, {})
-        for values, amounts in own.items():
-            snapshot.add_total(values, amounts)
 
 
 def shares_hosts(snapshot: TopologySnapshot) -> bool:

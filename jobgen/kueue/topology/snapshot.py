@@ -88,10 +88,6 @@ class TopologySnapshot:
         """Remove pods from a leaf."""
         self._capacity.add(values, multiply_pods(requests, count), -1)
 
-    def add_total(self, values: Values, amounts: Mapping[str, int]) -> None:
-        """Add amounts, with those of `pods`, to the usage of a leaf."""
-        self._capacity.add(values, amounts)
-
     def fits(self, placement: Placement, requests: Mapping[str, int]) -> bool:
         """Return whether pods still fit where they were placed."""
         pod, free, leaves = tuple(sorted(requests.items())), self._capacity.list_free(), self.tree.leaves
