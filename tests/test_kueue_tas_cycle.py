@@ -380,6 +380,9 @@ def test_a_workload_without_a_replacement_is_evicted_or_tried_again():
     message = "Workload was evicted as there was no replacement for unhealthy node(s): n2"
     assert decide(evicted) == {"a": (EVICTED, message)}
     assert list(evicted.evicted) == ["ml/a"]
+    evicted.release_evicted()
+    assert decide(evicted)["a"][0] == ADMITTED
+    assert list_places(evicted) == {"a": [("n4", 4)]}
     assert decide(kept)["a"][0] == WAITS
     assert list_places(kept) == {"a": [("n1", 2), ("n2", 2)]}
     assert list(kept.unplaced) == ["ml/a"]

@@ -206,9 +206,7 @@ class Scheduler:
             self.snapshot.release(workload)
             queues.add(workload.cluster_queue)
             if key not in self.replaced:
-                self.add(
-                    workload._replace(cluster_queue="", admission=(), reserved="", is_evicted=False, is_admitted=False)
-                )
+                self.add(_clear_admission(workload))
         self._retry_around(queues)
         return released
 
@@ -350,3 +348,10 @@ class Scheduler:
             for resource, choice in each.flavors.items()
             if keeps and choice.tried >= 0
         }
+
+
+def _clear_admission(workload: Workload) -> Workload:
+    """Return a workload as it is queued after an eviction."""
+    return workload._replace(
+        cluster_queue="", admission=(), reserved="", is_evicted=False, is_admitted=False, unhealthy_nodes=()
+    )
