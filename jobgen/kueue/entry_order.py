@@ -59,11 +59,16 @@ def order_entry(workload: Workload, level: int, gates: Gates, *, is_preemptor: b
     )
 
 
+_Measured = tuple[tuple[Any, ...], Entry]
+"""The key of an entry at a queue or cohort, and the entry."""
+
+
 class FairOrder:
     """The order of fair sharing: at each cohort, the entry whose side has the least share comes first.
 
     The share of a queue changes only when its own entry is processed, so the entries of the queues of a cohort are
-    sorted once. The shares of cohorts change with each entry.
+    sorted once. The share of a cohort changes only with the entries below it, so the first of a cohort is kept until
+    then.
     """
 
     def __init__(self, entries: Sequence[Entry], snapshot: Snapshot, gates: Gates = DEFAULT_GATES) -> None:
@@ -71,7 +76,9 @@ class FairOrder:
         self._gates = gates
         self._alone: list[Entry] = []
         self._roots: dict[int, QuotaNode] = {}
-        self._sorted: dict[int, list[tuple[tuple[Any, ...], Entry]]] = {}
+        self._sorted: dict[int, list[_Measured]] = {}
+        self._cohorts: dict[int, list[QuotaNode]] = {}
+        self._first: dict[int, _Measured] = {}
         for entry in entries:
             self._insert(entry)
         for several in self._sorted.values():
@@ -88,6 +95,8 @@ class FairOrder:
         self._sorted.setdefault(id(node.parent), []).append((self._measure(node, entry), entry))
         for cohort in node.list_ancestors():
             self._sorted.setdefault(id(cohort), [])
+            if id(cohort) not in self._cohorts:
+                self._cohorts[id(cohort)] = [child for child in cohort.children if not child.is_queue]
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield entries; the caller adds the usage of each before it asks for the next."""
@@ -95,25 +104,32 @@ class FairOrder:
         for root in self._roots.values():
             while (best := self._run(root)) is not None:
                 _, entry = best
-                parent = self._snapshot.nodes[entry.queue].parent
-                self._sorted[id(parent)].pop()
+                cohorts = list(self._snapshot.nodes[entry.queue].list_ancestors())
+                self._sorted[id(cohorts[0])].pop()
+                for cohort in cohorts:
+                    self._first.pop(id(cohort), None)
                 yield entry
 
-    def _run(self, cohort: QuotaNode) -> tuple[tuple[Any, ...], Entry] | None:
-        """Return the entry of a cohort that comes first."""
+    def _run(self, cohort: QuotaNode) -> _Measured | None:
+        """Return the entry of a cohort that comes first, as it compares to the others of the cohort."""
+        best: _Measured | None = None
+        for child in self._cohorts.get(id(cohort), ()):
+            found = self._find_first(child)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found
         several = self._sorted.get(id(cohort))
-        if several is None:
-            return None
-        best: tuple[tuple[Any, ...], Entry] | None = None
-        for child in cohort.children:
-            found = None if child.is_queue else self._run(child)
-            if found is not None:
-                measured = self._measure(child, found[1]), found[1]
-                if best is None or measured[0] < best[0]:
-                    best = measured
         if several and (best is None or several[-1][0] < best[0]):
             return several[-1]
         return best
+
+    def _find_first(self, cohort: QuotaNode) -> _Measured | None:
+        """Return the first entry of a cohort, as it compares to those of the cohorts and queues beside it."""
+        if id(cohort) not in self._first:
+            found = self._run(cohort)
+            if found is None:
+                return None
+            self._first[id(cohort)] = self._measure(cohort, found[1]), found[1]
+        return self._first[id(cohort)]
 
     def _measure(self, node: QuotaNode, entry: Entry) -> tuple[Any, ...]:
         """Return the key of an entry at a queue or cohort, whose share includes the entry."""
