@@ -234,6 +234,25 @@ def test_pods_of_a_group_are_one_job():
     ]
 
 
+@pytest.mark.parametrize(
+    ("obj", "reason"),
+    [
+        (make("kubeflow.org/v1", "MPIJob", {}), "Kueue has no integration for MPIJob of `kubeflow.org/v1`"),
+        (
+            make("batch.volcano.sh/v1alpha1", "Job", {}),
+            "Kueue has no integration for Job of `batch.volcano.sh/v1alpha1`",
+        ),
+        (make("ray.io/v1", "RayJob", {"clusterSelector": {"a": "b"}}), "it runs in an existing RayCluster"),
+    ],
+)
+def test_a_queue_has_no_effect_on_some_jobs(obj, reason):
+    queued = {**obj, "metadata": {**obj["metadata"], "labels": {DOMAIN + "queue-name": "queue"}}}
+
+    assert collect_jobs([obj, make("v1", "ConfigMap", {})], (), Cluster()).jobs == ()
+    (job,) = collect_jobs([queued], (), Cluster()).jobs
+    assert job.obstacle.message.startswith(reason)
+
+
 # Annotations of a template of a Job, and the topology request.
 TOPOLOGY = [
     ({}, {}),

@@ -10,7 +10,7 @@ from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.job_workloads import build_workloads, find_namespace, read_context
+from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_queue, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.objects import name_of
@@ -18,6 +18,8 @@ from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import get_group_name
 from jobgen.kueue.workloads import Workload
 from jobgen.spec.overlay import Cluster
+
+_KINDS = frozenset(kind for _, kind in INTEGRATIONS)
 
 Object = Mapping[str, Any]
 
@@ -89,6 +91,7 @@ class _JobReader:
         """
         built = build_workloads(obj, self._context, job_set=self._expand(obj), members=members)
         if not built:
+            yield from self._read_unmanaged(obj)
             return
         first = built[0].workload
         job = Job(str(obj.get("kind", "")), first.namespace, name_of(obj), first.queue)
@@ -105,6 +108,16 @@ class _JobReader:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
         yield job._replace(workloads=tuple(each.workload for each in built))
+
+    def _read_unmanaged(self, obj: Object) -> Iterator[Job]:
+        """Yield a job that has a queue, but is of a version or a form that Kueue does not know."""
+        kind, queue, namespace = str(obj.get("kind", "")), find_queue(obj, self._context), find_namespace(obj)
+        if not queue or kind not in _KINDS:
+            return
+        unmanaged = explain_unmanaged(obj, queue, self._configuration, self._labels.get(namespace))
+        if unmanaged is not None:
+            obstacle = Obstacle("unmanaged", unmanaged.reason, unmanaged.change)
+            yield Job(kind, namespace, name_of(obj), queue, obstacle=obstacle)
 
     def _find_invalid(self, workload: Workload) -> str:
         pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
