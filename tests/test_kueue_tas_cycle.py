@@ -13,6 +13,7 @@ from jobgen.kueue.placement import NO_FLAVOR, NO_TOPOLOGY, Placements
 from jobgen.kueue.preemption import Rules
 from jobgen.kueue.requests import NO_SETTINGS, parse_settings
 from jobgen.kueue.snapshot import read_snapshot
+from jobgen.kueue.tables import answer
 from jobgen.kueue.topology import TopologyGates, build_snapshots, parse_nodes, sum_other_pods
 from jobgen.kueue.workloads import parse_workload
 
@@ -429,6 +430,31 @@ def test_elastic_jobs_keep_their_pods_where_they_are(row):
 
     assert decide(scheduler)["new"][1] == message
     assert list_places(scheduler).get("new") == places
+
+
+def test_a_queue_without_its_topology_is_suspended():
+    given = {
+        "clusterQueues": [make_queue("cq", checks=["other-cluster"])],
+        "resourceFlavors": [make_flavor("tas")],
+        "localQueues": [{"metadata": {"name": "lq", "namespace": "ml"}, "spec": {"clusterQueue": "cq"}}],
+        "namespaces": [{"metadata": {"name": "ml"}}],
+        "admissionChecks": [
+            {
+                "metadata": {"name": "other-cluster"},
+                "spec": {"controllerName": "kueue.x-k8s.io/multikueue"},
+                "status": {"conditions": [{"type": "Active", "status": "True"}]},
+            }
+        ],
+        "workloads": [make_workload("a")],
+    }
+    levels = [{"metadata": {"name": "hosts"}, "spec": {"levels": [{"nodeLabel": HOST}]}}]
+
+    missing, found = answer("schedule_tas", given), answer("schedule_tas", {**given, "topologies": levels})
+
+    message = {"message": "ClusterQueue cq is inactive", "reason": "Suspended", "type": "Warning", "object": "ml/a"}
+    assert (missing["events"], missing["inadmissibleLeft"]) == ([message], {"cq": ["ml/a"]})
+    [assigned] = found["newAssignments"]["ml/a"]["podSetAssignments"]
+    assert assigned["delayedTopologyRequest"] == "Pending"
 
 
 def test_workloads_of_unknown_queues_use_nothing():

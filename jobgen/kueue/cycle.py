@@ -47,20 +47,26 @@ class Scheduler:
         *,
         local_queues: Mapping[tuple[str, str], str],
         inactive: frozenset[str] = frozenset(),
+        suspended: frozenset[str] = frozenset(),
         gates: Gates = DEFAULT_GATES,
         local_usage: LocalQueueUsage | None = None,
         check: Check | None = None,
         now: str = "",
         controllers: Mapping[str, str] | None = None,
     ) -> None:
-        """`controllers` are those of admission checks, by the name of the check."""
+        """Make a scheduler without workloads.
+
+        Nothing of the queues in `inactive` is tried. What waits in those in `suspended` is tried and refused: they are
+        active, but their topology is missing. `controllers` are those of admission checks, by the name of the check.
+        """
         self.snapshot = snapshot
         self.rules = rules
         self.topologies = topologies
         self.namespaces = namespaces
         self.local_queues = local_queues
         self.inactive = inactive
-        snapshot.hide_queues(inactive)
+        self.suspended = suspended
+        snapshot.hide_queues(inactive | suspended)
         self.gates = gates
         self.nominator = Nominator(snapshot, rules, topologies, gates, controllers)
         self.local_usage = local_usage
@@ -240,7 +246,7 @@ class Scheduler:
         """Return why a workload is not even tried."""
         if any(state in ("Retry", "Rejected") for _, state in workload.checks):
             return Outcome(INADMISSIBLE, PENDING_EVALUATION, "The workload has failed admission checks")
-        if queue in self.inactive:
+        if queue in self.inactive or queue in self.suspended:
             return Outcome(INADMISSIBLE, SUSPENDED, f"ClusterQueue {queue} is inactive")
         labels = self.namespaces.get(workload.namespace, {})
         if not matches_selector(self.snapshot.queues[queue].namespace_selector, labels):

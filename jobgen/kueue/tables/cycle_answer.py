@@ -15,7 +15,7 @@ from jobgen.kueue.outcomes import ADMITTED, EVICTED, MIGRATION, Eviction, Outcom
 from jobgen.kueue.placement import PENDING
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING, Rules
 from jobgen.kueue.priority_boost import add_boost
-from jobgen.kueue.readiness import QueueContext, check_readiness, parse_admission_check
+from jobgen.kueue.readiness import QueueContext, Readiness, check_readiness, parse_admission_check
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.kueue.snapshot import Snapshot, read_snapshot
 from jobgen.kueue.tables.given import Given, is_enabled, is_fair, read_controllers, read_topologies
@@ -39,6 +39,7 @@ def read_case(given: Given, **settings: Any) -> Case:
     snapshot = read_snapshot(given)
     snapshot.topologies = read_topologies(given, snapshot)
     gates = parse_gates(as_mapping(given.get("featureGates")))
+    readiness = _check_queues(given, snapshot)
     scheduler = Scheduler(
         snapshot,
         _read_rules(given),
@@ -48,7 +49,8 @@ def read_case(given: Given, **settings: Any) -> Case:
             for each in as_list(given.get("namespaces"))
         },
         local_queues=dict(map(_read_local_queue, as_list(given.get("localQueues")))),
-        inactive=frozenset(_list_inactive(given, snapshot)),
+        inactive=frozenset(name for name, each in readiness.items() if not each.is_active),
+        suspended=frozenset(name for name, each in readiness.items() if each.is_active and not each.is_scheduled),
         gates=gates,
         now=str(given.get("now") or ""),
         local_usage=read_local_usage(given),
@@ -131,7 +133,7 @@ def _read_local_queue(obj: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
     return (str(metadata.get("namespace", "")), str(metadata.get("name", ""))), queue
 
 
-def _list_inactive(given: Given, snapshot: Snapshot) -> Iterable[str]:
+def _check_queues(given: Given, snapshot: Snapshot) -> dict[str, Readiness]:
     context = QueueContext(
         snapshot.flavors,
         {name_of(each): parse_admission_check(each) for each in as_list(given.get("admissionChecks"))},
@@ -139,7 +141,7 @@ def _list_inactive(given: Given, snapshot: Snapshot) -> Iterable[str]:
         frozenset(snapshot.cyclic),
         is_enabled(given, "TopologyAwareScheduling", default=True),
     )
-    return (name for name, queue in snapshot.queues.items() if not check_readiness(queue, context).is_scheduled)
+    return {name: check_readiness(queue, context) for name, queue in snapshot.queues.items()}
 
 
 def run_cycles(case: Case, cycles: int) -> None:
@@ -196,7 +198,7 @@ def write_assignments(case: Case, *, only_new: bool = False) -> Answer:
     return {
         key: write_admission(case, workload)
         for queue, several in case.scheduler.snapshot.workloads.items()
-        if queue not in case.scheduler.inactive
+        if queue not in case.scheduler.inactive | case.scheduler.suspended
         for key, workload in several.items()
         if not (only_new and case.workloads[key].reserved)
     }

@@ -60,7 +60,8 @@ def _write_new(case: Case, settled: set[str]) -> Answer:
     """Write the admissions of workloads, without those that were settled before."""
     return {
         key: write_admission(case, workload)
-        for several in case.scheduler.snapshot.workloads.values()
+        for queue, several in case.scheduler.snapshot.workloads.items()
+        if queue not in case.scheduler.inactive | case.scheduler.suspended
         for key, workload in several.items()
         if key not in settled
     }
