@@ -16,7 +16,7 @@ from jobgen.kueue.workloads import Workload
 class Entry:
     """The head of a queue in one cycle, and the flavors and targets that it would get."""
 
-    __slots__ = ("assignment", "is_preemptor", "queue", "targets", "usage", "workload")
+    __slots__ = ("assignment", "is_preemptor", "mode", "queue", "targets", "usage", "workload")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class Entry:
     def record(self, assignment: Assignment, targets: list[Target]) -> None:
         """Set the flavors and the targets."""
         self.assignment = assignment
+        self.mode = assignment.mode
         self.targets = targets
         self.usage: Usage = {} if self.workload.reserved else assignment.usage
         """What it would use more than now."""

@@ -62,7 +62,7 @@ class Processing:
             outcome = Outcome(WAITS, PENDING_EVALUATION, MORE_FAVORABLE)
             return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
         fits, fits_later = self._update(entry)
-        is_fit = entry.assignment.mode is Mode.FIT
+        is_fit = entry.mode is Mode.FIT
         if self._gates.evicts_without_replacement and entry.workload.has_unhealthy_placement and not is_fit:
             nodes = ",".join(entry.workload.unhealthy_nodes)
             return Decision(Outcome(EVICTED, NODE_FAILURES, f"{NOT_REPLACED}: {nodes}"))
@@ -87,7 +87,7 @@ class Processing:
         entry.record(*self._nominator.assign(entry.workload, entry.queue, nominated=flavors))
         for workload in victims:
             self._snapshot.add_workload(workload)
-        return all(self._check_fit(entry)), overlaps and entry.assignment.mode is Mode.FIT
+        return all(self._check_fit(entry)), overlaps and entry.mode is Mode.FIT
 
     def _overlaps(self, entry: Entry) -> bool:
         return any(target.workload.key in self._taken for target in entry.targets)
@@ -107,13 +107,13 @@ class Processing:
     def _refuse(self, entry: Entry, *, fits: bool, fits_later: bool) -> Decision | None:
         """Return why an entry gets nothing in this cycle, None if it does."""
         assignment = entry.assignment
-        if assignment.mode is Mode.NO_FIT:
+        if entry.mode is Mode.NO_FIT:
             outcome = Outcome(WAITS, assignment.no_fit, assignment.message)
             return Decision(outcome, parks_shape=True)
-        if assignment.mode is not Mode.FIT and not entry.targets:
+        if entry.mode is not Mode.FIT and not entry.targets:
             self._block(entry)
             return Decision(Outcome(WAITS, WAITING, assignment.message), parks_shape=True)
-        if assignment.mode is not Mode.FIT and self._is_gated(entry.workload):
+        if entry.mode is not Mode.FIT and self._is_gated(entry.workload):
             self.gated.add(entry.workload.key)
             return Decision(Outcome(WAITS, ADMISSION_GATED, GATED), keeps_progress=False)
         if fits_later:
@@ -122,7 +122,7 @@ class Processing:
             return Decision(outcome, requeue=True, becomes_head=True, keeps_progress=False)
         if not self._overlaps(entry) and fits:
             return None
-        if assignment.mode is not Mode.FIT:
+        if entry.mode is not Mode.FIT:
             self.skipped[entry.queue] = self.skipped.get(entry.queue, 0) + 1
         outcome = Outcome(WAITS, WAITING, OVERLAPPING if self._overlaps(entry) else NO_LONGER_FITS)
         return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
@@ -149,7 +149,7 @@ class Processing:
         assignment = entry.assignment
         self._taken.update((target.workload.key, target) for target in entry.targets)
         self._reserve(entry.queue, entry.usage, assignment.placed)
-        if assignment.mode is not Mode.FIT:
+        if entry.mode is not Mode.FIT:
             return self._preempt(entry)
         sibling = self._find_sibling(entry, lambda other, own: other > own)
         if sibling is not None:
