@@ -30,7 +30,7 @@ from jobgen.kueue.topology.request import (
     make_plan,
 )
 from jobgen.kueue.topology.search import distribute, find_domains
-from jobgen.kueue.topology.tree import Domain, TopologyTree, Values, is_inside
+from jobgen.kueue.topology.tree import Domain, TopologyTree, Values, is_inside, list_leaves
 
 _KEPT = 64
 """For how many different pod specs the nodes that may take them are kept."""
@@ -125,7 +125,6 @@ class TopologySnapshot:
         found = self._find(plan, eligible, inside)
         if isinstance(found, str):
             return Failure(found)
-        self.tree.counted = None
         workers = self._build((domain, domain.pods) for domain in found)
         if leader is None:
             return workers, None
@@ -144,20 +143,24 @@ class TopologySnapshot:
             return explain_failure(self.name, fitting, plan, exclusions)
 
         found = find_domains(self.tree, plan.level, plan, explain)
-        return found if isinstance(found, str) else distribute(self.tree, *found, plan)
+        if isinstance(found, str):
+            return found
+        self.tree.touched = [leaf.index for domain in found[1] for leaf in list_leaves(domain)]
+        return distribute(self.tree, *found, plan)
 
     def _count(
         self, plan: Plan, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
     ) -> None:
         """Count what fits in each domain.
 
-        A search that found nothing leaves all counts in place. If the next one asks the same after a change of usage,
-        as preemption does, only the domains of changed leaves are counted.
+        A search replaces only counts below the domains that it found. If the next one counts the same pods, as
+        preemption and workloads of the same shape do, only those domains and the ones with changed usage are counted.
         """
-        counted, asked = self.tree.counted, (self, plan, eligible.key, pods, inside)
+        slices = (plan.leaders, plan.slice_level, plan.slice_size, plan.inner)
+        counted, asked = self.tree.counted, (self, slices, eligible.key, pods, inside)
         counts = self._capacity.count(pods.pod, pods.leader, ignore_usage=pods.ignore_usage)
         if counted is not None and counted[1:] == asked and not assumed:
-            changed = self._capacity.list_changed(counted[0])
+            changed = {*self._capacity.list_changed(counted[0]), *self.tree.touched}
             leaves = [eligible.by_index[index] for index in changed if index in eligible.by_index]
             _set_counts(leaves, counts, inside)
             sum_above(leaves, self.tree, plan)
@@ -171,6 +174,7 @@ class TopologySnapshot:
                 self._count_assumed(eligible, pods, assumed, inside)
             sum_counts(self.tree, plan)
         self.tree.counted = None if assumed else (self._capacity.version, *asked)
+        self.tree.touched = []
 
     def _count_assumed(
         self, eligible: Eligible, pods: _Pods, assumed: Mapping[Values, Mapping[str, int]], inside: str
@@ -225,6 +229,7 @@ def _set_counts(leaves: Iterable[Domain], counts: Sequence[LeafCount] | Mapping[
     for leaf in leaves:
         if not inside or is_inside(leaf, inside):
             leaf.pods, leaf.leaders, leaf.pods_with_leader, leaf.lacking = counts[leaf.index]
+            leaf.slices = leaf.slices_with_leader = 0
 
 
 def add_assumed(assumed: AssumedUsage, placement: Placement, requests: Mapping[str, int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.kueue.objects import as_list, as_mapping
@@ -67,6 +67,14 @@ class Domain:
         return made
 
 
+def list_leaves(domain: Domain) -> Iterator[Domain]:
+    """List the leaves of a domain."""
+    if not domain.children:
+        yield domain
+    for child in domain.children:
+        yield from list_leaves(child)
+
+
 def is_inside(domain: Domain, path: str) -> bool:
     """Return whether a domain is the one with a path, or below it."""
     return domain.path == path or domain.path.startswith(f"{path},")
@@ -85,7 +93,9 @@ class TopologyTree:
         """What the nodes of each leaf have together."""
         self.leaf_of_node: dict[str, Domain] = {}
         self.counted: tuple[Any, ...] | None = None
-        """What the numbers of all domains are for; None if a search has given pods to some of them."""
+        """What the numbers of all domains are for."""
+        self.touched: list[int] = []
+        """The leaves below domains whose numbers a search has replaced since."""
         for node in nodes:
             self._add_node(node)
         for domains in self.by_level:
