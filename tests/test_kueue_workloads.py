@@ -564,3 +564,23 @@ def test_invalid_requests(ranges, resources, message):
     prefix = "resources didn't satisfy LimitRange constraints" if ranges else "resources validation failed"
     field = 'spec.podSets[0].template.spec.containers[0]: Invalid value: ["cpu"]'
     assert found == (f"{prefix}: {field}: requests {message}" if message else "")
+
+
+def list_changes(node):
+    """Copies of a node with one value replaced by one of another type."""
+    yield from (None, [], "x", -1, {"x": None})
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        for changed in list_changes(value):
+            copied = dict(node) if isinstance(node, dict) else list(node)
+            copied[key] = changed
+            yield copied
+
+
+def test_no_value_of_a_job_raises_an_exception():
+    context = cluster(*CLASSES, limit_range(default={"cpu": "1"}), config=MAPPINGS)
+    changed = [each for obj, _ in COUNTS.values() for each in list_changes(obj) if isinstance(each, dict)]
+
+    assert len(changed) > 1000
+    for obj in changed:
+        build_workloads(obj, context)
