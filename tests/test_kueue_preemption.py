@@ -140,6 +140,23 @@ def test_boost_of_a_priority(text, boost):
     assert found == {"base": 10, "boost": boost, "effective": 10 + boost}
 
 
+def test_with_fair_admission_the_local_queue_that_used_more_gives_up_first():
+    jobs = [admitted("low", "queue", priority=1), admitted("high", "queue", priority=9)]
+    jobs[1]["spec"]["queueName"] = "busy"
+    candidates = [
+        {"clusterQueue": "queue", "localQueueUsage": usage, "workload": job}
+        for job, usage in zip(jobs, (0.2, 0.7), strict=True)
+    ]
+    given_ = {"preemptorClusterQueue": "queue", "candidates": candidates}
+
+    orders = [
+        answer("preemption_candidates_ordering", {**given_, "admissionFairSharing": is_on})["order"]
+        for is_on in (True, False)
+    ]
+
+    assert orders == [["high", "low"], ["low", "high"]]
+
+
 RUNNING = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(1, 4), st.integers(-1, 1)), max_size=8)
 
 

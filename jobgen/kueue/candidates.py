@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import cmp_to_key
 from typing import NamedTuple
@@ -20,6 +20,10 @@ DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
 _BUFFER = timedelta(minutes=5)
 _LATEST = "~"
 """Later than all times. A workload without a time has reserved its quota just now."""
+
+
+Measure = Callable[[Workload], float | None]
+"""What the LocalQueue of a workload used lately; None if its ClusterQueue does not count it."""
 
 
 class Target(NamedTuple):
@@ -49,8 +53,8 @@ class Rules(NamedTuple):
     """The gate FairSharingPreemptWithinNominal."""
     has_buffer: bool = False
     """The gate SchedulerTimestampPreemptionBuffer: only what is newer by five minutes counts as newer."""
-    shares: Mapping[tuple[str, str], float] | None = None
-    """What LocalQueues used lately, by ClusterQueue and LocalQueue, if admission is fair among LocalQueues."""
+    measure: Measure | None = None
+    """What the LocalQueue of a workload used lately, if admission is fair among LocalQueues."""
 
 
 Placement = Callable[[], bool]
@@ -75,9 +79,7 @@ def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text or "0001-01-01T00:00:00Z")
 
 
-def order_candidates(
-    candidates: Iterable[Workload], queue: str, shares: Mapping[tuple[str, str], float] | None = None
-) -> list[Workload]:
+def order_candidates(candidates: Iterable[Workload], queue: str, measure: Measure | None = None) -> list[Workload]:
     """Return candidates in the order in which they are evicted.
 
     Those already evicted come first, then those of other queues, then the lower priority, then the latest.
@@ -86,14 +88,14 @@ def order_candidates(
     ordered = sorted(candidates, key=lambda each: each.uid)
     ordered.sort(key=lambda each: each.reserved or _LATEST, reverse=True)
     ordered.sort(key=lambda each: (*_rank(each, queue), each.priority))
-    if not shares:
+    if measure is None:
         return ordered
 
     def compare(one: Workload, other: Workload) -> int:
         first, second = _rank(one, queue), _rank(other, queue)
         if first != second:
             return -1 if first < second else 1
-        return _compare_queues(one, other, shares) or one.priority - other.priority
+        return _compare_queues(one, other, measure) or one.priority - other.priority
 
     return sorted(ordered, key=cmp_to_key(compare))
 
@@ -102,11 +104,11 @@ def _rank(candidate: Workload, queue: str) -> tuple[bool, bool]:
     return not candidate.is_evicted, candidate.cluster_queue == queue
 
 
-def _compare_queues(one: Workload, other: Workload, shares: Mapping[tuple[str, str], float]) -> int:
+def _compare_queues(one: Workload, other: Workload, measure: Measure) -> int:
     """Of two LocalQueues of the same ClusterQueue, the one that used more comes first."""
     if one.cluster_queue != other.cluster_queue or one.queue == other.queue:
         return 0
-    first, second = (shares.get((each.cluster_queue, each.queue)) for each in (one, other))
+    first, second = measure(one), measure(other)
     if first is None or second is None:
         return 0
     return (first < second) - (first > second)

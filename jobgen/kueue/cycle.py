@@ -60,6 +60,8 @@ class Scheduler:
         active, but their topology is missing. `controllers` are those of admission checks, by the name of the check.
         """
         self.snapshot = snapshot
+        if local_usage:
+            rules = rules._replace(measure=self._measure_local_queue)
         self.rules = rules
         self.topologies = topologies
         self.namespaces = namespaces
@@ -166,6 +168,13 @@ class Scheduler:
     def _forget_second_pass(self, key: str) -> None:
         self.second_pass.pop(key, None)
         self.unplaced.pop(key, None)
+
+    def _measure_local_queue(self, workload: Workload) -> float | None:
+        """What the LocalQueue of an admitted workload used lately, if its ClusterQueue admits by usage."""
+        queue = self.snapshot.queues.get(workload.cluster_queue)
+        if self.local_usage is None or queue is None or not queue.is_usage_based:
+            return None
+        return self.local_usage.measure(workload)
 
     def run_until_stable(self, most: int = 1_000_000) -> int:
         """Run cycles until none changes anything more, and return how many; what is evicted keeps its quota."""

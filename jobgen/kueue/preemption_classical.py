@@ -72,7 +72,7 @@ def _list_attempts(
 
 def _order(candidates: list[_Candidate], queue: str, rules: Rules) -> list[_Candidate]:
     by_key = {each.workload.key: each for each in candidates}
-    ordered = order_candidates((each.workload for each in candidates), queue, rules.shares)
+    ordered = order_candidates((each.workload for each in candidates), queue, rules.measure)
     return [by_key[each.key] for each in ordered]
 
 

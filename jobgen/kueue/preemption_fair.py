@@ -52,7 +52,7 @@ def _collect(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> list[Wor
         for queue in node.root.list_queues():
             if queue is not node and any(queue.is_borrowing(pair) for pair in preemptor.needed):
                 found += list_candidates(policies.reclaim, preemptor, queue.name, snapshot, rules)
-    return order_candidates(found, preemptor.queue, rules.shares)
+    return order_candidates(found, preemptor.queue, rules.measure)
 
 
 class QueueOrder:

@@ -69,13 +69,13 @@ def _write_target(target: Target) -> dict[str, Any]:
 
 def _answer_candidates_order(given: Given) -> dict[str, Any]:
     candidates: list[Workload] = []
-    shares: dict[tuple[str, str], float] = {}
+    used: dict[str, float] = {}
     for each in given["candidates"]:
         workload = _read_workload(given, each["workload"])._replace(cluster_queue=each["clusterQueue"])
         candidates.append(workload)
         if "localQueueUsage" in each and given.get("admissionFairSharing"):
-            shares[workload.cluster_queue, workload.queue] = each["localQueueUsage"]
-    ordered = order_candidates(candidates, given["preemptorClusterQueue"], shares)
+            used[workload.key] = each["localQueueUsage"]
+    ordered = order_candidates(candidates, given["preemptorClusterQueue"], lambda each: used.get(each.key))
     return {"order": [each.key.rpartition("/")[2] for each in ordered]}
 
 
