@@ -1,13 +1,16 @@
 """`jobgen queue`: what Kueue decides about the jobs of an environment."""
 
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 from jobgenprocess import run_here
 
 from jobgen.api.errors import NotFoundError, UsageError
 from jobgen.api.queue import queue
 
+ROOT = Path(__file__).parent.parent
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GPU = "nvidia.com/gpu"
 KUEUE_SETTINGS = {"version": "0.19", "frameworks": ["batch/job", "kubeflow.org/pytorchjob"]}
@@ -265,6 +268,15 @@ def test_formats_name_every_job(project, name):
     text = queue(project(*JOBS), format=name).text
 
     assert [job for job, *_ in JOBS if f"ml/{job}" not in text] == []
+
+
+@pytest.mark.parametrize("jobs", [JOBS, (("job", "", 1, 1),), (("job", "a", 4, 4), ("owner", "b", 4, 4))])
+def test_json_matches_its_schema(project, jobs):
+    schema = json.loads((ROOT / "docs/queue_v1.json").read_text("utf-8"))
+
+    jsonschema.validate(
+        json.loads(queue(project(*jobs), running=["job*"] if len(jobs) == 2 else ["none"], format="json").text), schema
+    )
 
 
 def test_command(project):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount, subtract
-from jobgen.kueue.assignment import EXCEEDS_MAX_QUOTA, Assignment, Attempt, PodSetAssignment
+from jobgen.kueue.assignment import EXCEEDS_MAX_QUOTA, TOPOLOGY_FAILED, Assignment, Attempt, PodSetAssignment
 from jobgen.kueue.match import find_untolerated_taint, matches_affinity
 from jobgen.kueue.objects import ClusterQueue, Flavor
 from jobgen.kueue.quota import FlavorResource, QuotaNode
@@ -80,7 +80,7 @@ def _list_obstacles(
         if attempt.no_fit == EXCEEDS_MAX_QUOTA:
             yield from _explain_quota(pod_set, assigned, before, attempt, snapshot.nodes[queue.name])
         elif attempt.no_fit and attempt.flavor in snapshot.flavors:
-            yield _explain_mismatch(pod_set, attempt, snapshot.flavors[attempt.flavor])
+            yield _explain_mismatch(pod_set, assigned, attempt, snapshot.flavors[attempt.flavor])
 
 
 def _explain_quota(
@@ -133,7 +133,7 @@ def _suggest(pod_set: PodSet, resource: str, limit: Limit, wanted: int, used: in
     return f"request `{missing}` less, or {quota}"
 
 
-def _explain_mismatch(pod_set: PodSet, attempt: Attempt, flavor: Flavor) -> Obstacle:
+def _explain_mismatch(pod_set: PodSet, assigned: PodSetAssignment, attempt: Attempt, flavor: Flavor) -> Obstacle:
     taint = find_untolerated_taint(flavor, pod_set.spec)
     if taint is not None:
         shown = f"{taint.get('key', '')}={taint.get('value') or ''}:{taint.get('effect', '')}"
@@ -144,6 +144,9 @@ def _explain_mismatch(pod_set: PodSet, attempt: Attempt, flavor: Flavor) -> Obst
         message = f"the node selector or affinity of the pods does not match flavor `{flavor.name}` (`{labels}`)"
         return Obstacle("selector", message, f"select nodes with `{labels}`", pod_set.name, "", flavor.name)
     reason = "; ".join(attempt.reasons)
+    if attempt.no_fit == TOPOLOGY_FAILED:
+        change = f"reduce the pods of `{pod_set.name}`, allow them a higher level, or add nodes"
+        return Obstacle("topology", "; ".join(assigned.reasons), change, pod_set.name, "", flavor.name)
     change = "remove the topology annotations, or use a queue whose flavors have a topology"
     if flavor.topology:
         change = "request a level that the topology has, or use a queue without it"

@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import DECISIONS, Answer, Decision
+from jobgen.kueue.workloads import PodSetAdmission
 from jobgen.model.finding import pluralize
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"
 NOT_SIMULATED = "not simulated: time, autoscaling, admission checks, MultiKueue"
 """What a decision leaves out; docs/kueue.md says the same."""
+
+
+_MAX_DOMAINS = 4
 
 
 class EnvironmentReport(NamedTuple):
@@ -66,7 +70,16 @@ def list_pod_sets(answer: Answer) -> Iterator[PodSetRow]:
         count = str(each.count) if found is None or found.count == each.count else f"{found.count} of {each.count}"
         requests = ", ".join(f"{name} {show_amount(name, amount)}" for name, amount in sorted(each.requests.items()))
         flavors = ", ".join(dict.fromkeys(found.flavors.values())) if found else ""
-        yield PodSetRow(each.name, count, requests or "no requests", flavors)
+        yield PodSetRow(each.name, count, requests or "no requests", flavors + (_show_domains(found) if found else ""))
+
+
+def _show_domains(admitted: PodSetAdmission) -> str:
+    """Return where the pods are placed; empty if they are placed by Kubernetes alone."""
+    if not admitted.domains:
+        return ""
+    shown = [f"{count} in {'/'.join(values)}" for values, count in admitted.domains[:_MAX_DOMAINS]]
+    more = f" and {len(admitted.domains) - _MAX_DOMAINS} more" if len(admitted.domains) > _MAX_DOMAINS else ""
+    return f" ({', '.join(shown)}{more})"
 
 
 def explain(answer: Answer) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import Answer
+from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.totals import Total
 from jobgen.kueue.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
@@ -47,7 +48,7 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "priority": workload.priority if workload else 0,
         "decision": answer.decision,
         "reason": answer.reason,
-        "obstacle": None if obstacle is None else dict(obstacle._asdict()),
+        "obstacle": None if obstacle is None else _describe_obstacle(obstacle),
         "podSets": [
             _describe_pod_set(each, admitted.get(each.name)) for each in (workload.pod_sets if workload else ())
         ],
@@ -68,6 +69,11 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "evicts": [{"workload": each.workload, "rule": each.reason} for each in answer.evictions],
         "evictedBy": answer.evicted_by,
     }
+
+
+def _describe_obstacle(obstacle: Obstacle) -> dict[str, Plain]:
+    fields = obstacle._asdict()
+    return {"podSet" if name == "pod_set" else name: value for name, value in fields.items()}
 
 
 def _describe_pod_set(pod_set: PodSet, admitted: PodSetAdmission | None) -> dict[str, Plain]:
