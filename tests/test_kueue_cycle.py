@@ -414,7 +414,7 @@ def test_a_table_takes_and_returns_plain_objects():
         "Preempted to accommodate a workload (UID: high, JobUID: UNKNOWN) due to prioritization in the ClusterQueue; "
         "preemptor path: /main; preemptee path: /main"
     )
-    assert found["workloads"]["ns/high"]["resourceRequests"] == [{"name": "main", "resources": {"cpu": "4"}}]
+    assert found["workloads"]["ns/high"]["resourceRequests"] == [{"name": "main", "resources": {"cpu": "4000m"}}]
 
 
 # Properties of any run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.kueue.amounts import to_quantity
+from jobgen.kueue.amounts import CPU
 from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.gates import Gates, parse_gates
 from jobgen.kueue.limit_ranges import find_invalid_requests, summarize
@@ -228,7 +228,8 @@ def _write_pod_set(each: PodSetAdmission) -> Answer:
 
 
 def _write_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
-    return {resource: to_quantity(resource, amount) for resource, amount in amounts.items()}
+    """Write requests as quantities: the greatest amount is a number here, too."""
+    return {resource: f"{amount}m" if resource == CPU else str(amount) for resource, amount in amounts.items()}
 
 
 _SHOWN = ("QuotaReserved", "Admitted", "Evicted", "Preempted", "BlockedOnPreemptionGates", "Finished")
