@@ -386,7 +386,7 @@ def test_a_workload_without_a_replacement_is_evicted_or_tried_again():
     assert list_places(evicted) == {"a": [("n4", 4)]}
     assert decide(kept)["a"][0] == WAITS
     assert list_places(kept) == {"a": [("n1", 2), ("n2", 2)]}
-    assert list(kept.unplaced) == ["ml/a"]
+    assert list(kept.second_pass.failed) == ["ml/a"]
 
 
 def test_a_workload_that_is_preempted_is_not_placed_again():
@@ -397,7 +397,8 @@ def test_a_workload_that_is_preempted_is_not_placed_again():
     scheduler = build(waiting, new, nodes=[], queues=[queue], checks={"provision": PROVISIONING})
 
     assert decide(scheduler)["new"][0] == PREEMPTING
-    assert (list(scheduler.evicted), scheduler.second_pass, scheduler.unplaced) == (["ml/waiting"], {}, {})
+    assert list(scheduler.evicted) == ["ml/waiting"]
+    assert (scheduler.second_pass.ready, scheduler.second_pass.failed) == ({}, {})
 
 
 def test_workloads_are_placed_again_until_nothing_changes():

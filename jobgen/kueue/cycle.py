@@ -26,6 +26,7 @@ from jobgen.kueue.outcomes import (
 from jobgen.kueue.preemption import Rules, Target
 from jobgen.kueue.processing import Processing
 from jobgen.kueue.queue_order import PendingQueue
+from jobgen.kueue.second_pass import SecondPass
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import Workload
 
@@ -92,10 +93,7 @@ class Scheduler:
         self.gated: set[str] = set()
         """Workloads that would preempt, but have a closed gate."""
         self.skipped_preemptions: dict[str, int] = {}
-        self.second_pass: dict[str, Workload] = {}
-        """Workloads that have quota, but need a place, in the next cycle."""
-        self.unplaced: dict[str, Workload] = {}
-        """Workloads that have quota, but found no place."""
+        self.second_pass = SecondPass()
         self.progress: dict[str, dict[tuple[str, str], int]] = {}
         self._check = check
         self._now = now
@@ -109,8 +107,8 @@ class Scheduler:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
         if workload.cluster_queue and workload.reserved:
             self.snapshot.admit(workload)
-            if workload.needs_second_pass and workload.cluster_queue in self.pending:
-                self.second_pass[workload.key] = workload
+            if workload.cluster_queue in self.pending:
+                self.second_pass.add(workload)
             return
         queue = self.local_queues.get((workload.namespace, workload.queue), "")
         if queue not in self.pending or not workload.is_active or workload.is_held or self._is_parent(workload):
@@ -135,7 +133,8 @@ class Scheduler:
             for queue in sorted(self.pending)
             if queue not in self.inactive and (head := self.pending[queue].pop()) is not None
         ]
-        heads += self._take_second_pass({queue for _, queue in heads})
+        # With fair sharing, a queue has one head only.
+        heads += self.second_pass.take({queue for _, queue in heads} if self.rules.is_fair else frozenset())
         if not heads:
             return False
         self._cycle += 1
@@ -155,20 +154,6 @@ class Scheduler:
             self._finish(entry, decision)
         return True
 
-    def _take_second_pass(self, queues: set[str]) -> list[tuple[Workload, str]]:
-        """Return the workloads that need a place. With fair sharing, a queue has one head only in a cycle."""
-        ready = {
-            key: each
-            for key, each in self.second_pass.items()
-            if not (self.rules.is_fair and each.cluster_queue in queues)
-        }
-        self.second_pass = {key: each for key, each in self.second_pass.items() if key not in ready}
-        return [(each, each.cluster_queue) for each in ready.values()]
-
-    def _forget_second_pass(self, key: str) -> None:
-        self.second_pass.pop(key, None)
-        self.unplaced.pop(key, None)
-
     def _measure_local_queue(self, workload: Workload) -> float | None:
         """What the LocalQueue of an admitted workload used lately, if its ClusterQueue admits by usage."""
         queue = self.snapshot.queues.get(workload.cluster_queue)
@@ -185,7 +170,7 @@ class Scheduler:
             state = tuple(
                 (head.key, tuple(self.progress.get(head.key, {}).values())) for _, head in heads if head is not None
             )
-            state += tuple((key, ()) for key in self.second_pass)
+            state += tuple((key, ()) for key in self.second_pass.ready)
             if not state or state in seen:
                 return number
             seen.add(state)
@@ -205,7 +190,7 @@ class Scheduler:
         if workload is None:
             return
         self.snapshot.release(workload)
-        self._forget_second_pass(key)
+        self.second_pass.forget(key)
         self._retry_around({workload.cluster_queue})
 
     def release_evicted(self) -> list[Target]:
@@ -240,8 +225,7 @@ class Scheduler:
 
     def retry_parked(self, queues: Iterable[str]) -> None:
         """Queue again what was parked in these queues, and try again what found no place."""
-        self.second_pass |= self.unplaced
-        self.unplaced.clear()
+        self.second_pass.retry()
         for queue in queues:
             parked, self.parked[queue] = self.parked[queue], []
             self._bulk_parked[queue].clear()
@@ -321,7 +305,7 @@ class Scheduler:
         key, queue = target.workload.key, target.workload.cluster_queue
         if target.workload.is_evicted or key in self.evicted:
             return
-        self._forget_second_pass(key)
+        self.second_pass.forget(key)
         self.evicted[key] = target
         self.evictions[key] = Eviction(target, entry.workload, entry.queue)
         self.snapshot.workloads[queue][key] = target.workload._replace(is_evicted=True)
@@ -329,7 +313,7 @@ class Scheduler:
     def _requeue(self, workload: Workload, queue: str, decision: Decision) -> None:
         if workload.reserved:
             self.outcomes[workload.key] = decision.outcome
-            self.unplaced[workload.key] = workload
+            self.second_pass.put_aside(workload)
             return
         key, pending = workload.key, self.pending[queue]
         is_strict = self.snapshot.queues[queue].strategy == STRICT_FIFO
