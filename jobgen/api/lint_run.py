@@ -232,7 +232,9 @@ def _report_templates(
 def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     """What a run checked, and what it left out: rules that are off, and rules that only other commands apply."""
     project = run.project
-    cross_file = frozenset(rule.name for rule in all_rules() if rule.scope in ("fleet", "cluster")) | _CROSS_FILE_RULES
+    cross_file = (
+        frozenset(rule.name for rule in all_rules() if rule.scope in ("fleet", "cluster", "queue")) | _CROSS_FILE_RULES
+    )
     off = project.severities.ever_off(rule_categories(run.policies))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.kubeconform else _KUBECONFORM_RULES

@@ -176,7 +176,9 @@ class AdmissionContext:
 
 def _index(objects: Sequence[Mapping[str, Any]]) -> dict[Key, Mapping[str, Any]]:
     return {
-        (str(as_mapping(each.get("metadata")).get("namespace") or ""), name_of(each)): as_mapping(each.get("spec"))
+        (str(as_mapping(each.get("metadata")).get("namespace") or "default"), name_of(each)): as_mapping(
+            each.get("spec")
+        )
         for each in objects
     }
 

@@ -20,6 +20,8 @@ _GROUPS: Mapping[str, str] = {
 }
 """The kinds that decide about admission, and the group of each."""
 
+DECIDING_KINDS = frozenset(_GROUPS)
+
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 Object = Mapping[str, Any]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.model.data import value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_PATH_LENGTH
 
@@ -166,3 +166,15 @@ def _quote(text: str) -> str:
 
 def _unquote(text: str) -> str:
     return _ESCAPE.sub(r"\1", text)
+
+
+def find_path(node: Node, tree: Node) -> tuple[Step, ...]:
+    """The path to a node of an object, found by identity; empty if it is not part of the object."""
+    if isinstance(tree, (dict, list)):
+        for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            if child is node or key is node:
+                return (key,)
+            below = find_path(node, child)
+            if below:
+                return (key, *below)
+    return ()

@@ -7,7 +7,7 @@ namespaces that restrict their objects, exported state or `cluster.complete`, th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +30,7 @@ from jobgen.model.limits import (
     MAX_QUOTA_AMOUNTS,
     TOO_MANY_FINDINGS,
 )
+from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline import config
 from jobgen.pipeline.environment import EnvironmentRunner, Rendered, new_overlay_use
@@ -38,7 +39,7 @@ from jobgen.pipeline.locate import locate
 from jobgen.pipeline.parallel import parallel_map
 from jobgen.pipeline.read_jobs import read_jobs
 from jobgen.pipeline.trace import Job, Tracer
-from jobgen.render.build import split_list
+from jobgen.render.build import identity_of, split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
 
 _DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
+_QUEUE_KINDS = frozenset(("ClusterQueue", "Cohort"))
+"""Kinds that the rules about queues need; the file of one describes all queues that it uses."""
+
 _POD_SECURITY = b"pod-security.kubernetes.io/"
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
@@ -89,7 +93,7 @@ def find_cluster_problems(
     may be meant for different clusters, so the objects of each decide about those of the same file only.
     """
     off = tracer.project.severities.off | (frozenset() if is_whole else {_REFERENCE_RULE})
-    rules = [rule for rule in all_rules() if rule.scope == "cluster" and rule.name not in off]
+    rules = [rule for rule in all_rules() if rule.scope in ("cluster", "queue") and rule.name not in off]
     shared = list(_read_policy_namespaces(tracer.project.root))
     for runner in runners:
         members = [
@@ -109,12 +113,16 @@ def find_cluster_problems(
 
 
 def _is_deciding(member: Member) -> bool:
-    return _kind_of(member) in _DECIDING_KINDS
+    return _kind_of(member) in _DECIDING_KINDS or _is_queue(member)
+
+
+def _is_queue(member: Member) -> bool:
+    return _kind_of(member) in _QUEUE_KINDS
 
 
 def _has_decided(members: Sequence[Member]) -> bool:
-    """Whether some objects decide about others; alone, they decide nothing."""
-    return len({_is_deciding(member) for member in members}) > 1
+    """Whether some objects decide about others; alone, they decide nothing, except queues about each other."""
+    return len({_is_deciding(member) for member in members}) > 1 or any(map(_is_queue, members))
 
 
 def _split_by_state(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -160,13 +168,16 @@ class _ClusterCheck:
         state = self._build_state(members)
         yield from (self._report_left_out(obj) for obj in state.left_out[:1])
         concerned = [
-            member for member in members if state.cluster.complete or _namespace_of(member) in state.namespaces
+            member
+            for member in members
+            if state.queues or state.cluster.complete or _namespace_of(member) in state.namespaces
         ]
         files = [list(several) for several in _group_by_file(concerned).values()]
         checked = parallel_map(files, lambda share: [self._check_file(several, state) for several in share])
         for each in checked:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
+        yield from self._check_exported(state)
 
     def _read_exported(self) -> Iterator[Mapping[str, Node]]:
         folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
@@ -182,17 +193,42 @@ class _ClusterCheck:
                 self.findings.append(self._report_folder(folder, message))
 
     def _build_state(self, members: Sequence[Member]) -> ClusterState:
-        from jobgen.check.cluster.state import CLUSTER_KINDS, build_state, list_kinds_to_read
+        from jobgen.check.cluster.names import CLUSTER_KINDS
+        from jobgen.check.cluster.state import build_state, list_kinds_to_read
 
         cluster = self._runner.expander.environment.cluster
-        kinds = list_kinds_to_read(with_references=bool(cluster.complete))
+        with_queues = any(map(_is_queue, members)) or self._exports_queues
+        kinds = list_kinds_to_read(with_references=bool(cluster.complete), with_queues=with_queues)
         by_file = _group_by_file([member for member in members if _kind_of(member) in kinds])
         own = [obj for several in by_file.values() for obj in self._trace(several)]
         names = [
             (_kind_of(each), "" if _kind_of(each) in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
             for each in members
         ]
-        return build_state(cluster, self._exported, own, names)
+        state = build_state(cluster, self._exported, own, names)
+        if not with_queues:
+            return state
+        from jobgen.check.cluster.queues import QueueState
+
+        return state._replace(queues=QueueState(cluster, self._exported, own))
+
+    @cached_property
+    def _exports_queues(self) -> bool:
+        from jobgen.check.cluster.names import name_object
+
+        return any(name_object(obj)[0] in _QUEUE_KINDS for obj in self._exported)
+
+    def _check_exported(self, state: ClusterState) -> Iterator[Finding]:
+        """Check the exported objects that describe queues."""
+        rules = [rule for rule in self._rules if rule.scope == "queue"]
+        folder = state.cluster.state
+        for obj in state.queues.list_exported() if state.queues is not None else ():
+            for problem in self._run_rules(product(rules, [self._runner.checker.manifest(obj)]), state):
+                pointer = format_pointer(find_path(problem.node, obj))
+                identity = identity_of(obj)
+                yield locate(problem, folder)._replace(
+                    object=identity, env=self._runner.name, pointer=pointer, place=f"{identity.name}{pointer}"
+                )
 
     def _report_left_out(self, obj: Mapping[str, Node]) -> Finding:
         """Report an object beyond the number that is applied."""
@@ -261,13 +297,26 @@ class _ClusterCheck:
         return [self._runner.checker.manifest(each) for each in (obj, *inner)]
 
     def _find_problems(self, obj: Mapping[str, Node], state: ClusterState) -> list[Problem]:
+        manifests = self._list_manifests(obj)
+        # Kueue admits an object together with the objects inside it.
+        checks = (
+            (rule, manifest)
+            for rule in self._rules
+            for manifest in (manifests if rule.scope == "cluster" else manifests[:1])
+        )
+        return self._run_rules(checks, state)
+
+    def _run_rules(self, checks: Iterable[tuple[Rule, Manifest]], state: ClusterState) -> list[Problem]:
         problems: list[Problem] = []
-        for rule, manifest in product(self._rules, self._list_manifests(obj)):
+        for rule, manifest in checks:
+            known = state if rule.scope == "cluster" else state.queues
+            if known is None or (rule.kinds and manifest.kind_name not in rule.kinds):
+                continue
             try:
-                violations = islice(rule.check(manifest, state), MAX_FINDINGS + 1)
+                violations = islice(rule.check(manifest, known), MAX_FINDINGS + 1)
                 problems += [to_problem(rule, violation) for violation in violations]
             except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
-                problems.append(report_exception(f"the rule `{rule.name}`", error, obj))
+                problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
             if len(problems) > MAX_FINDINGS:
                 rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
                 return [*problems[:MAX_FINDINGS], rest]
@@ -337,7 +386,7 @@ def _group_by_file(members: Sequence[Member]) -> dict[str, list[Member]]:
 
 
 def _describe_excess(excess: Excess) -> Violation:
-    from jobgen.check.cluster.state import name_object, show_name
+    from jobgen.check.cluster.names import name_object, show_name
 
     def show(milli: int) -> str:
         return f"`{format_amount(excess.resource, milli)}`"

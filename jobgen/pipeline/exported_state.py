@@ -15,7 +15,10 @@ from jobgen.render.build import split_list
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 
-_LOCATED_KINDS = (b"Namespace", b"LimitRange", b"ResourceQuota", b"Runtime")
+_LOCATED_KINDS = (
+    *(b"ClusterQueue", b"Cohort", b"ResourceFlavor"),
+    *(b"Namespace", b"LimitRange", b"ResourceQuota", b"Runtime"),
+)
 """Kinds whose objects findings point at."""
 
 
@@ -54,7 +57,7 @@ def has_manifests(root: Folder, folder: str) -> bool:
 
 def find_duplicates(objects: Iterable[Mapping[str, Node]], path: str) -> Iterator[Finding]:
     """Report objects of the state that are there twice and differ."""
-    from jobgen.check.cluster.state import name_object
+    from jobgen.check.cluster.names import name_object
 
     seen: dict[tuple[str, str, str], Mapping[str, Node]] = {}
     for obj in objects:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem
-from jobgen.model.path import Step, format_pointer, name_items
+from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.pipeline import config
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.locate import locate
@@ -94,18 +94,6 @@ class Traced(NamedTuple):
         return self.objects[companion] if companion < len(self.objects) else None
 
 
-def _find_path(node: Node, tree: Node) -> tuple[Step, ...]:
-    """The path to a node of an object, found by identity; empty if it is not part of the object."""
-    if isinstance(tree, (dict, list)):
-        for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            if child is node or key is node:
-                return (key,)
-            below = _find_path(node, child)
-            if below:
-                return (key, *below)
-    return ()
-
-
 def _is_in_kind(finding: Finding) -> bool:
     """Whether a finding is located in a kind description, which the author of a job cannot change."""
     return finding.location.file.removeprefix(BUILT_IN).startswith("schemas/")
@@ -173,7 +161,7 @@ class Tracer:
         identity = identity_of(made) if isinstance(made, dict) else None
         begins = job.start() if problems else job.location
         found = (locate(problem, job.file.path, begins) for problem in problems)
-        paths = (_find_path(problem.node, made) for problem in problems)
+        paths = (find_path(problem.node, made) for problem in problems)
         return [
             finding._replace(
                 location=(job.framework() or begins) if _is_in_kind(finding) else finding.location,

@@ -17,8 +17,8 @@ class SameFault(NamedTuple):
     """Rules and policies that report the same fault; the first that applies is kept."""
 
     rules: tuple[str, ...]
-    within: Literal["value", "mapping", "line"] = "value"
-    """What they must have in common: the value, the mapping around it, or the line of one object."""
+    within: Literal["value", "mapping", "line", "object"] = "value"
+    """What they must have in common: the value, the mapping around it, the line of one object, or the object."""
 
 
 SAME_FAULTS = (
@@ -55,7 +55,9 @@ SAME_FAULTS = (
             "dangerous-capability",
         )
     ),
-    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime")),
+    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime", "never-admitted", "ineffective-queue-label")),
+    # The quota of the objects, and the one that an overlay declares.
+    SameFault(("never-admitted", "queue-quota-exceeded"), within="object"),
     # A job that writes to several paths of another job, or whose members do.
     SameFault(("shared-output",), within="line"),
 )
@@ -93,6 +95,9 @@ def _find_subject(finding: Finding, within: str) -> object:
     """What a finding has in common with others of the same fault; None if that is unknown."""
     if within == "line":
         return finding.env, finding.location.file, finding.location.line
+    if within == "object":
+        # Overlays set some of its values, so the file may be another.
+        return (finding.env, finding.object) if finding.object else None
     if not finding.pointer:
         return None
     pointer = finding.pointer if within == "value" else finding.pointer.rpartition("/")[0]

@@ -35,10 +35,10 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     """Collect jobs and queues from plain objects. Jobs are only taken from `objects`, the rest from both."""
     configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
     known = group_objects((*objects, *exported), configuration)
-    reader = _JobReader(known, cluster)
+    reader = JobReader(known, cluster)
     jobs = tuple(job for obj, members in _group_pods(objects) for job in reader.read(obj, members))
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
-    return QueuedJobs(context, tuple(map(_remove_placements, jobs)) if context.ignores_topology else jobs)
+    return QueuedJobs(context, tuple(map(remove_placements, jobs)) if context.ignores_topology else jobs)
 
 
 def _group_pods(objects: Sequence[Object]) -> Iterator[tuple[Object, Sequence[Object]]]:
@@ -61,7 +61,7 @@ def _find_group(obj: Object) -> tuple[str, str] | None:
     return (find_namespace(obj), name) if name else None
 
 
-def _remove_placements(job: Job) -> Job:
+def remove_placements(job: Job) -> Job:
     """Return a job that asks for no placement."""
     workloads = (
         each._replace(pod_sets=tuple(replace(pod_set, topology=None) for pod_set in each.pod_sets))
@@ -70,7 +70,7 @@ def _remove_placements(job: Job) -> Job:
     return job._replace(workloads=tuple(workloads))
 
 
-class _JobReader:
+class JobReader:
     """Reads job objects, with the objects that their workloads depend on."""
 
     def __init__(self, known: ClusterObjects, cluster: Cluster) -> None:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
 from jobgen.check.cluster.device_quotas import CLAIM_COUNT, measure_device_claim
+from jobgen.check.cluster.names import CLUSTER_KINDS, name_object
 from jobgen.check.cluster.pod_resources import Amounts, PodResources, resolve_pod_resources
-from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState, name_object
+from jobgen.check.cluster.state import ClusterState
 from jobgen.check.cluster.train_jobs import count_created_pods
 from jobgen.check.policy.match import pluralize_kind
 from jobgen.k8s.nodes import as_list, as_mapping, as_text

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
+from jobgen.check.cluster.names import CLUSTER_KINDS
+from jobgen.check.cluster.state import ClusterState
 from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path

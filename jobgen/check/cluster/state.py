@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from jobgen.check.cluster.names import Name, name_object, replace_exported
 from jobgen.check.pod_security.levels import Level, list_levels
 from jobgen.k8s.app_wrapper import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.kind_groups import qualify_kind
-from jobgen.k8s.kind_scopes import CLUSTER_SCOPED
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.releases import Release, parse_release
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
 from jobgen.spec.overlay import Cluster
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.queues import QueueState
 
 _DECIDING_KINDS = frozenset(
     """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
@@ -31,14 +33,6 @@ _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Pro
 _CLAIM = "PersistentVolumeClaim"
 _MAX_DIGITS = 10
 _RUNTIME_KINDS = frozenset(("ClusterTrainingRuntime", "TrainingRuntime"))
-CLUSTER_KINDS = CLUSTER_SCOPED | {"Queue"}
-"""Kinds whose objects have no namespace here; a Queue is that of Volcano."""
-
-Name = tuple[str, str, str]
-"""Kind, namespace and name of an object; the namespace of kinds without one is empty.
-
-The kind of another group than the one that is known by this name has its group.
-"""
 
 
 class ClusterState(NamedTuple):
@@ -70,6 +64,8 @@ class ClusterState(NamedTuple):
     """The claims of StatefulSets, by namespace and name without number: how many there are."""
     left_out: tuple[Mapping[str, Node], ...] = ()
     """Limit ranges and quotas beyond the number that is applied in a namespace."""
+    queues: QueueState | None = None
+    """The queues of Kueue, if some are known."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -85,9 +81,14 @@ class ClusterState(NamedTuple):
         return name[0] == _CLAIM and is_number and int(number) < self.claims.get((name[1], prefix), 0)
 
 
-def list_kinds_to_read(*, with_references: bool) -> frozenset[str]:
+def list_kinds_to_read(*, with_references: bool, with_queues: bool) -> frozenset[str]:
     """Return the kinds of objects that the state needs as a whole; of others, it needs the names."""
-    return _DECIDING_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
+    kinds = _DECIDING_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
+    if not with_queues:
+        return kinds
+    from jobgen.kueue.cluster_objects import DECIDING_KINDS
+
+    return kinds | DECIDING_KINDS
 
 
 def build_state(
@@ -97,7 +98,7 @@ def build_state(
 
     An object that the repository has twice, and not the same, may be meant for different clusters: it does not count.
     """
-    known = _replace_exported(exported, own)
+    known = replace_exported(exported, own)
     keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
     found: dict[str, list[Mapping[str, Node]]] = {}
     for obj in known:
@@ -121,40 +122,6 @@ def build_state(
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
     )
-
-
-def _replace_exported(
-    exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
-) -> list[Mapping[str, Node]]:
-    """Return the exported objects and those of the repository, which replace them."""
-    known: dict[Name | int, Mapping[str, Node]] = {_get_key(obj): obj for obj in exported}
-    seen: dict[Name | int, Mapping[str, Node]] = {}
-    for obj in own:
-        name = _get_key(obj)
-        if untraced(seen.setdefault(name, obj)) == untraced(obj):
-            known[name] = obj
-        else:
-            known.pop(name, None)
-    return list(known.values())
-
-
-def name_object(obj: Mapping[str, Node]) -> Name:
-    """Return the kind, namespace and name of an object."""
-    metadata = as_mapping(obj.get("metadata"))
-    kind = qualify_kind(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
-    namespace = "" if kind in CLUSTER_KINDS else as_text(metadata.get("namespace"))
-    return kind, namespace, as_text(metadata.get("name"))
-
-
-def show_name(obj: Mapping[str, Node]) -> str:
-    """Return the name of an object for messages; the beginning of one that the API server generates."""
-    return name_object(obj)[2] or as_text(as_mapping(obj.get("metadata")).get("generateName"))
-
-
-def _get_key(obj: Mapping[str, Node]) -> Name | int:
-    """Return what identifies an object. One without a name gets its own from the API server, so it is like no other."""
-    name = name_object(obj)
-    return name if name[2] else id(obj)
 
 
 def _list_restricted_namespaces(

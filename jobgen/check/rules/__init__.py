@@ -16,9 +16,10 @@ from typing import Any, Literal, NamedTuple
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Severity
 
-Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster"]
+Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
-overlay document, facts about all objects of an environment, or an object and the known state of its cluster."""
+overlay document, facts about all objects of an environment, an object and the known state of its cluster, or an object
+and the queues of its cluster."""
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 

@@ -1,0 +1,99 @@
+"""The queues of a cluster: whether Kueue can ever admit a job, and where its objects stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from jobgen.check.cluster.names import Name, name_object, replace_exported
+from jobgen.check.cluster.queue_jobs import JobReader, remove_placements
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.kueue.admission_context import AdmissionContext
+from jobgen.kueue.answers import Job
+from jobgen.kueue.cluster_objects import DECIDING_KINDS, group_objects
+from jobgen.kueue.configuration import parse_configuration
+from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.workloads import PodSet, Workload
+from jobgen.model.data import Node, untraced
+from jobgen.spec.overlay import Cluster
+
+CHECKED_KINDS = ("ClusterQueue", "Cohort", "ResourceFlavor")
+"""Kinds of exported objects that are checked."""
+
+_PLACING_FIELDS = ("affinity", "nodeSelector", "runtimeClassName", "tolerations")
+
+
+class QueueState:
+    """The queues of a cluster, from exported objects and those of the repository, which replace them.
+
+    `objects` are all that decide about admission, with locations as far as they are known.
+    """
+
+    def __init__(
+        self, cluster: Cluster, exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
+    ) -> None:
+        several = ([obj for obj in each if name_object(obj)[0] in DECIDING_KINDS] for each in (exported, own))
+        self.cluster = cluster
+        self.objects: dict[Name, Mapping[str, Node]] = {name_object(obj): obj for obj in replace_exported(*several)}
+        self._exported = frozenset(map(id, exported))
+        configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
+        self.known = group_objects((untraced(dict(obj)) for obj in self.objects.values()), configuration)
+        self.context = AdmissionContext(self.known)
+        self._obstacles: dict[Any, Obstacle | None] = {}
+
+    @cached_property
+    def _reader(self) -> JobReader:
+        return JobReader(self.known, self.cluster)
+
+    def list_exported(self) -> list[Mapping[str, Node]]:
+        """Return the queues, cohorts and flavors that are not objects of the repository."""
+        return [
+            obj for obj in self.objects.values() if id(obj) in self._exported and name_object(obj)[0] in CHECKED_KINDS
+        ]
+
+    def list_objects(self, kind: str) -> list[Mapping[str, Node]]:
+        """Return the objects of a kind."""
+        return [obj for name, obj in self.objects.items() if name[0] == kind]
+
+    def find_obstacle(self, obj: Mapping[str, Any]) -> Obstacle | None:
+        """Return why Kueue never admits a job; None if it can, or if that is not known. `obj` has no locations."""
+        if not self.context.queues:
+            return None
+        jobs = [job for job in self._reader.read(obj) if job.obstacle or self._knows_queue(job, obj)]
+        return next((found for job in jobs if (found := self._find_job_obstacle(job))), None)
+
+    def _find_job_obstacle(self, job: Job) -> Obstacle | None:
+        """Find what keeps the workloads of a job from admission; those of a job have the same shape."""
+        if job.obstacle is not None:
+            # Other rules report requests outside of a LimitRange, and names that lead nowhere.
+            is_unmanaged = job.obstacle.code == "unmanaged" and job.queue and self.cluster.kueue
+            return job.obstacle if is_unmanaged or job.obstacle.code == "queue" else None
+        kept = remove_placements(job) if self.context.ignores_topology else job
+        workload = kept.workloads[0]
+        key = _describe_shape(workload)
+        if key not in self._obstacles:
+            self._obstacles[key] = self.context.find_obstacle(workload)
+        return self._obstacles[key]
+
+    def _knows_queue(self, job: Job, obj: Mapping[str, Any]) -> bool:
+        """Whether files can tell if the queue of a job exists.
+
+        They cannot without any LocalQueue, nor without the namespace of the job if some namespace has such a queue.
+        """
+        known = self.context.local_queues
+        if (job.namespace, job.queue) in known:
+            return True
+        has_namespace = bool(as_text(as_mapping(obj.get("metadata")).get("namespace")))
+        return bool(known) and (has_namespace or all(name != job.queue for _, name in known))
+
+
+def _describe_shape(workload: Workload) -> object:
+    """Return what decides whether a workload can ever be admitted, as a key."""
+    return workload.namespace, workload.queue, tuple(map(_describe_pod_set, workload.pod_sets))
+
+
+def _describe_pod_set(pod_set: PodSet) -> object:
+    placing = [pod_set.spec.get(field) for field in _PLACING_FIELDS]
+    requests = tuple(sorted(pod_set.requests.items()))
+    return pod_set.name, pod_set.count, pod_set.min_count, requests, pod_set.topology, repr((placing, pod_set.exact))

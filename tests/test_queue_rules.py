@@ -1,0 +1,245 @@
+"""Rules about queues: jobs that are never admitted, and queues, cohorts and flavors that do nothing."""
+
+import json
+import textwrap
+
+import pytest
+
+from jobgen.cli.run_lint import lint_paths
+
+GPU = "nvidia.com/gpu"
+RULES = {"never-admitted", "cohort-cycle", "missing-cohort", "flavor-without-nodes", "unreachable-quota"}
+
+
+def kueue(kind, name, spec="", namespace=""):
+    where = f", namespace: {namespace}" if namespace else ""
+    text = f"apiVersion: kueue.x-k8s.io/v1beta2\nkind: {kind}\nmetadata: {{name: {name}{where}}}\nspec:\n"
+    return text + textwrap.indent(textwrap.dedent(spec).strip() or "{}", "  ") + "\n"
+
+
+def cluster_queue(name, gpus=8, flavor="h100", limits="", **fields):
+    spec = "".join(f"{key}: {value}\n" for key, value in {"namespaceSelector": "{}", **fields}.items())
+    quota = f"[{{name: {GPU}, nominalQuota: {gpus}{limits}}}]"
+    group = f"resourceGroups:\n- coveredResources: [{GPU}]\n  flavors:\n  - name: {flavor}\n    resources: {quota}\n"
+    return kueue("ClusterQueue", name, spec + group)
+
+
+def local_queue(name, queue, namespace="ml", **fields):
+    more = "".join(f"\n{key}: {value}" for key, value in fields.items())
+    return kueue("LocalQueue", name, f"clusterQueue: {queue}{more}", namespace)
+
+
+QUEUES = "---\n".join([cluster_queue("research"), local_queue("gpus", "research")])
+SPEC = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.4.2
+  queue: gpus
+  resources: {gpu: 4}
+  roles:
+    worker:
+      replicas: 2
+"""
+
+
+def job(pod="", requests=f"{{{GPU}: 4}}", annotations="{}", queue="gpus", pods=1):
+    """A Job in plain YAML; its requests are in line 16."""
+    return textwrap.dedent("""\
+        apiVersion: batch/v1
+        kind: Job
+        metadata:
+          name: bert
+          namespace: ml
+          labels:
+            kueue.x-k8s.io/queue-name: %s
+        spec:
+          parallelism: %s
+          template:
+            metadata:
+              annotations: %s
+            spec:
+              containers:
+              - name: main
+                resources: {limits: %s}
+              restartPolicy: Never
+        """) % (queue, pods, annotations, requests) + textwrap.indent(textwrap.dedent(pod), " " * 6)
+
+
+@pytest.fixture
+def lint(tmp_path):
+    """Write files and return the findings of these rules: rule, file and line, or all that JSON has with `whole`."""
+
+    def run(files, *paths, whole=False, others=()):
+        for path, text in {"jobgen.yaml": "", **files}.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        done = lint_paths(tmp_path, paths, (), format_="json", today="2026-01-31")
+        found = [each for each in json.loads(done.out)["findings"] if each["rule"] in RULES | {*others}]
+        return found if whole else [(each["rule"], each["file"], each["line"]) for each in found]
+
+    return run
+
+
+def overlay(cluster="", **fields):
+    spec = "".join(f"{key}: {value}\n" for key, value in fields.items()) + (f"cluster: {cluster}\n" if cluster else "")
+    return "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n" + textwrap.indent(spec, "  ")
+
+
+def test_a_job_that_fits_is_not_reported(lint):
+    assert lint({"jobs/queues.yaml": QUEUES, "jobs/bert.yaml": SPEC}) == []
+
+
+def test_a_request_above_the_quota_in_a_short_form(lint):
+    (found,) = lint({"jobs/queues.yaml": QUEUES, "jobs/bert.yaml": SPEC.replace("gpu: 4", "gpu: 8")}, whole=True)
+
+    assert (found["rule"], found["severity"], found["file"], found["line"]) == (
+        "never-admitted",
+        "error",
+        "jobs/bert.yaml",
+        8,
+    )
+    assert found["message"] == (
+        "the job is never admitted: it requests `16` of `nvidia.com/gpu`, but the quota of ClusterQueue `research`,"
+        " which has no cohort, allows `8` in flavor `h100`; reduce `worker` from 2 to 1 pods, or raise `nominalQuota`"
+        " of ClusterQueue `research` by `8`"
+    )
+    assert [each["line"] for each in found["related"]] == [11]
+
+
+def test_a_request_that_an_overlay_sets(lint):
+    files = {
+        "jobs/bert.yaml": SPEC,
+        "state/queues.yaml": QUEUES,
+        "overlays/small/overlay.yaml": overlay("{state: state}"),
+        "overlays/large/overlay.yaml": overlay("{state: state}", patches="[{merge: {resources: {gpu: 16}}}]"),
+    }
+
+    (found,) = lint(files, whole=True)
+    assert (found["rule"], found["file"], found["line"], found["env"]) == (
+        "never-admitted",
+        "overlays/large/overlay.yaml",
+        4,
+        "large",
+    )
+
+
+def test_every_member_of_a_sweep_that_does_not_fit(lint):
+    sweep = SPEC.replace("gpu: 4", "gpu: '${{ matrix.gpus }}'") + "  matrix: {gpus: [2, 4, 8, 16]}\n"
+    found = lint({"jobs/queues.yaml": QUEUES, "jobs/bert.yaml": sweep}, whole=True)
+
+    assert len({each["object"]["name"] for each in found}) == 2
+
+
+TAINTED = kueue(
+    "ResourceFlavor", "h100", "nodeLabels: {gpu: h100}\nnodeTaints: [{key: gpu, value: x, effect: NoSchedule}]"
+)
+LABELED = kueue("ResourceFlavor", "h100", "nodeLabels: {gpu: h100}")
+PLACED = kueue("ResourceFlavor", "h100", "nodeLabels: {gpu: h100}\ntopologyName: rack")
+
+
+@pytest.mark.parametrize(
+    ("text", "objects", "line"),
+    [
+        pytest.param(job(), [], 0, id="fits"),
+        pytest.param(job(requests=f"{{{GPU}: 9}}"), [], 16, id="quota of one pod"),
+        pytest.param(job(pods=3), [], 16, id="quota of all pods"),
+        pytest.param(job(requests=f"{{cpu: 1, {GPU}: 1}}"), [], 16, id="resource"),
+        pytest.param(job("nodeSelector:\n  gpu: a100\n"), [LABELED], 19, id="selector"),
+        pytest.param(job("nodeSelector:\n  gpu: h100\n"), [LABELED], 0, id="right selector"),
+        pytest.param(job(), [TAINTED], 7, id="taint"),
+        pytest.param(job("tolerations:\n- {key: cpu, operator: Exists}\n"), [TAINTED], 18, id="tolerations"),
+        pytest.param(job("tolerations:\n- {key: gpu, operator: Exists}\n"), [TAINTED], 0, id="right tolerations"),
+        pytest.param(
+            job(annotations="{kueue.x-k8s.io/podset-required-topology: rack}"), [LABELED], 12, id="no topology"
+        ),
+        pytest.param(job(queue="gpu"), [], 7, id="no LocalQueue"),
+        pytest.param(job(), [local_queue("gpus", "research", stopPolicy="Hold")], 7, id="stopped LocalQueue"),
+        pytest.param(job(), [local_queue("gpus", "other")], 7, id="no ClusterQueue"),
+        pytest.param(job(), [cluster_queue("research", stopPolicy="Hold")], 7, id="stopped ClusterQueue"),
+        pytest.param(job(), [PLACED], 0, id="topology without nodes"),
+        pytest.param(job(), [cluster_queue("research", namespaceSelector="null")], 7, id="namespace"),
+        pytest.param(job(), [cluster_queue("research", cohortName="all")], 0, id="cohort"),
+        pytest.param(
+            job(pods=3),
+            [cluster_queue("research", cohortName="all"), cluster_queue("b", cohortName="all")],
+            0,
+            id="lent",
+        ),
+        pytest.param(
+            job(pods=3),
+            [
+                cluster_queue("research", limits=", borrowingLimit: 2", cohortName="all"),
+                cluster_queue("b", cohortName="all"),
+            ],
+            16,
+            id="borrowing limit",
+        ),
+    ],
+)
+def test_plain_files_with_jobs_and_queues(lint, text, objects, line):
+    known = dict.fromkeys(one.split("spec:")[0] for one in objects)
+    queues = [each for each in QUEUES.split("---\n") if each.split("spec:")[0] not in known]
+    found = lint({"all.yaml": "---\n".join([text, *queues, *objects])}, "all.yaml", others=["never-admitted"])
+
+    assert [each for each in found if each[0] == "never-admitted"] == (
+        [("never-admitted", "all.yaml", line)] if line else []
+    )
+
+
+def test_files_without_local_queues_say_nothing_about_the_queue_of_a_job(lint):
+    assert lint({"jobs/queues.yaml": cluster_queue("research"), "jobs/bert.yaml": SPEC}) == []
+
+
+@pytest.mark.parametrize(
+    ("namespace", "queue", "reported"),
+    [("", "gpus", False), ("ml", "gpus", False), ("", "gpu", True), ("ml", "gpu", True)],
+)
+def test_a_job_without_a_namespace_may_be_meant_for_that_of_a_queue(lint, namespace, queue, reported):
+    queues = "---\n".join([cluster_queue("research"), local_queue("gpus", "research", namespace)])
+    text = job(queue=queue).replace("  namespace: ml\n", "")
+
+    assert lint({"all.yaml": f"{text}---\n{queues}"}, "all.yaml") == (
+        [("never-admitted", "all.yaml", 6)] if reported else []
+    )
+
+
+def test_a_missing_queue_is_one_finding(lint):
+    declared = overlay("{state: state, complete: [LocalQueue], queues: {other: {gpus: 8}}}")
+    text = SPEC.replace("queue: gpus", "queue: gpu")
+    files = {"jobs/bert.yaml": text, "state/queues.yaml": QUEUES, "overlays/prod/overlay.yaml": declared}
+    rules = ["unknown-reference", "unknown-queue"]
+
+    (found,) = lint(files, whole=True, others=rules)
+    assert (found["rule"], found["alsoReportedBy"]) == ("unknown-reference", ["unknown-queue", "never-admitted"])
+
+
+def test_a_declared_quota_and_that_of_objects_are_one_finding(lint):
+    declared = overlay("{state: state, queues: {gpus: {gpus: 8}}}")
+    text = SPEC.replace("gpu: 4", "gpu: 8")
+    files = {"jobs/bert.yaml": text, "state/queues.yaml": QUEUES, "overlays/prod/overlay.yaml": declared}
+
+    (found,) = lint(files, whole=True, others=["queue-quota-exceeded"])
+    assert (found["rule"], found["alsoReportedBy"]) == ("never-admitted", ["queue-quota-exceeded"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "reported"),
+    [
+        ("{version: '0.19'}", True),
+        ("{version: '0.18'}", False),
+        ("{version: '0.19', frameworks: [kubeflow.org/pytorchjob]}", False),
+        ("{version: '0.18', frameworks: [batch/job]}", True),
+    ],
+)
+def test_a_kind_that_this_kueue_does_not_manage(lint, settings, reported):
+    files = {
+        "jobs/bert.yaml": SPEC,
+        "state/queues.yaml": QUEUES,
+        "overlays/prod/overlay.yaml": overlay(f"{{state: state, kueue: {settings}}}"),
+    }
+    found = lint(files, whole=True)
+
+    assert [(each["severity"], each["line"]) for each in found] == ([("warning", 7)] if reported else [])
