@@ -55,7 +55,8 @@ def _list_totals_of(
             pair.resource,
             nominal=nominal,
             used=used,
-            borrowed=max(0, used - nominal),
+            # Without a parent there is nobody to borrow from: the quota was lowered while workloads ran.
+            borrowed=max(0, used - nominal) if node.parent is not None else 0,
             lent=lent[node.name, pair],
             waiting=sum(requested[each.name, pair] for each in queues),
         )
