@@ -12,12 +12,14 @@ from jobgen.api.project import Project, ProjectPath, check_date
 from jobgen.diff import formats
 from jobgen.diff.changes import ChangeSet, compare_snapshots
 from jobgen.diff.impact import Impact
+from jobgen.diff.queue_changes import find_queue_changes
 from jobgen.diff.snapshot import Snapshot, is_repository, snapshot_repository, snapshot_tree
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
+from jobgen.queues.changes import QueueChanges
 from jobgen.repo import git
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.root import find_root
@@ -79,6 +81,8 @@ class DiffResult(NamedTuple):
     """The errors that prevent rendering one of the states; then nothing is compared."""
     failed: str
     """The name of the state that cannot be rendered; empty if both can."""
+    queues: tuple[QueueChanges, ...] = ()
+    """What changes in the queues of environments that have a ClusterQueue."""
 
 
 def diff(
@@ -132,6 +136,7 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str], format_:
             errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
             return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
     changes = _redact_changes(compare_snapshots(old, new))
+    changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
     if not changes.impacts and not changes.unchanged:
         raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
     return _to_result(changes, formats.render(format_, changes))
@@ -160,7 +165,7 @@ def _redact_impact(impact: Impact) -> Impact:
 
 def _to_result(changes: ChangeSet, text: str) -> DiffResult:
     objects = tuple(_to_object(impact) for impact in changes.impacts)
-    return DiffResult(changes.old.name, changes.new.name, objects, changes.unchanged, text, (), "")
+    return DiffResult(changes.old.name, changes.new.name, objects, changes.unchanged, text, (), "", changes.queues)
 
 
 def _to_object(impact: Impact) -> ChangedObject:

@@ -13,6 +13,7 @@ from jobgen.diff.snapshot import Snapshot
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.pipeline.environment import Rendered
+from jobgen.queues.changes import QueueChanges
 
 _ORDER = {"removed": 0, "changed": 1, "added": 2}
 _GROUPS = ("environment", "namespace", "team", "queue")
@@ -36,6 +37,8 @@ class ChangeSet(NamedTuple):
     impacts: tuple[Impact, ...]
     unchanged: int
     totals: tuple[GroupTotal, ...]
+    queues: tuple[QueueChanges, ...] = ()
+    """What changes in the queues of environments; empty if no environment has a ClusterQueue."""
 
     def count(self, action: Action) -> int:
         """Count the objects that are added, removed or changed."""

@@ -34,6 +34,10 @@ def render(changes: ChangeSet) -> str:
         "objects": dump_json_list(objects, "    "),
         "totals": dump_json_list(map(_describe_total, changes.totals), "    "),
     }
+    if changes.queues:
+        from jobgen.diff.formats._queues_json import describe_queues
+
+        document["queues"] = dump_json_list(map(describe_queues, changes.queues), "    ")
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 
 

@@ -15,6 +15,7 @@ MAX_LENGTH = 65_000
 """GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
 _MAX_TOTALS = 60
 _MAX_TOTALS_LENGTH = 15_000
+_QUEUES_LENGTH = 15_000
 _MAX_NAMES = 50
 _LIST_OVERHEAD = 400
 """Characters reserved for the lines around the list of names."""
@@ -73,6 +74,10 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
         )
         yield "\n"
     yield from _render_totals(list(list_totals(changes)))
+    if changes.queues:
+        from jobgen.diff.formats._queues_markdown import render_queues
+
+        yield from render_queues(changes.queues, _QUEUES_LENGTH)
 
 
 def _render_totals(totals: list[TotalRow]) -> Iterator[str]:

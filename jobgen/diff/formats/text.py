@@ -22,6 +22,10 @@ def render(changes: ChangeSet) -> str:
     if left:
         lines += [f"… and {left} more; `--format json` shows all of them", ""]
     lines += _render_totals(changes)
+    if changes.queues:
+        from jobgen.diff.formats._queues_text import render_queues
+
+        lines += render_queues(changes.queues)
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
     effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
     lines += filter(None, (effects, format_warning(changes)))

@@ -1,0 +1,53 @@
+"""The changes of queues in the JSON format."""
+
+from __future__ import annotations
+
+from jobgen.diff.queue_rows import AMOUNTS
+from jobgen.kueue.amounts import show_amount
+from jobgen.kueue.totals import Total
+from jobgen.model.data import Plain
+from jobgen.queues.changes import QueueChanges, QuotaChange, WorkloadChange
+
+
+def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
+    """Describe what changes in the queues of an environment."""
+    return {
+        "env": changes.environment,
+        "errors": list(changes.errors),
+        "summary": {change.value: count for change, count in changes.count_changes().items()},
+        "workloads": [_describe_workload(one) for one in changes.workloads],
+        "quota": [_describe_quota(one) for one in changes.quota],
+        "objects": [dict(one._asdict()) for one in changes.objects],
+    }
+
+
+def _describe_workload(one: WorkloadChange) -> dict[str, Plain]:
+    return {
+        "change": one.change.value,
+        "workload": one.workload,
+        "kind": one.kind,
+        "clusterQueue": one.cluster_queue,
+        "before": one.before or None,
+        "after": one.after,
+        "why": one.reason,
+        "behind": list(one.behind),
+        "requeued": one.requeued or None,
+        "preemptedBy": {"workload": one.preempted_by, "rule": one.rule} if one.rule else None,
+    }
+
+
+def _describe_quota(one: QuotaChange) -> dict[str, Plain]:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "flavor": one.flavor,
+        "resource": one.resource,
+        "before": _describe_total(one.before),
+        "after": _describe_total(one.after),
+    }
+
+
+def _describe_total(total: Total | None) -> dict[str, Plain] | None:
+    if total is None:
+        return None
+    return {name: show_amount(total.resource, getattr(total, name)) for name in AMOUNTS}

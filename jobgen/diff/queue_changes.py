@@ -1,0 +1,111 @@
+"""What a merge does to the queues: the decisions of Kueue about the jobs of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from jobgen.diff.effects import Effect
+from jobgen.diff.impact import Impact
+from jobgen.diff.snapshot import Snapshot
+from jobgen.model.data import Plain
+from jobgen.model.finding import Finding, Severity
+from jobgen.queues.changes import JobName, QueueChanges, Update
+from jobgen.repo import layout
+from jobgen.spec.overlay import Cluster
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.queue_jobs import QueuedJobs
+
+_UPDATES = {
+    Effect.IN_PLACE: Update.IN_PLACE,
+    Effect.NO_EFFECT: Update.UNCHANGED,
+    Effect.NEW_RUN: Update.RESTARTED,
+    Effect.RESTART: Update.RESTARTED,
+    Effect.STOPS_RUNNING: Update.RESTARTED,
+    Effect.REJECTED: Update.NOT_APPLIED,
+}
+_CLUSTER_QUEUE = "ClusterQueue"
+_DEFAULT_NAMESPACE = "default"
+
+
+def find_queue_changes(old: Snapshot, new: Snapshot, impacts: Sequence[Impact]) -> Iterator[QueueChanges]:
+    """Yield what changes in each environment that has a ClusterQueue on either side."""
+    before, after = (_group_objects(side) for side in (old, new))
+    updates: dict[str, dict[JobName, Update]] = {}
+    for impact in impacts:
+        updates.setdefault(impact.current.env, {}).update(_list_updates(impact))
+    for env in sorted({*before, *after}):
+        if _has_queues(old, env, before.get(env, ())) or _has_queues(new, env, after.get(env, ())):
+            found = _compare(env, (old, before.get(env)), (new, after.get(env)), updates.get(env, {}))
+            if found is not None:
+                yield found
+
+
+_Objects = Sequence[Mapping[str, Plain]]
+
+
+def _group_objects(side: Snapshot) -> dict[str, _Objects]:
+    """The objects of each environment; an environment of a jobs repository may have none."""
+    found: dict[str, list[Mapping[str, Plain]]] = {} if side.is_tree else {env: [] for env in side.environments}
+    for one in side.objects:
+        found.setdefault(one.env, []).append(one.object)
+    return dict(found)
+
+
+def _find_cluster(side: Snapshot, env: str) -> Cluster:
+    is_known = not env or env in side.project.overlays
+    return side.project.environment(env, []).cluster if is_known else Cluster()
+
+
+def _has_queues(side: Snapshot, env: str, objects: _Objects) -> bool:
+    """Whether a side may have a ClusterQueue; files of the exported state are searched, but not parsed."""
+    if any(each.get("kind") == _CLUSTER_QUEUE for each in objects):
+        return True
+    folder = _find_cluster(side, env).state
+    return bool(folder) and any(
+        _CLUSTER_QUEUE.encode() in file.content for file in layout.read_state(side.project.root, folder)
+    )
+
+
+def _list_updates(impact: Impact) -> Iterator[tuple[JobName, Update]]:
+    """Yield what the merge does to an object of the old side."""
+    if impact.old is None or impact.is_replaced:
+        return
+    identity = impact.old.identity
+    update = _UPDATES[impact.outcome.effect]
+    if impact.action == "removed":
+        # An object that is only removed from the files has no effect on the cluster.
+        update = Update.NOT_APPLIED if impact.outcome.effect is Effect.NO_EFFECT else Update.RESTARTED
+    yield (identity.kind, identity.namespace or _DEFAULT_NAMESPACE, identity.name), update
+
+
+_Side = tuple[Snapshot, "_Objects | None"]
+
+
+def _compare(env: str, old: _Side, new: _Side, updates: Mapping[JobName, Update]) -> QueueChanges | None:
+    from jobgen.queues.compare import compare_queues
+
+    findings: list[Finding] = []
+    before, after = (_collect(side, env, objects, findings) for side, objects in (old, new))
+    errors = tuple(dict.fromkeys(_format_errors(findings)))
+    if errors:
+        return QueueChanges(env, errors=errors)
+    if not before.context.queues and not after.context.queues:
+        return None
+    known = {(job.kind, job.namespace, job.name) for job in before.jobs}
+    return compare_queues(env, before, after, {name: each for name, each in updates.items() if name in known})
+
+
+def _collect(side: Snapshot, env: str, objects: _Objects | None, findings: list[Finding]) -> QueuedJobs:
+    """Collect the jobs and queues of a side; an environment that it does not have is empty."""
+    from jobgen.queues.load import collect_environment
+
+    cluster = Cluster() if objects is None else _find_cluster(side, env)
+    return collect_environment(objects or (), side.project, cluster, findings)
+
+
+def _format_errors(findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.severity is Severity.ERROR:
+            yield f"{finding.location.file}:{finding.location.line}: {finding.message}"

@@ -1,0 +1,92 @@
+"""The changes of queues as rows of text, which text and Markdown share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.kueue.amounts import show_amount
+from jobgen.kueue.answers import NEVER
+from jobgen.queues.changes import Change, QueueChanges, QuotaChange, WorkloadChange
+from jobgen.queues.report import NOT_SIMULATED
+
+NOTE = f"running jobs keep their quota; {NOT_SIMULATED}"
+AMOUNTS = ("nominal", "used", "borrowed", "lent", "waiting")
+
+_COUNTED = {
+    Change.PREEMPTED: "preempted",
+    Change.WORSE: "worse",
+    Change.LONGER: "longer in the queue",
+    Change.RESTART: "only until a restart",
+    Change.NEW: "new",
+    Change.BETTER: "better",
+}
+_MAX_BEHIND = 5
+_MAX_OBJECTS = 10
+
+
+class QuotaRow(NamedTuple):
+    """The quota of a queue or cohort, with the amounts before and after."""
+
+    name: str
+    flavor: str
+    resource: str
+    amounts: tuple[str, ...]
+
+
+def format_counts(changes: QueueChanges) -> str:
+    """How many workloads fare in each way; empty if none changes."""
+    return ", ".join(f"{count} {_COUNTED[change]}" for change, count in changes.count_changes().items())
+
+
+def format_transition(one: WorkloadChange) -> str:
+    """What becomes of a workload, in a few words."""
+    if one.change is Change.PREEMPTED:
+        return f"{one.before} → preempted by {one.preempted_by} ({one.rule}), then {one.requeued}"
+    if one.change is Change.RESTART:
+        outcome = "is never admitted" if one.requeued == NEVER else one.requeued
+        return f"keeps running, but {outcome} if it is started again"
+    if one.change is Change.LONGER:
+        return "waits longer"
+    return f"new, {one.after}" if one.change is Change.NEW else f"{one.before} → {one.after}"
+
+
+def format_reason(one: WorkloadChange) -> str:
+    """Why, and behind which workloads it waits."""
+    if not one.behind:
+        return one.reason
+    more = f" and {len(one.behind) - _MAX_BEHIND} more" if len(one.behind) > _MAX_BEHIND else ""
+    return f"{one.reason}; behind {', '.join(one.behind[:_MAX_BEHIND])}{more}"
+
+
+def format_queue(one: WorkloadChange) -> str:
+    """The kind of a job and its queue."""
+    return f"{one.kind} in ClusterQueue {one.cluster_queue}" if one.cluster_queue else one.kind
+
+
+def list_quota_rows(changes: QueueChanges) -> Iterator[QuotaRow]:
+    """Yield the quota that changes."""
+    for one in changes.quota:
+        amounts = tuple(_format_amount(one, name) for name in AMOUNTS)
+        yield QuotaRow(f"{one.kind} {one.name}", one.flavor, one.resource, amounts)
+
+
+def _format_amount(one: QuotaChange, name: str) -> str:
+    before, after = (
+        show_amount(one.resource, 0 if total is None else getattr(total, name)) for total in (one.before, one.after)
+    )
+    return after if before == after else f"{before} → {after}"
+
+
+def format_objects(changes: QueueChanges) -> str:
+    """The queues and other objects that are added, removed or changed."""
+    names = [
+        f"{one.action} {one.kind} {one.namespace + '/' if one.namespace else ''}{one.name}" for one in changes.objects
+    ]
+    more = f" and {len(names) - _MAX_OBJECTS} more" if len(names) > _MAX_OBJECTS else ""
+    return f"{', '.join(names[:_MAX_OBJECTS])}{more}"
+
+
+def format_errors(changes: QueueChanges) -> str:
+    """Why the queues are not compared; empty if they are."""
+    return f"the queues are not compared: {'; '.join(changes.errors)}" if changes.errors else ""
