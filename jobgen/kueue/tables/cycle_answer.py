@@ -161,22 +161,9 @@ def write_answer(case: Case) -> Answer:
 
 
 def write_skipped(case: Case) -> Answer:
-    """Write how many preemptions were skipped, by queue, where queues that may preempt compete and one does.
-
-    What a case gives does not say whether it expects these numbers; this is where they are of interest.
-    """
+    """Write how many preemptions were skipped, by queue. Nothing is written if none were."""
     scheduler = case.scheduler
-    waiting = {
-        scheduler.local_queues.get((each.namespace, each.queue), "")
-        for each in case.workloads.values()
-        if not each.reserved
-    }
-    preempting = [
-        name
-        for name, queue in scheduler.snapshot.queues.items()
-        if name in waiting and (queue.preemption.within_queue, queue.preemption.reclaim) != ("Never", "Never")
-    ]
-    if len(preempting) < 2 or not scheduler.evictions:
+    if not any(scheduler.skipped_preemptions.values()):
         return {}
     used = sorted(set(scheduler.local_queues.values()) & scheduler.snapshot.queues.keys())
     return {"skippedPreemptions": {name: scheduler.skipped_preemptions.get(name, 0) for name in used}}
