@@ -8,7 +8,7 @@ import pytest
 from jobgen.cli.run_lint import lint_paths
 
 GPU = "nvidia.com/gpu"
-RULES = {"never-admitted", "cohort-cycle", "missing-cohort", "flavor-without-nodes", "unreachable-quota"}
+RULES = {"inadmissible-job", "cohort-cycle", "missing-cohort", "flavor-without-nodes", "unreachable-quota"}
 
 
 def kueue(kind, name, spec="", namespace=""):
@@ -96,7 +96,7 @@ def test_a_request_above_the_quota_in_a_short_form(lint):
     (found,) = lint({"jobs/queues.yaml": QUEUES, "jobs/bert.yaml": SPEC.replace("gpu: 4", "gpu: 8")}, whole=True)
 
     assert (found["rule"], found["severity"], found["file"], found["line"]) == (
-        "never-admitted",
+        "inadmissible-job",
         "error",
         "jobs/bert.yaml",
         8,
@@ -119,7 +119,7 @@ def test_a_request_that_an_overlay_sets(lint):
 
     (found,) = lint(files, whole=True)
     assert (found["rule"], found["file"], found["line"], found["env"]) == (
-        "never-admitted",
+        "inadmissible-job",
         "overlays/large/overlay.yaml",
         4,
         "large",
@@ -182,10 +182,10 @@ PLACED = kueue("ResourceFlavor", "h100", "nodeLabels: {gpu: h100}\ntopologyName:
 def test_plain_files_with_jobs_and_queues(lint, text, objects, line):
     known = dict.fromkeys(one.split("spec:")[0] for one in objects)
     queues = [each for each in QUEUES.split("---\n") if each.split("spec:")[0] not in known]
-    found = lint({"all.yaml": "---\n".join([text, *queues, *objects])}, "all.yaml", others=["never-admitted"])
+    found = lint({"all.yaml": "---\n".join([text, *queues, *objects])}, "all.yaml", others=["inadmissible-job"])
 
-    assert [each for each in found if each[0] == "never-admitted"] == (
-        [("never-admitted", "all.yaml", line)] if line else []
+    assert [each for each in found if each[0] == "inadmissible-job"] == (
+        [("inadmissible-job", "all.yaml", line)] if line else []
     )
 
 
@@ -202,7 +202,7 @@ def test_a_job_without_a_namespace_may_be_meant_for_that_of_a_queue(lint, namesp
     text = job(queue=queue).replace("  namespace: ml\n", "")
 
     assert lint({"all.yaml": f"{text}---\n{queues}"}, "all.yaml") == (
-        [("never-admitted", "all.yaml", 6)] if reported else []
+        [("inadmissible-job", "all.yaml", 6)] if reported else []
     )
 
 
@@ -213,7 +213,7 @@ def test_a_missing_queue_is_one_finding(lint):
     rules = ["unknown-reference", "unknown-queue"]
 
     (found,) = lint(files, whole=True, others=rules)
-    assert (found["rule"], found["alsoReportedBy"]) == ("unknown-reference", ["unknown-queue", "never-admitted"])
+    assert (found["rule"], found["alsoReportedBy"]) == ("unknown-reference", ["unknown-queue", "inadmissible-job"])
 
 
 def test_a_declared_quota_and_that_of_objects_are_one_finding(lint):
@@ -222,7 +222,7 @@ def test_a_declared_quota_and_that_of_objects_are_one_finding(lint):
     files = {"jobs/bert.yaml": text, "state/queues.yaml": QUEUES, "overlays/prod/overlay.yaml": declared}
 
     (found,) = lint(files, whole=True, others=["queue-quota-exceeded"])
-    assert (found["rule"], found["alsoReportedBy"]) == ("never-admitted", ["queue-quota-exceeded"])
+    assert (found["rule"], found["alsoReportedBy"]) == ("inadmissible-job", ["queue-quota-exceeded"])
 
 
 @pytest.mark.parametrize(

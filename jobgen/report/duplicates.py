@@ -55,9 +55,9 @@ SAME_FAULTS = (
             "dangerous-capability",
         )
     ),
-    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime", "never-admitted", "ineffective-queue-label")),
+    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime", "inadmissible-job", "ineffective-queue-label")),
     # The quota of the objects, and the one that an overlay declares.
-    SameFault(("never-admitted", "queue-quota-exceeded"), within="object"),
+    SameFault(("inadmissible-job", "queue-quota-exceeded"), within="object"),
     # A job that writes to several paths of another job, or whose members do.
     SameFault(("shared-output",), within="line"),
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @rule("queue", ERROR)
-def never_admitted(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
     """A job that Kueue can never admit, however empty the cluster is.
 
     The job waits forever, without an error. The rule applies if ClusterQueues are in `jobs/`, in the same file, or in
