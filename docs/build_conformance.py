@@ -110,10 +110,13 @@ def _import_suite(name: str) -> ModuleType:
 
 
 def _read_cases(folder: Path, name: str) -> Any:
-    """Return the content of a suite's file: one JSON document, or one for each line."""
+    """Return the content of a suite: one JSON document, one for each line, or one for each table."""
     path = folder / "suites" / name / "cases.json"
     if path.is_file():
         return json.loads(path.read_text("utf-8"))
+    tables = sorted((folder / name).glob("*.json"))
+    if tables:
+        return {table.stem: json.loads(table.read_text("utf-8")) for table in tables}
     with (folder / name / "cases.jsonl").open(encoding="utf-8") as lines:
         return {"cases": [json.loads(line) for line in lines]}
 
