@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobgen.api.explain import ExplainedField, Explanation, RenderedValue, RuleExplanation, ValueSource, explain
     from jobgen.api.lint import LintResult, lint
     from jobgen.api.project import Project, load
+    from jobgen.api.queue import QueuedWorkload, QueueResult, queue
     from jobgen.api.render import RenderedObject, RenderResult, render
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
@@ -39,6 +40,8 @@ __all__ = [
     "NotFoundError",
     "OperationError",
     "Project",
+    "QueueResult",
+    "QueuedWorkload",
     "Related",
     "RenderResult",
     "RenderedObject",
@@ -54,6 +57,7 @@ __all__ = [
     "explain",
     "lint",
     "load",
+    "queue",
     "render",
 ]
 
@@ -64,6 +68,7 @@ _MODULES = {
     "jobgen.api.explain": "ExplainedField Explanation RenderedValue RuleExplanation ValueSource explain",
     "jobgen.api.lint": "LintResult lint",
     "jobgen.api.project": "Project load",
+    "jobgen.api.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",

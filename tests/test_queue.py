@@ -263,6 +263,16 @@ def test_errors_of_arguments(project):
         queue(project(*JOBS, state=(FLAVOR,)))
 
 
+def test_an_environment_without_queues_says_so(project):
+    folder = project(*JOBS)
+    (folder / "overlays/dev").mkdir()
+    (folder / "overlays/dev/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+
+    text = queue(folder).text
+    assert "environment dev\n\nno workloads\n" in text
+    assert "no ClusterQueue is among the files, so nothing is decided" in text
+
+
 @pytest.mark.parametrize("name", ["text", "json", "markdown"])
 def test_formats_name_every_job(project, name):
     text = queue(project(*JOBS), format=name).text

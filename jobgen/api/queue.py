@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.kueue.answers import NEVER, Answer, Job
+from jobgen.check.cluster.queue_jobs import QueuedJobs
+from jobgen.kueue.answers import Answer, Job
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
+from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.run import Run
 from jobgen.queues import formats
 from jobgen.queues.load import ALL, NONE, collect_environment, decide_environment
 from jobgen.queues.report import EnvironmentReport
 
 
+class QueuedWorkload(NamedTuple):
+    """A job as Kueue sees it, and what becomes of it."""
+
+    environment: str
+    kind: str
+    """The kind of the job."""
+    namespace: str
+    name: str
+    """The name of the job."""
+    queue: str
+    """The LocalQueue that it names; empty if it names none."""
+    cluster_queue: str
+    """The ClusterQueue; empty if it is not known."""
+    decision: str
+    """`running`, `admitted`, `borrows`, `preempts`, `waits`, `never` or `unmanaged`."""
+    reason: str
+    change: str
+    """The smallest change that would admit it; empty unless it is never admitted."""
+
+
 class QueueResult(NamedTuple):
     """What Kueue decides about the jobs of some environments."""
 
-    reports: tuple[EnvironmentReport, ...]
-    """The decisions, one report for each environment that has queues; empty if there are errors."""
+    workloads: tuple[QueuedWorkload, ...]
+    """The decisions, in the order of environments and files; empty if there are errors."""
+    text: str
+    """The decisions in the requested format."""
     findings: tuple[Finding, ...]
     """The errors that prevent rendering, or reading the state of a cluster."""
-    text: str
-    """The reports in the requested format."""
+    reports: tuple[EnvironmentReport, ...] = ()
+    """Private: everything that the formats show."""
 
     @property
     def failed(self) -> bool:
         """Whether errors prevented the decision."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
-
-    @property
-    def never(self) -> tuple[Answer, ...]:
-        """The workloads that are never admitted."""
-        return tuple(
-            answer for report in self.reports for answer in report.decision.answers if answer.decision == NEVER
-        )
 
 
 def queue(
@@ -71,33 +88,55 @@ def queue(
     check_format(format, formats.format_names())
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
-    run = Run(opened.config, selected)
-    rendered, findings = list(run), list(run.findings)
-    collected = {
-        env: collect_environment(
-            [each.object for each in rendered if each.env == env],
-            opened.config,
-            opened.config.environment(env, []).cluster,
-            findings,
-        )
-        for env in selected
-    }
-    known = {env: queued for env, queued in collected.items() if queued.context.queues}
-    result = QueueResult((), tuple(findings), "")
-    if result.failed:
-        return result
-    if not known:
-        within = ", ".join(env for env in selected if env)
-        message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
-        raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
-    _check_patterns(
-        (*jobs, *(each for each in running if each not in (ALL, NONE))), [each.jobs for each in known.values()]
-    )
+    findings: list[Finding] = []
+    collected = _collect(opened.config, selected, findings)
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return QueueResult((), "", tuple(findings))
+    _check_queues(collected)
+    _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values())
     reports = tuple(
         _select(decide_environment(env, queued, lambda job: _is_running(job, running), ", ".join(running)), jobs)
-        for env, queued in known.items()
+        for env, queued in collected.items()
     )
-    return result._replace(reports=reports, text=formats.render(format, reports))
+    workloads = tuple(
+        _to_workload(report.environment, answer) for report in reports for answer in report.decision.answers
+    )
+    return QueueResult(workloads, formats.render(format, reports), tuple(findings), reports)
+
+
+def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[Finding]) -> dict[str, QueuedJobs]:
+    """Collect the jobs and queues of each environment."""
+    run = Run(config, environments)
+    rendered = list(run)
+    findings += run.findings
+    return {
+        env: collect_environment(
+            [each.object for each in rendered if each.env == env], config, config.environment(env, []).cluster, findings
+        )
+        for env in environments
+    }
+
+
+def _check_queues(collected: Mapping[str, QueuedJobs]) -> None:
+    if not any(queued.context.queues for queued in collected.values()):
+        within = ", ".join(env for env in collected if env)
+        message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
+        raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
+
+
+def _to_workload(environment: str, answer: Answer) -> QueuedWorkload:
+    job, change = answer.job, answer.obstacle.change if answer.obstacle else ""
+    return QueuedWorkload(
+        environment,
+        job.kind,
+        job.namespace,
+        job.name,
+        job.queue,
+        answer.cluster_queue,
+        answer.decision,
+        answer.reason,
+        change,
+    )
 
 
 def _is_running(job: Job, running: Sequence[str]) -> bool:
@@ -115,8 +154,8 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     return report._replace(decision=report.decision._replace(answers=answers))
 
 
-def _check_patterns(patterns: Sequence[str], jobs: Sequence[Sequence[Job]]) -> None:
-    every = [job for several in jobs for job in several]
+def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs]) -> None:
+    every = [job for queued in collected for job in queued.jobs]
     for pattern in patterns:
         if not any(_matches(job, (pattern,)) for job in every):
             hint = did_you_mean(pattern, sorted({job.name for job in every}))

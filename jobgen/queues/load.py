@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs, collect_jobs
-from jobgen.kueue.answers import Job, decide
+from jobgen.kueue.answers import Decision, Job, decide
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
@@ -28,10 +28,13 @@ def collect_environment(
     return collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
 
 
+_NOTHING = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
+
+
 def decide_environment(env: str, queued: QueuedJobs, is_running: IsRunning, running: str = NONE) -> EnvironmentReport:
     """Decide about the jobs of an environment; `running` says in the report which of them run from the start."""
     keys = frozenset(each.key for job in queued.jobs if is_running(job) for each in job.workloads)
     configuration = queued.context.cluster.configuration
     version = ".".join(map(str, configuration.version))
-    decision = decide(queued.context, queued.jobs, keys)
+    decision = decide(queued.context, queued.jobs, keys) if queued.context.queues else _NOTHING
     return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision)

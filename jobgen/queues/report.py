@@ -38,7 +38,7 @@ class EnvironmentReport(NamedTuple):
     def summarize(self) -> str:
         """Return the counts in one line."""
         counts = ", ".join(f"{count} {decision}" for decision, count in self.count_decisions().items())
-        return f"{pluralize(len(self.decision.answers), 'workload')}: {counts}" if counts else "no jobs"
+        return f"{pluralize(len(self.decision.answers), 'workload')}: {counts}" if counts else "no workloads"
 
     def list_notes(self) -> Iterator[str]:
         """Yield what the decision assumes and leaves out."""

@@ -11,6 +11,7 @@ from jobgen.api.project import load
 from jobgen.api.queue import queue
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.kueue.answers import NEVER
 from jobgen.queues.formats import format_names
 from jobgen.report.summary import count_severities, format_findings
 
@@ -69,4 +70,5 @@ def command(
     if result.failed:
         message = f"{count_severities(result.findings)}; nothing was decided"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))
-    return Result(ExitCode.ERRORS if exit_code and result.never else ExitCode.OK, result.text)
+    is_refused = exit_code and any(each.decision == NEVER for each in result.workloads)
+    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)
