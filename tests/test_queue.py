@@ -184,6 +184,21 @@ def test_queues_that_never_admit(project, state, message):
     assert (answer.decision, answer.reason) == ("never", message)
 
 
+def test_a_resource_of_another_group_may_be_what_never_fits(project):
+    def group(resource, quota):
+        return {
+            "coveredResources": [resource],
+            "flavors": [{"name": f"only-{resource[:3]}", "resources": [{"name": resource, "nominalQuota": quota}]}],
+        }
+
+    flavors = [made("ResourceFlavor", name, {}) for name in ("only-cpu", "only-nvi")]
+    queues = (cluster_queue("a", cohort="", resourceGroups=[group("cpu", 8), group(GPU, 2)]), local_queue("a"))
+    folder = project(("first", "a", 1, 1), ("second", "a", 1, 4), state=(*flavors, *queues))
+
+    assert decisions(folder) == {"first": "admitted", "second": "never"}
+    assert find(folder, "second").obstacle.resource == GPU
+
+
 RACK, HOST = "example.com/rack", "kubernetes.io/hostname"
 PLACED = (
     made("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": HOST}]}),

@@ -130,13 +130,19 @@ class _Reporter:
         answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
         if admitted is not None:
             return self._answer_admitted(answer, admitted)
-        outcome = self._run.scheduler.outcomes.get(workload.key)
-        # With one pod set, a workload that waits for quota could have it if the cluster were empty.
-        is_possible = outcome is not None and outcome.reason == WAITING_FOR_QUOTA and len(workload.pod_sets) == 1
-        obstacle = None if is_possible else self._context.find_obstacle(workload)
+        obstacle = None if self._is_possible(workload, queue) else self._context.find_obstacle(workload)
         if obstacle is not None:
             return answer._replace(reason=obstacle.message, obstacle=obstacle)
         return self._answer_waiting(answer, workload)
+
+    def _is_possible(self, workload: Workload, queue: str) -> bool:
+        """Whether the last try shows that a workload fits in an empty cluster.
+
+        A try ends at the first pod set or resource group that does not fit, so it shows this only if there is one.
+        """
+        outcome = self._run.scheduler.outcomes.get(workload.key)
+        is_waiting = outcome is not None and outcome.reason == WAITING_FOR_QUOTA
+        return is_waiting and len(workload.pod_sets) == 1 and len(self._snapshot.queues[queue].groups) == 1
 
     def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
         used = workload.usage
