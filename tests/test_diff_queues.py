@@ -1,6 +1,7 @@
 """`jobgen diff` and queues: who waits longer, who is preempted, and the quota before and after a merge."""
 
 import json
+import random
 from pathlib import Path
 
 import jsonschema
@@ -8,6 +9,10 @@ import pytest
 from gitrepository import Repository
 
 from jobgen.api.diff import diff
+from jobgen.check.cluster.queue_jobs import collect_jobs
+from jobgen.kueue.answers import decide
+from jobgen.queues.affected import select_affected
+from jobgen.spec.overlay import Cluster
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs/diff_v1.json").read_text())
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -456,3 +461,52 @@ def test_other_environments_are_not_compared(tmp_path):
 
     assert diff(tmp_path, folders=("old", "new"), environments=["dev"]).queues == ()
     assert [each.environment for each in diff(tmp_path, folders=("old", "new")).queues] == ["prod"]
+
+
+def make_cohorts(generator):
+    """Return queues and jobs of three cohorts with random quotas and requests."""
+    queues, jobs = [], []
+    for number in range(6):
+        name = f"q{number}"
+        queues += [cluster_queue(name, generator.randint(2, 12), cohort=f"c{number // 2}"), local_queue(name)]
+        for index in range(generator.randint(2, 8)):
+            priority = generator.choice(["", "high", "higher"])
+            jobs.append(job(f"j{number}-{index}", generator.randint(1, 8), name, priority))
+    return (*COMMON, *queues), jobs
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cohorts_are_decided_independently(seed):
+    state, jobs = make_cohorts(random.Random(seed))
+    old = collect_jobs(jobs, state, Cluster())
+    new = collect_jobs([*jobs, job("new", 2, "q2", "high")], state, Cluster())
+    before, after = select_affected(old, new, {})
+
+    assert {each.queue for each in after.jobs} == {"q2", "q3"}
+    for whole, part in ((old, before), (new, after)):
+        names = {each.name for each in part.jobs}
+        expected, found = decide(whole.context, whole.jobs), decide(part.context, part.jobs)
+        # Jobs that evict each other in turn have no final state.
+        if found.settles:
+            assert describe(each for each in expected.answers if each.job.name in names) == describe(found.answers)
+
+
+def describe(answers):
+    return [(each.key, each.decision, each.reason, each.loans, each.blockers) for each in answers]
+
+
+def test_jobs_that_evict_each_other_in_turn_are_reported(compare):
+    state, jobs = make_cohorts(random.Random(0))
+    result = compare((state, jobs[:1]), (state, [*jobs, job("new", 2, "q2", "high")]))
+
+    assert not result.queues[0].settles
+    assert "evict each other in turn" in result.text
+
+
+def test_flavors_affect_every_job():
+    state, jobs = make_cohorts(random.Random(1))
+    flavor = queue_object("ResourceFlavor", "h100", {"nodeLabels": {"gpu": "b200"}})
+    old, new = (collect_jobs(jobs, several, Cluster()) for several in (state, (flavor, *state[1:])))
+
+    assert select_affected(old, new, {}) == (old, new)
+    assert [each.jobs for each in select_affected(old, old, {})] == [(), ()]

@@ -35,9 +35,13 @@ def find_queue_changes(old: Snapshot, new: Snapshot, impacts: Sequence[Impact]) 
     updates: dict[str, dict[JobName, Update]] = {}
     for impact in impacts:
         updates.setdefault(impact.current.env, {}).update(_list_updates(impact))
+    touched = {impact.current.env for impact in impacts}
     for env in sorted({*before, *after}):
-        if _has_queues(old, env, before.get(env, ())) or _has_queues(new, env, after.get(env, ())):
-            found = _compare(env, (old, before.get(env)), (new, after.get(env)), updates.get(env, {}))
+        sides = (_Side(old, env, before.get(env)), _Side(new, env, after.get(env)))
+        states = [dict(side.read_state()) for side in sides]
+        is_same = env not in touched and sides[0].cluster == sides[1].cluster and states[0] == states[1]
+        if not is_same and any(map(_has_queues, sides, states)):
+            found = _compare(env, *sides, updates.get(env, {}))
             if found is not None:
                 yield found
 
@@ -53,19 +57,32 @@ def _group_objects(side: Snapshot) -> dict[str, _Objects]:
     return dict(found)
 
 
-def _find_cluster(side: Snapshot, env: str) -> Cluster:
-    is_known = not env or env in side.project.overlays
-    return side.project.environment(env, []).cluster if is_known else Cluster()
+class _Side:
+    """An environment of one side; `objects` is None if the side does not have it."""
+
+    def __init__(self, snapshot: Snapshot, env: str, objects: _Objects | None) -> None:
+        self.project = snapshot.project
+        self.objects = objects or ()
+        is_known = objects is not None and (not env or env in self.project.overlays)
+        self.cluster = self.project.environment(env, []).cluster if is_known else Cluster()
+
+    def read_state(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the paths and contents of the files of the exported state."""
+        if self.cluster.state:
+            for file in layout.read_state(self.project.root, self.cluster.state):
+                yield file.path, file.content
+
+    def collect(self, findings: list[Finding]) -> QueuedJobs:
+        """Collect the jobs and queues."""
+        from jobgen.queues.load import collect_environment
+
+        return collect_environment(self.objects, self.project, self.cluster, findings)
 
 
-def _has_queues(side: Snapshot, env: str, objects: _Objects) -> bool:
+def _has_queues(side: _Side, state: Mapping[str, bytes]) -> bool:
     """Whether a side may have a ClusterQueue; files of the exported state are searched, but not parsed."""
-    if any(each.get("kind") == _CLUSTER_QUEUE for each in objects):
-        return True
-    folder = _find_cluster(side, env).state
-    return bool(folder) and any(
-        _CLUSTER_QUEUE.encode() in file.content for file in layout.read_state(side.project.root, folder)
-    )
+    is_rendered = any(each.get("kind") == _CLUSTER_QUEUE for each in side.objects)
+    return is_rendered or any(_CLUSTER_QUEUE.encode() in content for content in state.values())
 
 
 def _list_updates(impact: Impact) -> Iterator[tuple[JobName, Update]]:
@@ -80,14 +97,11 @@ def _list_updates(impact: Impact) -> Iterator[tuple[JobName, Update]]:
     yield (identity.kind, identity.namespace or _DEFAULT_NAMESPACE, identity.name), update
 
 
-_Side = tuple[Snapshot, "_Objects | None"]
-
-
 def _compare(env: str, old: _Side, new: _Side, updates: Mapping[JobName, Update]) -> QueueChanges | None:
     from jobgen.queues.compare import compare_queues
 
     findings: list[Finding] = []
-    before, after = (_collect(side, env, objects, findings) for side, objects in (old, new))
+    before, after = (side.collect(findings) for side in (old, new))
     errors = tuple(dict.fromkeys(_format_errors(findings)))
     if errors:
         return QueueChanges(env, errors=errors)
@@ -95,14 +109,6 @@ def _compare(env: str, old: _Side, new: _Side, updates: Mapping[JobName, Update]
         return None
     known = {(job.kind, job.namespace, job.name) for job in before.jobs}
     return compare_queues(env, before, after, {name: each for name, each in updates.items() if name in known})
-
-
-def _collect(side: Snapshot, env: str, objects: _Objects | None, findings: list[Finding]) -> QueuedJobs:
-    """Collect the jobs and queues of a side; an environment that it does not have is empty."""
-    from jobgen.queues.load import collect_environment
-
-    cluster = Cluster() if objects is None else _find_cluster(side, env)
-    return collect_environment(objects or (), side.project, cluster, findings)
 
 
 def _format_errors(findings: Iterable[Finding]) -> Iterator[str]:

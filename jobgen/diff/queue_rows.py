@@ -8,9 +8,8 @@ from typing import NamedTuple
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import NEVER
 from jobgen.queues.changes import Change, QueueChanges, QuotaChange, WorkloadChange
-from jobgen.queues.report import NOT_SIMULATED
+from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED
 
-NOTE = f"running jobs keep their quota; {NOT_SIMULATED}"
 AMOUNTS = ("nominal", "used", "borrowed", "lent", "waiting")
 
 _COUNTED = {
@@ -85,6 +84,14 @@ def format_objects(changes: QueueChanges) -> str:
     ]
     more = f" and {len(names) - _MAX_OBJECTS} more" if len(names) > _MAX_OBJECTS else ""
     return f"{', '.join(names[:_MAX_OBJECTS])}{more}"
+
+
+def format_note(changes: QueueChanges) -> str:
+    """What the comparison assumes and leaves out; empty if nothing is compared."""
+    if changes.errors:
+        return ""
+    turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
+    return f"running jobs keep their quota; {turns}{NOT_SIMULATED}"
 
 
 def format_errors(changes: QueueChanges) -> str:

@@ -93,6 +93,8 @@ class QueueChanges(NamedTuple):
     objects: tuple[ObjectChange, ...] = ()
     errors: tuple[str, ...] = ()
     """Why the queues are not compared: what cannot be read."""
+    settles: bool = True
+    """False if workloads evict each other in turn, before or after the merge; what is shown is one of the states."""
 
     def count_changes(self) -> Mapping[Change, int]:
         """Return how many workloads fare in each way, the most severe first."""

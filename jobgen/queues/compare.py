@@ -23,6 +23,7 @@ from jobgen.kueue.answers import (
 from jobgen.kueue.objects import as_mapping, name_of
 from jobgen.kueue.simulate import Eviction
 from jobgen.kueue.totals import Total
+from jobgen.queues.affected import select_affected
 from jobgen.queues.changes import (
     PREEMPTED,
     UNKNOWN,
@@ -51,9 +52,8 @@ def compare_queues(
 
     `updates` says what the merge does to jobs; those that it does not name are unchanged, or only on one side.
     """
+    old, new = select_affected(old, new, updates)
     jobs = tuple(_list_jobs(old.jobs, new.jobs, updates))
-    if old.jobs == jobs and old.context.cluster == new.context.cluster and not updates:
-        return None
     before = decide(old.context, old.jobs) if old.context.queues else None
     workloads: tuple[WorkloadChange, ...] = ()
     after = None
@@ -68,8 +68,9 @@ def compare_queues(
         workloads,
         tuple(_compare_totals(before.totals if before else (), after.totals if after else ())),
         tuple(_compare_objects(old.context, new.context)),
+        settles=all(each.settles for each in (before, after) if each is not None),
     )
-    return found if any(found[1:]) else None
+    return found if found.workloads or found.quota or found.objects else None
 
 
 def _list_jobs(old: Sequence[Job], new: Sequence[Job], updates: Mapping[JobName, Update]) -> Iterator[Job]:

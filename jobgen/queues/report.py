@@ -12,6 +12,7 @@ from jobgen.kueue.workloads import PodSetAdmission
 from jobgen.model.finding import pluralize
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"
+NO_FINAL_STATE = "workloads evict each other in turn, so there is no final state; this is one of the states"
 NOT_SIMULATED = "not simulated: time, autoscaling, admission checks, MultiKueue"
 """What a decision leaves out; docs/kueue.md says the same."""
 
@@ -45,7 +46,7 @@ class EnvironmentReport(NamedTuple):
         sharing = "with fair sharing" if self.is_fair else "without fair sharing"
         yield f"Kueue {self.version}, {sharing}; {ARRIVAL_ORDER}; assumed to run from the start: {self.running}"
         if not self.decision.settles:
-            yield "workloads evict each other in turn, so there is no final state; this is one of the states"
+            yield NO_FINAL_STATE
         yield from self.decision.assumptions
         yield NOT_SIMULATED
 

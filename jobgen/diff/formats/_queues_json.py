@@ -14,6 +14,7 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
     return {
         "env": changes.environment,
         "errors": list(changes.errors),
+        "settles": changes.settles,
         "summary": {change.value: count for change, count in changes.count_changes().items()},
         "workloads": [_describe_workload(one) for one in changes.workloads],
         "quota": [_describe_quota(one) for one in changes.quota],

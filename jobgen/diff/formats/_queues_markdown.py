@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.diff.queue_rows import (
     AMOUNTS,
-    NOTE,
     format_counts,
     format_errors,
+    format_note,
     format_objects,
     format_queue,
     format_reason,
@@ -43,7 +43,7 @@ def _render_environment(changes: QueueChanges, space: int) -> Iterator[str]:
     header = f"| | flavor | resource | {' | '.join(AMOUNTS)} |\n|---|---|---{'|---:' * len(AMOUNTS)}|\n"
     quota = [(row.name, row.flavor, row.resource, *row.amounts) for row in list_quota_rows(changes)]
     yield from _render_table(header, quota, space // 3)
-    notes = (format_objects(changes)[:_RESERVED], "" if changes.errors else NOTE)
+    notes = (format_objects(changes)[:_RESERVED], format_note(changes))
     yield f"{'; '.join(map(markdown_text, filter(None, notes)))}\n\n"
 
 

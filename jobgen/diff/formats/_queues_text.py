@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.diff.queue_rows import (
     AMOUNTS,
-    NOTE,
     QuotaRow,
     format_counts,
     format_errors,
+    format_note,
     format_objects,
     format_queue,
     format_reason,
@@ -32,8 +32,8 @@ def render_queues(several: Sequence[QueueChanges]) -> Iterator[str]:
             yield from _render_workload(one)
         if len(changes.workloads) > _MAX_WORKLOADS:
             yield f"    … and {len(changes.workloads) - _MAX_WORKLOADS} more; `--format json` shows all of them"
-        if not changes.errors:
-            yield f"    {NOTE}"
+        if format_note(changes):
+            yield f"    {format_note(changes)}"
         if changes.objects:
             yield f"    {format_objects(changes)}"
         yield ""
