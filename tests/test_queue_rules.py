@@ -4,11 +4,12 @@ import json
 import textwrap
 
 import pytest
+import yaml
 
 from jobgen.cli.run_lint import lint_paths
 
 GPU = "nvidia.com/gpu"
-RULES = {"inadmissible-job", "cohort-cycle", "missing-cohort", "flavor-without-nodes", "unreachable-quota"}
+RULES = {"inadmissible-job", "cohort-cycle", "unknown-cohort", "flavor-without-nodes", "unreachable-quota"}
 
 
 def kueue(kind, name, spec="", namespace=""):
@@ -243,3 +244,106 @@ def test_a_kind_that_this_kueue_does_not_manage(lint, settings, reported):
     found = lint(files, whole=True)
 
     assert [(each["severity"], each["line"]) for each in found] == ([("warning", 7)] if reported else [])
+
+
+def test_findings_are_on_the_files_of_the_exported_state(lint):
+    files = {
+        "state/cohorts.yaml": kueue("Cohort", "a", "parentName: b"),
+        "state/flavors.yaml": kueue("ResourceFlavor", "h100", "nodeLabels:\n  gpu: h100"),
+        "state/queues.yaml": "---\n".join([QUEUES, cluster_queue("spare"), cluster_queue("wrong", flavor="h10")]),
+        "jobs/cohort.yaml": kueue("Cohort", "b", "parentName: a"),
+        "jobs/bert.yaml": SPEC,
+        "overlays/prod/overlay.yaml": overlay(
+            "{state: state, kueue: {nodes: [{count: 1, labels: {gpu: a100}, capacity: {cpu: 8}}]}}"
+        ),
+    }
+    found = lint(files, whole=True)
+
+    assert [(each["rule"], each["file"], each["line"]) for each in found] == [
+        ("cohort-cycle", "state/cohorts.yaml", 5),
+        ("flavor-without-nodes", "state/flavors.yaml", 6),
+        ("unreachable-quota", "state/queues.yaml", 27),
+        ("unreachable-quota", "state/queues.yaml", 37),
+    ]
+    assert [(each["file"], each["line"]) for each in found[0]["related"]] == [("jobs/cohort.yaml", 5)]
+    assert {each["env"] for each in found} == {"prod"}
+
+
+def test_an_exported_cohort_above_itself(lint):
+    files = {
+        "state/cohorts.yaml": kueue("Cohort", "a", "parentName: a"),
+        "jobs/bert.yaml": SPEC,
+        "overlays/prod/overlay.yaml": overlay("{state: state}"),
+    }
+
+    assert lint(files) == [("cohort-cycle", "state/cohorts.yaml", 5)]
+
+
+@pytest.mark.parametrize(("flavor", "reported"), [("h100", False), ("a100", True)])
+def test_nodes_of_the_overlay_have_the_labels_of_their_flavor(lint, flavor, reported):
+    queues = [QUEUES, *(kueue("ResourceFlavor", name, f"nodeLabels: {{gpu: {name}}}") for name in ("h100", "a100"))]
+    nodes = (
+        "[{flavor: h100, count: 2, capacity: {cpu: 8}}, {flavor: a100, count: 1, capacity: {cpu: 8}}]"
+        if not reported
+        else "[{flavor: h100, count: 2, capacity: {cpu: 8}}]"
+    )
+    files = {
+        "jobs/queues.yaml": "---\n".join(queues),
+        "overlays/prod/overlay.yaml": overlay(f"{{kueue: {{nodes: {nodes}}}}}"),
+    }
+
+    assert [rule for rule, *_ in lint(files)] == (["flavor-without-nodes"] if reported else [])
+
+
+def test_a_missing_flavor_is_one_finding(lint):
+    files = {
+        "jobs/queues.yaml": QUEUES + "---\n" + kueue("ResourceFlavor", "a100", "nodeLabels: {gpu: a100}"),
+        "overlays/prod/overlay.yaml": overlay("{complete: [ResourceFlavor]}"),
+    }
+
+    (found,) = lint(files, whole=True, others=["unknown-reference"])
+    assert (found["rule"], found["alsoReportedBy"]) == ("unknown-reference", ["unreachable-quota"])
+
+
+def test_objects_of_other_files_are_not_queues_of_a_plain_file(lint):
+    large = job(requests=f"{{{GPU}: 9}}")
+
+    assert lint({"queues.yaml": QUEUES, "job.yaml": large}, "queues.yaml", "job.yaml") == []
+
+
+STATE = [
+    TAINTED,
+    cluster_queue("research", cohortName="all"),
+    local_queue("gpus", "research"),
+    kueue("Cohort", "all", f"parentName: top\nresourceGroups: [{{coveredResources: [{GPU}], flavors: []}}]"),
+    "apiVersion: v1\nkind: Node\nmetadata: {name: a, labels: {gpu: h100}}\nstatus: {allocatable: {pods: 1}}\n",
+    job(annotations="{kueue.x-k8s.io/podset-required-topology: rack}"),
+]
+
+
+def list_paths(tree, path=()):
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, child in items:
+        yield (*path, key)
+        yield from list_paths(child, (*path, key))
+
+
+WRONG = (None, 7, "x", [1], {"x": [None]}, -1, {"a": {"b": 1}})
+
+
+def test_values_of_any_type_are_no_internal_error(lint):
+    """Each value of each object is wrong in a file of its own; files are linted together."""
+    objects = [yaml.safe_load(text) for text in STATE]
+    files = {}
+    for number, obj in enumerate(objects):
+        for path in list_paths(obj):
+            changed = json.loads(json.dumps(objects))
+            *above, last = path
+            node = changed[number]
+            for step in above:
+                node = node[step]
+            node[last] = WRONG[len(files) % len(WRONG)]
+            files[f"{len(files)}.yaml"] = "\n---\n".join(map(json.dumps, changed))
+
+    found = lint(files, *files, whole=True, others=["internal-error"])
+    assert [each["message"] for each in found if each["rule"] == "internal-error"] == []

@@ -330,6 +330,24 @@ def find_cycles(parents: Mapping[str, str]) -> set[str]:
     return cyclic
 
 
+def list_cycles(parents: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Return the cycles of parents, each from the first by name to the one whose parent that is."""
+    found: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for start in sorted(parents):
+        path: dict[str, int] = {}
+        name = start
+        while name and name not in seen:
+            seen.add(name)
+            path[name] = len(path)
+            name = parents.get(name, "")
+        if name in path:
+            cycle = list(path)[path[name] :]
+            first = cycle.index(min(cycle))
+            found.append((*cycle[first:], *cycle[:first]))
+    return found
+
+
 def _connect(node: QuotaNode, parent: QuotaNode) -> None:
     node.parent = parent
     parent.children.append(node)

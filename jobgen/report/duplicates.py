@@ -55,7 +55,16 @@ SAME_FAULTS = (
             "dangerous-capability",
         )
     ),
-    SameFault(("unknown-reference", "unknown-queue", "unknown-runtime", "inadmissible-job", "ineffective-queue-label")),
+    SameFault(
+        (
+            "unknown-reference",
+            "unknown-queue",
+            "unknown-runtime",
+            "inadmissible-job",
+            "ineffective-queue-label",
+            "unreachable-quota",
+        )
+    ),
     # The quota of the objects, and the one that an overlay declares.
     SameFault(("inadmissible-job", "queue-quota-exceeded"), within="object"),
     # A job that writes to several paths of another job, or whose members do.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from jobgen.check.cluster.cohorts import get_parent
 from jobgen.check.cluster.names import Name, name_object, replace_exported
 from jobgen.check.cluster.queue_jobs import JobReader, remove_placements
 from jobgen.k8s.nodes import as_mapping, as_text
@@ -14,6 +16,8 @@ from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import DECIDING_KINDS, group_objects
 from jobgen.kueue.configuration import parse_configuration
 from jobgen.kueue.obstacles import Obstacle
+from jobgen.kueue.quota import list_cycles
+from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import PodSet, Workload
 from jobgen.model.data import Node, untraced
 from jobgen.spec.overlay import Cluster
@@ -46,11 +50,41 @@ class QueueState:
     def _reader(self) -> JobReader:
         return JobReader(self.known, self.cluster)
 
+    @cached_property
+    def cycles(self) -> list[tuple[str, ...]]:
+        """The cycles of cohorts."""
+        return list_cycles({each.name: each.parent for each in self.known.list_cohorts()})
+
+    @cached_property
+    def cohorts(self) -> Counter[str]:
+        """How many ClusterQueues and Cohorts name a cohort as the one above them."""
+        objects = (obj for kind in ("ClusterQueue", "Cohort") for obj in self.list_objects(kind))
+        return Counter(filter(None, (as_text(get_parent(obj)) for obj in objects)))
+
+    @cached_property
+    def used_queues(self) -> frozenset[str]:
+        """The ClusterQueues that LocalQueues refer to."""
+        return frozenset(as_text(spec.get("clusterQueue")) for spec in self.context.local_queues.values())
+
+    @cached_property
+    def quotas(self) -> Snapshot:
+        """The quota of queues and cohorts."""
+        return Snapshot(self.context.queues.values(), self.known.list_cohorts(), self.context.flavors.values())
+
+    @cached_property
+    def node_labels(self) -> list[Mapping[str, str]]:
+        """The labels of all known nodes, each combination once."""
+        found = (as_mapping(as_mapping(node.get("metadata")).get("labels")) for node in self.known.list_nodes())
+        several = {tuple(sorted((str(key), str(value)) for key, value in each.items())) for each in found}
+        return [dict(each) for each in sorted(several)]
+
     def list_exported(self) -> list[Mapping[str, Node]]:
         """Return the queues, cohorts and flavors that are not objects of the repository."""
-        return [
-            obj for obj in self.objects.values() if id(obj) in self._exported and name_object(obj)[0] in CHECKED_KINDS
-        ]
+        return [obj for name, obj in self.objects.items() if name[0] in CHECKED_KINDS and self.is_exported(obj)]
+
+    def is_exported(self, obj: Mapping[str, Node]) -> bool:
+        """Return whether an object is one of the exported state."""
+        return id(obj) in self._exported
 
     def list_objects(self, kind: str) -> list[Mapping[str, Node]]:
         """Return the objects of a kind."""
