@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobgen.api.render import RenderedObject, RenderResult, render
     from jobgen.model.data import Location
     from jobgen.model.finding import Finding, Identity, Related, Severity
+    from jobgen.queues.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
     from jobgen.report import Suppressed
 
 __version__ = "0.1.0"
@@ -40,8 +41,12 @@ __all__ = [
     "NotFoundError",
     "OperationError",
     "Project",
+    "QueueChanges",
+    "QueueObjectChange",
     "QueueResult",
     "QueuedWorkload",
+    "QuotaAmounts",
+    "QuotaChange",
     "Related",
     "RenderResult",
     "RenderedObject",
@@ -52,6 +57,7 @@ __all__ = [
     "ToolError",
     "UsageError",
     "ValueSource",
+    "WorkloadChange",
     "__version__",
     "diff",
     "explain",
@@ -72,6 +78,7 @@ _MODULES = {
     "jobgen.api.render": "RenderedObject RenderResult render",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
+    "jobgen.queues.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
     "jobgen.report": "Suppressed",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import NEVER
-from jobgen.queues.changes import Change, QueueChanges, QuotaChange, WorkloadChange
+from jobgen.queues.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED
 
-AMOUNTS = ("nominal", "used", "borrowed", "lent", "waiting")
+AMOUNTS = QuotaAmounts._fields
+_NONE = QuotaAmounts(*["0"] * len(AMOUNTS))
 
 _COUNTED = {
     Change.PREEMPTED: "preempted",
@@ -66,15 +66,9 @@ def format_queue(one: WorkloadChange) -> str:
 def list_quota_rows(changes: QueueChanges) -> Iterator[QuotaRow]:
     """Yield the quota that changes."""
     for one in changes.quota:
-        amounts = tuple(_format_amount(one, name) for name in AMOUNTS)
+        pairs = zip(one.before or _NONE, one.after or _NONE, strict=True)
+        amounts = tuple(after if before == after else f"{before} → {after}" for before, after in pairs)
         yield QuotaRow(f"{one.kind} {one.name}", one.flavor, one.resource, amounts)
-
-
-def _format_amount(one: QuotaChange, name: str) -> str:
-    before, after = (
-        show_amount(one.resource, 0 if total is None else getattr(total, name)) for total in (one.before, one.after)
-    )
-    return after if before == after else f"{before} → {after}"
 
 
 def format_objects(changes: QueueChanges) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from jobgen.kueue.totals import Total
+from typing import NamedTuple
 
 UNKNOWN, PREEMPTED = "unknown", "preempted"
 
@@ -64,18 +61,28 @@ class WorkloadChange(NamedTuple):
     """The rule that allows the preemption, as in the condition of the workload."""
 
 
+class QuotaAmounts(NamedTuple):
+    """The quota of a queue or cohort, and its use, as Kubernetes writes quantities."""
+
+    nominal: str
+    used: str
+    borrowed: str
+    lent: str
+    waiting: str
+
+
 class QuotaChange(NamedTuple):
-    """The quota and usage of a queue or cohort before and after; None where it does not exist."""
+    """The quota of a queue or cohort for one resource in one flavor; None on a side that does not have it."""
 
     kind: str
     name: str
     flavor: str
     resource: str
-    before: Total | None
-    after: Total | None
+    before: QuotaAmounts | None
+    after: QuotaAmounts | None
 
 
-class ObjectChange(NamedTuple):
+class QueueObjectChange(NamedTuple):
     """A queue, or another object that decides about admission, that is added, removed or changed."""
 
     action: str
@@ -90,7 +97,7 @@ class QueueChanges(NamedTuple):
     environment: str
     workloads: tuple[WorkloadChange, ...] = ()
     quota: tuple[QuotaChange, ...] = ()
-    objects: tuple[ObjectChange, ...] = ()
+    objects: tuple[QueueObjectChange, ...] = ()
     errors: tuple[str, ...] = ()
     """Why the queues are not compared: what cannot be read."""
     settles: bool = True

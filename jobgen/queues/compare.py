@@ -7,6 +7,7 @@ from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs
 from jobgen.kueue.admission_context import AdmissionContext
+from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import (
     ADMITTED,
     BORROWS,
@@ -29,8 +30,9 @@ from jobgen.queues.changes import (
     UNKNOWN,
     Change,
     JobName,
-    ObjectChange,
     QueueChanges,
+    QueueObjectChange,
+    QuotaAmounts,
     QuotaChange,
     Update,
     WorkloadChange,
@@ -159,10 +161,16 @@ def _compare_totals(before: Sequence[Total], after: Sequence[Total]) -> Iterator
     old, new = ({each[:4]: each for each in totals} for totals in (before, after))
     for key in sorted({**old, **new}):
         if old.get(key) != new.get(key):
-            yield QuotaChange(*key, old.get(key), new.get(key))
+            yield QuotaChange(*key, _show_amounts(old.get(key)), _show_amounts(new.get(key)))
 
 
-def _compare_objects(old: AdmissionContext, new: AdmissionContext) -> Iterator[ObjectChange]:
+def _show_amounts(total: Total | None) -> QuotaAmounts | None:
+    if total is None:
+        return None
+    return QuotaAmounts(*(show_amount(total.resource, getattr(total, name)) for name in QuotaAmounts._fields))
+
+
+def _compare_objects(old: AdmissionContext, new: AdmissionContext) -> Iterator[QueueObjectChange]:
     for kind in _OBJECT_KINDS:
         before, after = (
             {
@@ -173,9 +181,9 @@ def _compare_objects(old: AdmissionContext, new: AdmissionContext) -> Iterator[O
         )
         for key in sorted({*before, *after}):
             if key not in before or key not in after:
-                yield ObjectChange("added" if key in after else "removed", kind, *key)
+                yield QueueObjectChange("added" if key in after else "removed", kind, *key)
             elif _without_status(before[key]) != _without_status(after[key]):
-                yield ObjectChange("changed", kind, *key)
+                yield QueueObjectChange("changed", kind, *key)
 
 
 def _without_status(obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from jobgen.diff.queue_rows import AMOUNTS
-from jobgen.kueue.amounts import show_amount
-from jobgen.kueue.totals import Total
 from jobgen.model.data import Plain
 from jobgen.queues.changes import QueueChanges, QuotaChange, WorkloadChange
 
@@ -43,12 +40,6 @@ def _describe_quota(one: QuotaChange) -> dict[str, Plain]:
         "name": one.name,
         "flavor": one.flavor,
         "resource": one.resource,
-        "before": _describe_total(one.before),
-        "after": _describe_total(one.after),
+        "before": None if one.before is None else dict(one.before._asdict()),
+        "after": None if one.after is None else dict(one.after._asdict()),
     }
-
-
-def _describe_total(total: Total | None) -> dict[str, Plain] | None:
-    if total is None:
-        return None
-    return {name: show_amount(total.resource, getattr(total, name)) for name in AMOUNTS}
