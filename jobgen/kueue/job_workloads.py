@@ -133,7 +133,7 @@ def _make_object(obj: Mapping[str, Any], pod_sets: list[RawPodSet], queue: str, 
     metadata = as_mapping(obj.get("metadata"))
     return {
         "metadata": {
-            "name": metadata.get("name", ""),
+            "name": get_job_name(obj),
             "namespace": find_namespace(obj),
             "annotations": as_mapping(metadata.get("annotations")),
             "labels": as_mapping(metadata.get("labels")),
@@ -158,6 +158,12 @@ def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, 
             requests = sum_amounts(requests, charge.amounts)
         changed.append(each if requests is each.requests else replace(each, requests=requests))
     return workload._replace(pod_sets=tuple(changed)), ""
+
+
+def get_job_name(obj: Mapping[str, Any]) -> str:
+    """Return the name of a job; if the API server completes it, what it starts with."""
+    metadata = as_mapping(obj.get("metadata"))
+    return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
 def find_namespace(obj: Mapping[str, Any]) -> str:

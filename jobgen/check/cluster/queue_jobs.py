@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,10 +11,9 @@ from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
-from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_queue, read_context
+from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_queue, get_job_name, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
-from jobgen.kueue.objects import name_of
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import get_group_name
 from jobgen.kueue.workloads import Workload
@@ -36,7 +36,7 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
     known = group_objects((*objects, *exported), configuration)
     reader = JobReader(known, cluster)
-    jobs = tuple(job for obj, members in _group_pods(objects) for job in reader.read(obj, members))
+    jobs = name_apart([job for obj, members in _group_pods(objects) for job in reader.read(obj, members)])
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
     return QueuedJobs(context, tuple(map(remove_placements, jobs)) if context.ignores_topology else jobs)
 
@@ -59,6 +59,26 @@ def _find_group(obj: Object) -> tuple[str, str] | None:
     """Return the namespace and the name of the group of a pod; None if it is alone, or no pod."""
     name = get_group_name(obj) if obj.get("kind") == "Pod" else ""
     return (find_namespace(obj), name) if name else None
+
+
+def name_apart(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs whose workloads have different keys, also if jobs of several kinds have the same name."""
+    shared = {
+        key for key, several in Counter(each.key for job in jobs for each in job.workloads).items() if several > 1
+    }
+    numbers = Counter[str]()
+
+    def rename(workload: Workload, kind: str) -> Workload:
+        if workload.key not in shared:
+            return workload
+        key = f"{workload.key} ({kind})"
+        numbers[key] += 1
+        return workload._replace(key=f"{key} {numbers[key]}" if numbers[key] > 1 else key)
+
+    return tuple(
+        job._replace(workloads=tuple(rename(each, job.kind) for each in job.workloads)) if shared else job
+        for job in jobs
+    )
 
 
 def remove_placements(job: Job) -> Job:
@@ -94,7 +114,7 @@ class JobReader:
             yield from self._read_unmanaged(obj)
             return
         first = built[0].workload
-        job = Job(str(obj.get("kind", "")), first.namespace, name_of(obj), first.queue)
+        job = Job(str(obj.get("kind", "")), first.namespace, get_job_name(obj), first.queue)
         unmanaged = explain_unmanaged(obj, first.queue, self._configuration, self._labels.get(first.namespace))
         if unmanaged is not None:
             yield job._replace(obstacle=Obstacle("unmanaged", unmanaged.reason, unmanaged.change))
@@ -117,7 +137,7 @@ class JobReader:
         unmanaged = explain_unmanaged(obj, queue, self._configuration, self._labels.get(namespace))
         if unmanaged is not None:
             obstacle = Obstacle("unmanaged", unmanaged.reason, unmanaged.change)
-            yield Job(kind, namespace, name_of(obj), queue, obstacle=obstacle)
+            yield Job(kind, namespace, get_job_name(obj), queue, obstacle=obstacle)
 
     def _find_invalid(self, workload: Workload) -> str:
         pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
