@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.model.quantity import Quantity, parse_quantity
+from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
 
 UNLIMITED = 2**63 - 1
 """The greatest amount. Greater quantities count as unlimited, and sums stop there."""
@@ -17,9 +17,13 @@ def to_amount(resource: str, quantity: str | float | None) -> int:
     found = parse_quantity(str(quantity)) if quantity is not None else None
     if found is None:
         return 0
-    power = found.power + (3 if resource == CPU else 0)
-    whole = int(found.amount * 10**power) if power >= 0 else -(-found.amount // 10**-power)
-    return min(whole, UNLIMITED)
+    return max(_LEAST, min(to_multiples(found, -3 if resource == CPU else 0), UNLIMITED))
+
+
+def to_multiples(quantity: Quantity, power: int) -> int:
+    """Return how many multiples of `10**power` a quantity has, rounded up. No exponent takes long to evaluate."""
+    shift = min(quantity.power, MAX_POWER) - power
+    return int(quantity.amount * 10**shift) if shift >= 0 else int(-(-quantity.amount // 10**-shift))
 
 
 def to_quantity(resource: str, amount: int) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any, NamedTuple
 
-from jobgen.kueue.amounts import to_amount
+from jobgen.kueue.amounts import UNLIMITED, to_amount, to_multiples
 from jobgen.kueue.quota import FlavorResource, Quota
 from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"
+_NANO = 10**9
 
 
 class Preemption(NamedTuple):
@@ -179,7 +179,10 @@ def parse_fungibility(spec: Mapping[str, Any]) -> Fungibility:
 def _parse_weight(spec: Mapping[str, Any]) -> float:
     weight = as_mapping(spec.get("fairSharing")).get("weight")
     found = None if weight is None else parse_quantity(str(weight))
-    return 1.0 if found is None else float(Fraction(found.amount) * Fraction(10) ** found.power)
+    if found is None:
+        return 1.0
+    most = UNLIMITED * _NANO
+    return max(-most, min(to_multiples(found, -9), most)) / _NANO
 
 
 def _list_checks(spec: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.kueue.amounts import UNLIMITED, add, to_amount
+from jobgen.kueue.amounts import UNLIMITED, add, to_amount, to_multiples
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.model.quantity import parse_quantity
 
@@ -85,10 +85,7 @@ def to_nanos(quantity: Any) -> int:
 def _parse_nanos(text: str) -> int:
     """Convert the text of a quantity. Few different ones occur in many jobs."""
     found = parse_quantity(text)
-    if found is None:
-        return 0
-    power = found.power + 9
-    return int(found.amount * 10**power) if power >= 0 else -(-found.amount // 10**-power)
+    return 0 if found is None else to_multiples(found, -9)
 
 
 Exact = dict[str, int]
