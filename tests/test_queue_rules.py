@@ -347,3 +347,145 @@ def test_values_of_any_type_are_no_internal_error(lint):
 
     found = lint(files, *files, whole=True, others=["internal-error"])
     assert [each["message"] for each in found if each["rule"] == "internal-error"] == []
+
+
+KINDS = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu, nvidia.com/gpu, pods]
+      flavors:
+        - name: h100
+          resources:
+            - {name: cpu, nominalQuota: 8}
+            - {name: nvidia.com/gpu, nominalQuota: 8}
+            - {name: pods, nominalQuota: 10}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: gpus, namespace: ml}
+spec: {clusterQueue: research}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: js, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus, kueue.x-k8s.io/priority-class: high}}
+spec:
+  replicatedJobs:
+    - name: driver
+      template: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a:1}]}}}}
+    - name: workers
+      replicas: 2
+      template:
+        spec:
+          parallelism: 3
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+                - name: a
+                  image: a:1
+                  resources:
+                    limits:
+                      nvidia.com/gpu: 2 # here
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: rc, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus}}
+spec:
+  enableInTreeAutoscaling: false
+  headGroupSpec:
+    rayStartParams: {}
+    template:
+      spec:
+        containers:
+          - name: head
+            image: a:1
+            resources: {limits: {cpu: 9}} # here
+  workerGroupSpecs:
+    - groupName: w
+      replicas: 2
+      rayStartParams: {}
+      template:
+        spec:
+          containers:
+            - name: w
+              image: a:1
+              resources: {limits: {nvidia.com/gpu: 16}}
+---
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: lws, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus}}
+spec:
+  replicas: 2
+  leaderWorkerTemplate:
+    size: 12 # here
+    workerTemplate:
+      spec:
+        containers: [{name: a, image: a:1, resources: {requests: {cpu: 100m}}}]
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  mlPolicy: {numNodes: 1, torch: {}}
+  template:
+    spec:
+      replicatedJobs:
+        - name: node
+          template:
+            metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+            spec: {template: {spec: {containers: [{name: node, image: a:1}]}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: tj, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus}}
+spec:
+  runtimeRef: {name: torch}
+  trainer:
+    numNodes: 3
+    resourcesPerNode:
+      limits:
+        nvidia.com/gpu: 4 # here
+---
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: aw, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus}}
+spec:
+  components:
+    - podSets: [{replicas: 9, path: template.spec.template}]
+      template:
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: inner, namespace: ml}
+        spec:
+          parallelism: 9
+          template:
+            spec:
+              restartPolicy: Never
+              containers:
+                - name: a
+                  image: a:1
+                  resources:
+                    requests:
+                      cpu: 1 # here
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: ml, labels: {kueue.x-k8s.io/queue-name: gpus}}
+spec:
+  containers:
+    - name: a
+      image: a:1
+      resources:
+        requests:
+          cpu: 10 # here
+"""
+
+
+def test_kinds_of_jobs_are_reported_where_they_request(lint):
+    expected = [number for number, line in enumerate(KINDS.splitlines(), 1) if line.endswith("# here")]
+
+    assert [line for _, _, line in lint({"all.yaml": KINDS}, "all.yaml")] == expected

@@ -126,7 +126,7 @@ def _suggest(pod_set: PodSet, resource: str, limit: Limit, wanted: int, used: in
     kind = "ClusterQueue" if limit.node.is_queue else "cohort"
     where = "of" if limit.is_borrowing or limit.node.is_queue else "in"
     quota = f"raise `{field}` {where} {kind} `{limit.node.name}` by `{missing}`"
-    each = pod_set.requests.get(resource, 0)
+    each = 1 if resource == "pods" else pod_set.requests.get(resource, 0)
     pods = (limit.amount - used) // each if each else 0
     if pods > 0:
         return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} pods, or {quota}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import list_pod_sets
 from jobgen.kueue.requests import Transformation
@@ -86,7 +86,7 @@ def _find_request(
         found = list(_list_requests(template, resource))
         if found:
             _, node = max(found, key=lambda pair: pair[0])
-            related = () if count is None else ((count, f"`{obstacle.pod_set}` has {value_of(count)} pods"),)
+            related = () if count is None else ((count, f"the number of pods of `{obstacle.pod_set}`"),)
             return ObstacleNode(node, related)
     return None
 
@@ -109,7 +109,8 @@ def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> Node:
         for name in _COUNTS if isinstance(around, dict) else ():
             if type(value_of(around.get(name))) is int:
                 return around[name]  # type: ignore[no-any-return]
-    return None
+    # A TrainJob, whose templates are those of its runtime.
+    return get_path(obj, "spec", "trainer", "numNodes")
 
 
 def _find_selector(spec: Mapping[str, Node]) -> Node:

@@ -91,9 +91,13 @@ def remove_placements(job: Job) -> Job:
 
 
 class JobReader:
-    """Reads job objects, with the objects that their workloads depend on."""
+    """Reads job objects, with the objects that their workloads depend on.
 
-    def __init__(self, known: ClusterObjects, cluster: Cluster) -> None:
+    With `ignores_priority`, a job may name a priority class that does not exist.
+    """
+
+    def __init__(self, known: ClusterObjects, cluster: Cluster, *, ignores_priority: bool = False) -> None:
+        self._ignores_priority = ignores_priority
         self._known = known
         self._cluster = cluster
         self._context = read_context(known)
@@ -123,7 +127,8 @@ class JobReader:
             message = "it names no queue, and Kueue keeps such jobs suspended"
             yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
             return
-        error = built[0].error or self._find_invalid(first)
+        is_ignored = self._ignores_priority and built[0].priority.missing
+        error = ("" if is_ignored else built[0].error) or self._find_invalid(first)
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return

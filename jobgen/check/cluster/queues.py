@@ -48,7 +48,8 @@ class QueueState:
 
     @cached_property
     def _reader(self) -> JobReader:
-        return JobReader(self.known, self.cluster)
+        # The class decides when a job is admitted, not whether; `unknown-reference` reports one that does not exist.
+        return JobReader(self.known, self.cluster, ignores_priority=True)
 
     @cached_property
     def cycles(self) -> list[tuple[str, ...]]:
