@@ -69,6 +69,12 @@ def elastic_job(name, pods):
     return made | {"metadata": made["metadata"] | {"annotations": {"kueue.x-k8s.io/elastic-job": "true"}}}
 
 
+def run_of(name, run, gpus):
+    """A run of a job, with the name that its hash gives it."""
+    made = job(run, gpus)
+    return made | {"metadata": made["metadata"] | {"annotations": {"jobgen.dev/job": name}}}
+
+
 def write_repository(folder, state, jobs, **cluster):
     """Write a repository with one environment; `state` is the exported state of its cluster."""
     settings = {"namespace": "ml", "cluster": {"state": "cluster", **cluster}}
@@ -175,6 +181,16 @@ CASES = {
     "a rejected change leaves the old job running": (
         (one_queue(), [job("first")]),
         (one_queue(), [job("first", image="registry.example.com/train:2", gpus=16)]),
+        {},
+    ),
+    "a run with another name replaces the old one": (
+        (one_queue(), (run_of("train", "train-1", 4), job("other"))),
+        (one_queue(), (run_of("train", "train-2", 8), job("other"))),
+        {"train-2": ("worse", "admitted", "waits")},
+    ),
+    "a run with another name that fits again": (
+        (one_queue(), (run_of("train", "train-1", 4), job("other"))),
+        (one_queue(), (run_of("train", "train-2", 2), job("other"))),
         {},
     ),
     "a change that Kueue ignores": (

@@ -10,6 +10,7 @@ from jobgen.diff.impact import Impact
 from jobgen.diff.snapshot import Snapshot
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.environment import Rendered
 from jobgen.queues.changes import JobName, QueueChanges, Update
 from jobgen.repo import layout
 from jobgen.spec.overlay import Cluster
@@ -32,16 +33,15 @@ _DEFAULT_NAMESPACE = "default"
 def find_queue_changes(old: Snapshot, new: Snapshot, impacts: Sequence[Impact]) -> Iterator[QueueChanges]:
     """Yield what changes in each environment that has a ClusterQueue on either side."""
     before, after = (_group_objects(side) for side in (old, new))
-    updates: dict[str, dict[JobName, Update]] = {}
+    by_env: dict[str, list[Impact]] = {}
     for impact in impacts:
-        updates.setdefault(impact.current.env, {}).update(_list_updates(impact))
-    touched = {impact.current.env for impact in impacts}
+        by_env.setdefault(impact.current.env, []).append(impact)
     for env in sorted({*before, *after}):
         sides = (_Side(old, env, before.get(env)), _Side(new, env, after.get(env)))
         states = [dict(side.read_state()) for side in sides]
-        is_same = env not in touched and sides[0].cluster == sides[1].cluster and states[0] == states[1]
+        is_same = env not in by_env and sides[0].cluster == sides[1].cluster and states[0] == states[1]
         if not is_same and any(map(_has_queues, sides, states)):
-            found = _compare(env, *sides, updates.get(env, {}))
+            found = _compare(env, *sides, by_env.get(env, ()))
             if found is not None:
                 yield found
 
@@ -85,19 +85,31 @@ def _has_queues(side: _Side, state: Mapping[str, bytes]) -> bool:
     return is_rendered or any(_CLUSTER_QUEUE.encode() in content for content in state.values())
 
 
-def _list_updates(impact: Impact) -> Iterator[tuple[JobName, Update]]:
-    """Yield what the merge does to an object of the old side."""
-    if impact.old is None or impact.is_replaced:
-        return
-    identity = impact.old.identity
-    update = _UPDATES[impact.outcome.effect]
-    if impact.action == "removed":
-        # An object that is only removed from the files has no effect on the cluster.
-        update = Update.NOT_APPLIED if impact.outcome.effect is Effect.NO_EFFECT else Update.RESTARTED
-    yield (identity.kind, identity.namespace or _DEFAULT_NAMESPACE, identity.name), update
+def _get_name(rendered: Rendered) -> JobName:
+    identity = rendered.identity
+    return (identity.kind, identity.namespace or _DEFAULT_NAMESPACE, identity.name)
 
 
-def _compare(env: str, old: _Side, new: _Side, updates: Mapping[JobName, Update]) -> QueueChanges | None:
+def _list_updates(impacts: Iterable[Impact]) -> Iterator[tuple[JobName, Update]]:
+    """Yield what the merge does to objects of the old side."""
+    for impact in impacts:
+        if impact.old is None or impact.is_replaced:
+            continue
+        update = _UPDATES[impact.outcome.effect]
+        if impact.action == "removed":
+            # An object that is only removed from the files stays in the cluster.
+            update = Update.NOT_APPLIED if impact.outcome.effect is Effect.NO_EFFECT else Update.RESTARTED
+        yield _get_name(impact.old), update
+
+
+def _list_replaced(impacts: Iterable[Impact]) -> Iterator[tuple[JobName, JobName]]:
+    """Yield new objects with other names than the old ones that they replace, such as runs with a hash."""
+    for impact in impacts:
+        if impact.is_replaced and impact.old and impact.new:
+            yield _get_name(impact.new), _get_name(impact.old)
+
+
+def _compare(env: str, old: _Side, new: _Side, impacts: Sequence[Impact]) -> QueueChanges | None:
     from jobgen.queues.compare import compare_queues
 
     findings: list[Finding] = []
@@ -108,7 +120,9 @@ def _compare(env: str, old: _Side, new: _Side, updates: Mapping[JobName, Update]
     if not before.context.queues and not after.context.queues:
         return None
     known = {(job.kind, job.namespace, job.name) for job in before.jobs}
-    return compare_queues(env, before, after, {name: each for name, each in updates.items() if name in known})
+    updates = {name: each for name, each in _list_updates(impacts) if name in known}
+    replaced = {new_name: name for new_name, name in _list_replaced(impacts) if name in known}
+    return compare_queues(env, before, after, updates, replaced)
 
 
 def _format_errors(findings: Iterable[Finding]) -> Iterator[str]:

@@ -48,11 +48,16 @@ _ORDER = {change: place for place, change in enumerate(Change)}
 
 
 def compare_queues(
-    env: str, old: QueuedJobs, new: QueuedJobs, updates: Mapping[JobName, Update]
+    env: str,
+    old: QueuedJobs,
+    new: QueuedJobs,
+    updates: Mapping[JobName, Update],
+    replaced: Mapping[JobName, JobName],
 ) -> QueueChanges | None:
     """Compare the decisions about an environment; None if nothing about its queues changes.
 
     `updates` says what the merge does to jobs; those that it does not name are unchanged, or only on one side.
+    `replaced` has new jobs, and the old ones with other names that they replace.
     """
     old, new = select_affected(old, new, updates)
     jobs = tuple(_list_jobs(old.jobs, new.jobs, updates))
@@ -60,7 +65,7 @@ def compare_queues(
     workloads: tuple[WorkloadChange, ...] = ()
     after = None
     if new.context.queues:
-        start = find_start_state(new.context, jobs, before, old.jobs, updates)
+        start = find_start_state(new.context, jobs, before, old.jobs, updates, replaced)
         after = decide(new.context, start.jobs, start.running, start.later)
         again = decide(new.context, jobs, later=start.later) if start.kept else after
         comparison = _Comparison(start, after, again)

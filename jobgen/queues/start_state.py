@@ -46,10 +46,12 @@ def find_start_state(
     before: Decision | None,
     old: Sequence[Job],
     updates: Mapping[JobName, Update],
+    replaced: Mapping[JobName, JobName],
 ) -> StartState:
     """Find the start: `jobs` are those after the merge, `old` those before it, with the decision about them."""
     answers = {(each.job.kind, each.key): each for each in before.answers} if before else {}
     known = frozenset(map(get_name, old))
+    _add_replacements(answers, jobs, {get_name(job): job for job in old}, replaced)
     running, later, kept = set[str](), set[str](), dict[str, Workload]()
     for job in jobs:
         update = updates.get(get_name(job), Update.UNCHANGED)
@@ -71,8 +73,27 @@ def find_start_state(
         frozenset(later),
         frozenset(kept),
         answers,
-        known,
+        known | replaced.keys(),
     )
+
+
+def _add_replacements(
+    answers: dict[tuple[str, str], Answer],
+    jobs: Sequence[Job],
+    old: Mapping[JobName, Job],
+    replaced: Mapping[JobName, JobName],
+) -> None:
+    """Give the workloads of a job with another name the decisions about the job that it replaces."""
+    for job in jobs:
+        former = old.get(replaced[get_name(job)]) if get_name(job) in replaced else None
+        for key, other in zip(_list_keys(job), _list_keys(former) if former else (), strict=False):
+            prior = answers.get((former.kind, other)) if former else None
+            if prior is not None:
+                answers[job.kind, key] = prior
+
+
+def _list_keys(job: Job) -> list[str]:
+    return [each.key for each in job.workloads] or [f"{job.namespace}/{job.name}"]
 
 
 def _is_drained(workload: Workload, context: AdmissionContext) -> bool:
