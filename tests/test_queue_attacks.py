@@ -122,3 +122,33 @@ def test_huge_quantities_take_no_time(value):
     assert len(report.decision.answers) == len(jobs)
     assert all(formats.render(name, [report]) for name in formats.format_names())
     assert json.loads(formats.render("json", [report]))["version"] == 1
+
+
+def test_resources_without_quota_do_not_count_if_kueue_ignores_them():
+    jobs = [job("x", 1, {"cpu": 1, "nvidia.com/gpu": 8}), job("y", 5, {"cpu": 1, "nvidia.com/gpu": 8})]
+
+    resources = {"quotaCheckStrategy": "IgnoreUndeclared"}
+    assert decisions(jobs, with_quota(), resources=resources) == {"ml/x": "admitted", "ml/y": "never"}
+    assert decide(jobs, with_quota(), resources=resources).decision.answers[1].obstacle.resource == "cpu"
+    assert decisions(jobs, with_quota()) == {"ml/x": "never", "ml/y": "never"}
+
+
+@pytest.mark.parametrize(
+    ("controller", "decision"),
+    [
+        ("kueue.x-k8s.io/provisioning-request", "admitted"),
+        ("kueue.x-k8s.io/multikueue", "admitted"),
+        ("example.com/budget", "never"),
+    ],
+)
+def test_checks_that_find_nodes_leave_the_placement_to_later(controller, decision):
+    state = [
+        made("AdmissionCheck", "check", {"controllerName": controller}),
+        made("Topology", "hosts", {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}),
+        made("ResourceFlavor", "f", {"nodeLabels": {"gpu": "h100"}, "topologyName": "hosts"}),
+        cluster_queue("a", {"cpu": 100}, admissionChecksStrategy={"admissionChecks": [{"name": "check"}]}),
+        local_queue("a"),
+    ]
+    nodes = [{"flavor": "f", "count": 2, "capacity": {"cpu": 4}}]
+
+    assert decisions([job("x", 20, {"cpu": 1})], state, nodes=nodes) == {"ml/x": decision}

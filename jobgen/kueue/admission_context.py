@@ -113,6 +113,7 @@ class AdmissionContext:
             inactive=frozenset(
                 name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
             ),
+            controllers={each.name: each.controller for each in self._list_checks()},
         )
 
     def _build_topologies(self, levels: Mapping[str, Sequence[str]]) -> Topologies:

@@ -45,7 +45,7 @@ class Preemptor(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Settings of Kueue that decide how it preempts."""
+    """Settings of Kueue that decide how it assigns flavors and preempts."""
 
     is_fair: bool = False
     strategies: tuple[str, ...] = DEFAULT_STRATEGIES
@@ -55,6 +55,8 @@ class Rules(NamedTuple):
     """The gate SchedulerTimestampPreemptionBuffer: only what is newer by five minutes counts as newer."""
     measure: Measure | None = None
     """What the LocalQueue of a workload used lately, if admission is fair among LocalQueues."""
+    ignores_undeclared: bool = False
+    """Whether resources that a queue does not cover need no quota."""
 
 
 Placement = Callable[[], bool]

@@ -33,8 +33,6 @@ class Configuration(NamedTuple):
     frameworks: frozenset[str] | None = None
     """The integrations that are on; None if those that the version enables."""
     resources: ResourceSettings = NO_SETTINGS
-    ignores_undeclared: bool = False
-    """Whether resources that a queue does not cover do not count."""
     nodes: tuple[NodeGroup, ...] = ()
 
 
@@ -48,12 +46,12 @@ def parse_configuration(block: Mapping[str, Any], version: str = "") -> Configur
         rules=Rules(
             is_fair=block.get("fairSharing") is True,
             strategies=tuple(map(str, as_list(block.get("preemptionStrategies")))) or DEFAULT_STRATEGIES,
+            ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
         ),
         manages_unqueued=block.get("managedJobsWithoutQueueName") is True,
         namespace_selector=selector if isinstance(selector, dict) else None,
         frameworks=None if frameworks is None else frozenset(map(str, as_list(frameworks))),
         resources=parse_settings(resources),
-        ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
         nodes=tuple(_parse_group(as_mapping(each)) for each in as_list(block.get("nodes"))),
     )
 

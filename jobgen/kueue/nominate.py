@@ -157,6 +157,7 @@ class Nominator:
             is_fair=self.rules.is_fair,
             allowed=None if allowed is None else frozenset(allowed),
             replaced=replaced.admission if replaced else (),
+            ignores_undeclared=self.rules.ignores_undeclared,
         )
 
     def _build_oracle(self, workload: Workload, queue: str) -> Oracle:
