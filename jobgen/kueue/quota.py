@@ -74,8 +74,12 @@ class QuotaNode:
 
     def sum_quota(self) -> None:
         """Sum the quota of the node and of all below it."""
-        for child in self.children:
-            child.sum_quota()
+        # A node stands before all nodes below it. A loop has no limit of depth, recursion has.
+        for node in reversed(list(self.list_below())):
+            node._sum_own_quota()
+
+    def _sum_own_quota(self) -> None:
+        """Sum the quota of the node and of its children, whose sums are known."""
         if not self.is_queue:
             self.height = max((child.height + 1 for child in self.children), default=0)
         self.subtree = {pair: quota.nominal for pair, quota in self.quotas.items()}
@@ -103,12 +107,17 @@ class QuotaNode:
             node = node.parent
         return node
 
+    def list_below(self) -> Iterator[QuotaNode]:
+        """Yield the node, and all nodes below it in the order of the tree."""
+        left = [self]
+        while left:
+            node = left.pop()
+            yield node
+            left += reversed(node.children)
+
     def list_queues(self) -> Iterator[QuotaNode]:
         """Yield the ClusterQueues below, or the node itself if it is one."""
-        if self.is_queue:
-            yield self
-        for child in self.children:
-            yield from child.list_queues()
+        return (node for node in self.list_below() if node.is_queue)
 
     def find_quota(self, pair: FlavorResource) -> Quota:
         """Return the quota for a resource in a flavor."""
@@ -129,29 +138,45 @@ class QuotaNode:
 
     def available(self, pair: FlavorResource) -> int:
         """Return how much more the node can use now; negative above the quota of the tree."""
-        used = self.usage.get(pair, 0)
-        if self.parent is None:
-            return subtract(self.subtree_quota(pair), used)
-        from_parent = self.parent.available(pair)
+        below: list[QuotaNode] = []
+        node = self
+        while node.parent is not None:
+            # Nodes that neither keep quota nor limit what they borrow can use what is available above.
+            if pair in node._local or (pair in node.quotas and node.quotas[pair].borrowing_limit is not None):
+                below.append(node)
+            node = node.parent
+        found = subtract(node.subtree.get(pair, 0), node.usage.get(pair, 0))
+        for node in reversed(below):
+            found = node._limit_available(pair, found)
+        return found
+
+    def _limit_available(self, pair: FlavorResource, from_parent: int) -> int:
+        """Return how much more the node can use, if this much is available above it."""
         limit = self.find_quota(pair).borrowing_limit
         if limit is not None:
             local = self.local_quota(pair)
             shared = subtract(self.subtree_quota(pair), local)
-            used_shared = max(0, subtract(used, local))
+            used_shared = max(0, subtract(self.usage.get(pair, 0), local))
             from_parent = min(from_parent, add(subtract(shared, used_shared), limit))
         return add(self.local_available(pair), from_parent)
 
     def potential(self, pair: FlavorResource) -> int:
         """Return how much the node could use if the tree were empty."""
-        if self.parent is None:
-            return self.subtree_quota(pair)
         known = self._potential.get(pair)
         if known is not None:
             return known
-        found = add(self.local_quota(pair), self.parent.potential(pair))
-        limit = self.find_quota(pair).borrowing_limit
-        self._potential[pair] = found if limit is None else min(found, add(self.subtree_quota(pair), limit))
-        return self._potential[pair]
+        below: list[QuotaNode] = []
+        node = self
+        while node.parent is not None and pair not in node._potential:
+            below.append(node)
+            node = node.parent
+        found = node._potential[pair] if pair in node._potential else node.subtree_quota(pair)
+        for node in reversed(below):
+            limit = node.find_quota(pair).borrowing_limit
+            found = add(node.local_quota(pair), found)
+            found = found if limit is None else min(found, add(node.subtree_quota(pair), limit))
+            node._potential[pair] = found
+        return found
 
     @property
     def lendable(self) -> Mapping[str, int]:
@@ -168,18 +193,27 @@ class QuotaNode:
 
     def add_usage(self, pair: FlavorResource, amount: int) -> None:
         """Add usage to the node, and to the nodes above as far as it exceeds what the node keeps for itself."""
-        local = self.local_available(pair)
-        self.usage[pair] = add(self.usage.get(pair, 0), amount)
-        if self.parent is not None and amount > local:
-            self.parent.add_usage(pair, subtract(amount, local))
+        node: QuotaNode | None = self
+        while node is not None:
+            local = node.local_available(pair) if pair in node._local else 0
+            node.usage[pair] = add(node.usage.get(pair, 0), amount)
+            if amount <= local:
+                return
+            amount = subtract(amount, local) if local else amount
+            node = node.parent
 
     def remove_usage(self, pair: FlavorResource, amount: int) -> None:
         """Remove usage from the node, and from the nodes above as far as it exceeded what the node keeps."""
-        used = self.usage.get(pair, 0)
-        self.usage[pair] = subtract(used, amount)
-        exceeding = subtract(used, self.local_quota(pair))
-        if self.parent is not None and exceeding > 0:
-            self.parent.remove_usage(pair, min(amount, exceeding))
+        node: QuotaNode | None = self
+        while node is not None:
+            used = node.usage.get(pair, 0)
+            node.usage[pair] = subtract(used, amount)
+            exceeding = subtract(used, node._local[pair]) if pair in node._local else used
+            if exceeding <= 0:
+                return
+            if exceeding < amount:
+                amount = exceeding
+            node = node.parent
 
     def fits(self, usage: Mapping[FlavorResource, int]) -> bool:
         """Return whether all of a usage is available."""
@@ -319,14 +353,15 @@ def build_tree(
 def find_cycles(parents: Mapping[str, str]) -> set[str]:
     """Return the cohorts whose chain of parents never ends."""
     cyclic: set[str] = set()
+    finite: set[str] = set()
     for start in parents:
-        seen: set[str] = set()
+        chain: dict[str, None] = {}
         name = start
-        while name and name not in seen:
-            seen.add(name)
+        while name and name not in chain and name not in cyclic and name not in finite:
+            chain[name] = None
             name = parents.get(name, "")
-        if name:
-            cyclic.add(start)
+        is_endless = name in chain or name in cyclic
+        (cyclic if is_endless else finite).update(chain)
     return cyclic
 
 
