@@ -96,7 +96,7 @@ def decide(
     answers = [answer for job in jobs for answer in reporter.answer_job(job)]
     waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
     totals = list_totals(run.scheduler.snapshot, loans, waiting)
-    return Decision(tuple(answers), tuple(totals), run.settles, context.assumptions, run.evictions)
+    return Decision(tuple(answers), tuple(totals), not run.held, context.assumptions, run.evictions)
 
 
 class _Reporter:
@@ -164,6 +164,11 @@ class _Reporter:
         queue = self._snapshot.queues[answer.cluster_queue]
         evicted = self._last_eviction.get(workload.key)
         found = answer._replace(decision=WAITS, evicted_by=evicted.preemptor if evicted else "")
+        if workload.key in self._run.held:
+            preemptor = self._run.held[workload.key]
+            return found._replace(
+                reason=f"`{preemptor}` evicts it each time that it is admitted", blockers=(preemptor,)
+            )
         head = self._run.scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
         if head is not None and head.key != workload.key:
             reason = f"`{head.key}` waits before it, and ClusterQueue `{queue.name}` admits in strict order"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cmp_to_key
 from typing import NamedTuple
@@ -116,23 +116,16 @@ def _compare_queues(one: Workload, other: Workload, measure: Measure) -> int:
     return (first < second) - (first > second)
 
 
-def list_candidates(policy: str, preemptor: Preemptor, queue: str, snapshot: Snapshot, rules: Rules) -> list[Workload]:
+def list_candidates(
+    policy: str, preemptor: Preemptor, queue: str, snapshot: Snapshot, rules: Rules
+) -> Sequence[Workload]:
     """Return the workloads of a queue that a policy allows to evict, and that use what is needed."""
     if policy == "Never":
         return []
-    return [
-        each
-        for each in snapshot.workloads[queue].values()
-        if _uses(each, preemptor.needed) and satisfies(policy, preemptor.workload, each, has_buffer=rules.has_buffer)
-    ]
-
-
-def _uses(workload: Workload, needed: frozenset[FlavorResource]) -> bool:
-    return any(
-        FlavorResource(flavor, resource) in needed
-        for each in workload.admission
-        for resource, flavor in each.flavors.items()
-    )
+    users = snapshot.list_users(queue, preemptor.needed)
+    if policy == "Any" or not users or users[0].priority > preemptor.workload.priority:
+        return users if policy == "Any" else []
+    return [each for each in users if satisfies(policy, preemptor.workload, each, has_buffer=rules.has_buffer)]
 
 
 def fits(node: QuotaNode, usage: Usage, *, may_borrow: bool) -> bool:
@@ -146,9 +139,9 @@ def put_back(targets: list[Target], snapshot: Snapshot, has_room: Callable[[], b
     """Keep targets that are not needed after all, the last ones first; the one that made it fit is needed."""
     kept = list(targets)
     for target in reversed(targets[:-1]):
-        snapshot.add_workload(target.workload)
+        snapshot.charge_usage(target.workload)
         if has_room():
             kept.remove(target)
         else:
-            snapshot.remove_workload(target.workload)
+            snapshot.free_usage(target.workload)
     return kept

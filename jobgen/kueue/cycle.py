@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from jobgen.kueue.assignment import Assignment
 from jobgen.kueue.entry_order import Entry, FairOrder, order_classically
@@ -31,6 +31,9 @@ from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import Workload
 
 _PARENT = "kueue.x-k8s.io/concurrent-admission-parent"
+
+_Nomination = tuple[Workload, tuple[int, str, Mapping[tuple[str, str], int]], tuple[Assignment, list[Target]]]
+"""A workload, the state in which it was tried, and what it would get."""
 
 Check = Callable[[Workload], str]
 """Says what is wrong with the requests of a workload, in an empty text if nothing."""
@@ -101,6 +104,7 @@ class Scheduler:
         self._tried: dict[str, int] = {}
         self._generation = 0
         self._seen: dict[str, int] = {}
+        self._nominations: dict[str, _Nomination] = {}
         self._bulk_parked: dict[str, dict[str, str]] = {name: {} for name in snapshot.queues}
 
     def add(self, workload: Workload) -> None:
@@ -193,8 +197,11 @@ class Scheduler:
         self.second_pass.forget(key)
         self._retry_around({workload.cluster_queue})
 
-    def release_evicted(self) -> list[Target]:
-        """Remove the evicted workloads and queue them again, and try what was parked in their cohorts; return them."""
+    def release_evicted(self, held: Collection[str] = ()) -> list[Target]:
+        """Remove the evicted workloads and queue them again, and try what was parked in their cohorts; return them.
+
+        Those in `held`, by key, are not queued again.
+        """
         released, queues = list(self.evicted.values()), set[str]()
         self.evicted.clear()
         self.evictions.clear()
@@ -205,7 +212,7 @@ class Scheduler:
                 continue
             self.snapshot.release(workload)
             queues.add(workload.cluster_queue)
-            if key not in self.replaced:
+            if key not in self.replaced and key not in held:
                 self.add(_clear_admission(workload))
         self._retry_around(queues)
         return released
@@ -249,7 +256,17 @@ class Scheduler:
 
     def _nominate(self, workload: Workload, queue: str) -> Entry:
         is_preemptor = self.pending[queue].preemptor == workload.key
-        return Entry(workload, queue, *self.assign(workload, queue), is_preemptor=is_preemptor)
+        return Entry(workload, queue, *self._assign_once(workload, queue), is_preemptor=is_preemptor)
+
+    def _assign_once(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
+        """Assign flavors to a workload; in a state in which it was tried before, they are known."""
+        if self.snapshot.topologies or self.local_usage:
+            return self.assign(workload, queue)
+        state = (self.snapshot.nodes[queue].tree.version, queue, self._find_progress(workload.key))
+        known = self._nominations.get(workload.key)
+        if known is None or known[0] is not workload or known[1] != state:
+            known = self._nominations[workload.key] = workload, state, self.assign(workload, queue)
+        return known[2]
 
     def assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes."""
@@ -302,13 +319,13 @@ class Scheduler:
             self.replaced[replaced.key] = workload
 
     def _evict(self, target: Target, entry: Entry) -> None:
-        key, queue = target.workload.key, target.workload.cluster_queue
+        key = target.workload.key
         if target.workload.is_evicted or key in self.evicted:
             return
         self.second_pass.forget(key)
         self.evicted[key] = target
         self.evictions[key] = Eviction(target, entry.workload, entry.queue)
-        self.snapshot.workloads[queue][key] = target.workload._replace(is_evicted=True)
+        self.snapshot.replace_workload(target.workload._replace(is_evicted=True))
 
     def _requeue(self, workload: Workload, queue: str, decision: Decision) -> None:
         if workload.reserved:

@@ -69,11 +69,8 @@ class Nominator:
         if placer is None:
             return assignment, targets
         if assignment.mode not in (Mode.FIT, Mode.NO_FIT):
-            for target in targets:
-                self.snapshot.remove_workload(target.workload)
-            assignment = placer.reserve(assignment, is_empty=not targets)
-            for target in targets:
-                self.snapshot.add_workload(target.workload)
+            with self.snapshot.without([target.workload for target in targets]):
+                assignment = placer.reserve(assignment, is_empty=not targets)
         return assignment._replace(placed=placer.find_usage(assignment)), targets
 
     def _assign(
@@ -169,11 +166,8 @@ class Nominator:
             targets = find_targets(preemptor, self.snapshot, self.rules) if self._may_preempt(queue) else []
             if not targets:
                 return Mode.NO_CANDIDATES, find_borrowing_level(node, pair, amount)[0]
-            for target in targets:
-                self.snapshot.remove_workload(target.workload)
-            level, _ = find_borrowing_level(node, pair, amount)
-            for target in targets:
-                self.snapshot.add_workload(target.workload)
+            with self.snapshot.without([target.workload for target in targets]):
+                level, _ = find_borrowing_level(node, pair, amount)
             own = any(target.workload.cluster_queue == queue for target in targets)
             return Mode.PREEMPT if own else Mode.RECLAIM, level
 

@@ -276,7 +276,7 @@ def reuse_admission(workload: Workload) -> Assignment:
         )
         for each in workload.admission
     )
-    return Assignment(pod_sets, workload.usage)
+    return Assignment(pod_sets, dict(workload.usage))
 
 
 # Changes of an assignment

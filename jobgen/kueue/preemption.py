@@ -36,4 +36,5 @@ def find_targets(
 ) -> list[Target]:
     """Return the workloads to evict, none if no allowed set of them makes enough room. The snapshot is unchanged."""
     find = find_fair_targets if rules.is_fair else find_classical_targets
-    return find(preemptor, snapshot, rules, can_place)
+    with snapshot.keep_version((preemptor.queue,)):
+        return find(preemptor, snapshot, rules, can_place)

@@ -107,13 +107,14 @@ def _fit_quota(node: QuotaNode, requests: Mapping[FlavorResource, int]) -> tuple
 
 
 def _list_exceeding(node: QuotaNode, done: QuotaNode, needed: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    for child in node.children:
-        if child is done or not _exceeds(child, needed):
-            continue
+    left = [child for child in node.tree.list_exceeding(node, needed) if child is not done]
+    left.reverse()
+    while left:
+        child = left.pop()
         if child.is_queue:
             yield child
         else:
-            yield from _list_exceeding(child, done, needed)
+            left += reversed(child.tree.list_exceeding(child, needed))
 
 
 def _exceeds(node: QuotaNode, needed: frozenset[FlavorResource]) -> bool:
@@ -146,13 +147,13 @@ def _attempt(
     for each in candidates:
         if not _is_valid(each, preemptor, snapshot, may_borrow=may_borrow):
             continue
-        snapshot.remove_workload(each.workload)
+        snapshot.free_usage(each.workload)
         targets.append(Target(each.workload, each.reason))
         if has_room():
             targets = found = put_back(targets, snapshot, has_room)
             break
     for target in targets:
-        snapshot.add_workload(target.workload)
+        snapshot.charge_usage(target.workload)
     return found
 
 

@@ -40,14 +40,14 @@ def find_fair_targets(preemptor: Preemptor, snapshot: Snapshot, rules: Rules, ca
     if is_fitting:
         targets = put_back(targets, snapshot, search.has_room)
     for target in targets:
-        snapshot.add_workload(target.workload)
+        snapshot.charge_usage(target.workload)
     return targets if is_fitting else []
 
 
 def _collect(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> list[Workload]:
     """The candidates in order: those of the queue itself, and of all queues of the tree that borrow what is needed."""
     policies, node = snapshot.queues[preemptor.queue].preemption, snapshot.nodes[preemptor.queue]
-    found = list_candidates(policies.within_queue, preemptor, preemptor.queue, snapshot, rules)
+    found = [*list_candidates(policies.within_queue, preemptor, preemptor.queue, snapshot, rules)]
     if node.parent is not None and policies.reclaim != "Never":
         for queue in node.root.list_queues():
             if queue is not node and any(queue.is_borrowing(pair) for pair in preemptor.needed):
@@ -146,7 +146,7 @@ class _FairSearch:
 
     def _evict(self, workload: Workload, reason: str) -> bool:
         """Evict a workload; return whether there is room then."""
-        self._snapshot.remove_workload(workload)
+        self._snapshot.free_usage(workload)
         self.targets.append(Target(workload, reason))
         self._snapshot.remove_usage(self._preemptor.queue, self._preemptor.usage)
         has_room = self.has_room()

@@ -31,7 +31,7 @@ from jobgen.kueue.outcomes import (
 )
 from jobgen.kueue.placed_usage import PlacedUsage
 from jobgen.kueue.preemption import Target
-from jobgen.kueue.quota import Usage, reserve_for_blocked
+from jobgen.kueue.quota import Tree, Usage, reserve_for_blocked
 from jobgen.kueue.workloads import PodSetAdmission, Workload
 
 
@@ -44,6 +44,7 @@ class Processing:
         self._gates = nominator.gates
         self._taken: dict[str, Target] = {}
         self._reserved: list[tuple[str, Usage, PlacedUsage]] = []
+        self._versions: dict[Tree, int] = {}
         self.skipped: dict[str, int] = {}
         """Preemptions by queue that another workload of the cycle made impossible."""
         self.gated = set[str]()
@@ -54,6 +55,8 @@ class Processing:
         for queue, usage, placed in reversed(self._reserved):
             self._snapshot.remove_usage(queue, usage)
             self._snapshot.topologies.remove(placed)
+        for tree, version in self._versions.items():
+            tree.version = version
         self._reserved.clear()
 
     def process(self, entry: Entry) -> Decision:
@@ -81,12 +84,13 @@ class Processing:
             victims = [target.workload for target in self._taken.values()]
         elif fits_places or not fits_quota or not self._gates.recomputes_placement:
             return fits_quota and fits_places, False
-        for workload in victims:
-            self._snapshot.remove_workload(workload)
         flavors = read_flavors(entry.assignment)
-        entry.record(*self._nominator.assign(entry.workload, entry.queue, nominated=flavors))
-        for workload in victims:
-            self._snapshot.add_workload(workload)
+        with self._snapshot.keep_version(each.cluster_queue for each in victims):
+            for workload in victims:
+                self._snapshot.remove_workload(workload)
+            entry.record(*self._nominator.assign(entry.workload, entry.queue, nominated=flavors))
+            for workload in victims:
+                self._snapshot.add_workload(workload)
         return all(self._check_fit(entry)), overlaps and entry.mode is Mode.FIT
 
     def _overlaps(self, entry: Entry) -> bool:
@@ -95,14 +99,9 @@ class Processing:
     def _check_fit(self, entry: Entry) -> tuple[bool, bool]:
         """Return whether an entry still fits in its quota, and in its places."""
         gone = {**self._taken, **{target.workload.key: target for target in entry.targets}}
-        for target in gone.values():
-            self._snapshot.free_usage(target.workload)
-        node = self._snapshot.nodes[entry.queue]
-        fits = all(amount <= max(0, node.available(pair)) for pair, amount in entry.usage.items())
-        fits_places = self._snapshot.topologies.fits(entry.assignment.placed)
-        for target in gone.values():
-            self._snapshot.charge_usage(target.workload)
-        return fits, fits_places
+        with self._snapshot.without([target.workload for target in gone.values()]):
+            fits = self._snapshot.nodes[entry.queue].fits(entry.usage)
+            return fits, self._snapshot.topologies.fits(entry.assignment.placed)
 
     def _refuse(self, entry: Entry, *, fits: bool, fits_later: bool) -> Decision | None:
         """Return why an entry gets nothing in this cycle, None if it does."""
@@ -136,6 +135,8 @@ class Processing:
             self._reserve(entry.queue, usage, entry.assignment.placed)
 
     def _reserve(self, queue: str, usage: Usage, placed: PlacedUsage) -> None:
+        tree = self._snapshot.nodes[queue].tree
+        self._versions.setdefault(tree, tree.version)
         self._snapshot.add_usage(queue, usage)
         self._snapshot.topologies.add(placed)
         self._reserved.append((queue, usage, placed))

@@ -7,6 +7,7 @@ child keeps for itself, which is its local quota.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -34,20 +35,46 @@ Usage = dict[FlavorResource, int]
 NO_QUOTA = Quota(0)
 
 
+class Tree:
+    """What all nodes of a tree share: the version of their state."""
+
+    __slots__ = ("_exceeding", "version")
+
+    _versions = count(1)
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Changes with the usage of any node. What puts the usage back may put the version back."""
+        self._exceeding: dict[tuple[int, frozenset[FlavorResource]], tuple[int, list[QuotaNode]]] = {}
+
+    def change(self) -> None:
+        """Give the state a version that it never had."""
+        self.version = next(Tree._versions)
+
+    def list_exceeding(self, cohort: QuotaNode, pairs: frozenset[FlavorResource]) -> list[QuotaNode]:
+        """Return the children of a cohort that use more of any of these than their quota."""
+        version, found = self._exceeding.get((id(cohort), pairs), (-1, []))
+        if version != self.version:
+            found = [each for each in cohort.children if any(map(each.is_borrowing, pairs))]
+            self._exceeding[id(cohort), pairs] = self.version, found
+        return found
+
+
 class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
     __slots__ = (
         "_lendable",
-        "_local",
-        "_potential",
         "children",
         "height",
         "is_queue",
+        "local",
         "name",
         "parent",
+        "potentials",
         "quotas",
         "subtree",
+        "tree",
         "usage",
         "weight",
     )
@@ -61,6 +88,7 @@ class QuotaNode:
         self.weight = weight
         """The weight for fair sharing."""
         self.parent: QuotaNode | None = None
+        self.tree = Tree()
         self.children: list[QuotaNode] = []
         self.height = 0
         """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""
@@ -68,17 +96,20 @@ class QuotaNode:
         """The quota of the node and of all below it, as far as they lend it."""
         self.usage: Usage = {}
         # What follows from quota alone, which does not change once the tree is built.
-        self._local: Usage = {}
-        self._potential: Usage = {}
+        self.local: Usage = {}
+        """The quota that the node never lends."""
+        self.potentials: Usage = {}
+        """How much the node could use if the tree were empty, as far as it was computed."""
         self._lendable: dict[str, int] | None = None
 
     def sum_quota(self) -> None:
         """Sum the quota of the node and of all below it."""
         # A node stands before all nodes below it. A loop has no limit of depth, recursion has.
         for node in reversed(list(self.list_below())):
-            node._sum_own_quota()
+            node.tree = self.tree
+            node.sum_own_quota()
 
-    def _sum_own_quota(self) -> None:
+    def sum_own_quota(self) -> None:
         """Sum the quota of the node and of its children, whose sums are known."""
         if not self.is_queue:
             self.height = max((child.height + 1 for child in self.children), default=0)
@@ -86,7 +117,7 @@ class QuotaNode:
         for child in self.children:
             for pair, amount in child.subtree.items():
                 self.subtree[pair] = add(self.subtree.get(pair, 0), subtract(amount, child.local_quota(pair)))
-        self._local = {
+        self.local = {
             pair: max(0, subtract(self.subtree_quota(pair), quota.lending_limit))
             for pair, quota in self.quotas.items()
             if quota.lending_limit is not None
@@ -129,11 +160,11 @@ class QuotaNode:
 
     def local_quota(self, pair: FlavorResource) -> int:
         """Return the quota that the node never lends."""
-        return self._local.get(pair, 0)
+        return self.local.get(pair, 0)
 
     def local_available(self, pair: FlavorResource) -> int:
         """Return the unused part of the quota that the node never lends."""
-        local = self._local.get(pair, 0)
+        local = self.local.get(pair, 0)
         return max(0, subtract(local, self.usage.get(pair, 0))) if local else 0
 
     def available(self, pair: FlavorResource) -> int:
@@ -142,15 +173,15 @@ class QuotaNode:
         node = self
         while node.parent is not None:
             # Nodes that neither keep quota nor limit what they borrow can use what is available above.
-            if pair in node._local or (pair in node.quotas and node.quotas[pair].borrowing_limit is not None):
+            if pair in node.local or (pair in node.quotas and node.quotas[pair].borrowing_limit is not None):
                 below.append(node)
             node = node.parent
         found = subtract(node.subtree.get(pair, 0), node.usage.get(pair, 0))
         for node in reversed(below):
-            found = node._limit_available(pair, found)
+            found = node.limit_available(pair, found)
         return found
 
-    def _limit_available(self, pair: FlavorResource, from_parent: int) -> int:
+    def limit_available(self, pair: FlavorResource, from_parent: int) -> int:
         """Return how much more the node can use, if this much is available above it."""
         limit = self.find_quota(pair).borrowing_limit
         if limit is not None:
@@ -162,20 +193,20 @@ class QuotaNode:
 
     def potential(self, pair: FlavorResource) -> int:
         """Return how much the node could use if the tree were empty."""
-        known = self._potential.get(pair)
+        known = self.potentials.get(pair)
         if known is not None:
             return known
         below: list[QuotaNode] = []
         node = self
-        while node.parent is not None and pair not in node._potential:
+        while node.parent is not None and pair not in node.potentials:
             below.append(node)
             node = node.parent
-        found = node._potential[pair] if pair in node._potential else node.subtree_quota(pair)
+        found = node.potentials[pair] if pair in node.potentials else node.subtree_quota(pair)
         for node in reversed(below):
             limit = node.find_quota(pair).borrowing_limit
             found = add(node.local_quota(pair), found)
             found = found if limit is None else min(found, add(node.subtree_quota(pair), limit))
-            node._potential[pair] = found
+            node.potentials[pair] = found
         return found
 
     @property
@@ -195,7 +226,7 @@ class QuotaNode:
         """Add usage to the node, and to the nodes above as far as it exceeds what the node keeps for itself."""
         node: QuotaNode | None = self
         while node is not None:
-            local = node.local_available(pair) if pair in node._local else 0
+            local = node.local_available(pair) if pair in node.local else 0
             node.usage[pair] = add(node.usage.get(pair, 0), amount)
             if amount <= local:
                 return
@@ -208,11 +239,10 @@ class QuotaNode:
         while node is not None:
             used = node.usage.get(pair, 0)
             node.usage[pair] = subtract(used, amount)
-            exceeding = subtract(used, node._local[pair]) if pair in node._local else used
+            exceeding = subtract(used, node.local[pair]) if pair in node.local else used
             if exceeding <= 0:
                 return
-            if exceeding < amount:
-                amount = exceeding
+            amount = min(amount, exceeding)
             node = node.parent
 
     def fits(self, usage: Mapping[FlavorResource, int]) -> bool:

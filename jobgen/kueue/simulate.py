@@ -5,7 +5,8 @@ Time does not pass: no workload finishes, and an evicted workload leaves its quo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.admission_context import AdmissionContext
@@ -13,8 +14,8 @@ from jobgen.kueue.cycle import Scheduler
 from jobgen.kueue.objects import Preemption
 from jobgen.kueue.workloads import Workload
 
-_EVICTIONS_PER_WORKLOAD = 4
-"""Beyond this, workloads evict each other in turn."""
+_MOST_REPEATS = 3
+"""A workload that is evicted more often by the same one is evicted without end."""
 
 
 class Eviction(NamedTuple):
@@ -33,8 +34,8 @@ class Run(NamedTuple):
     evictions: tuple[Eviction, ...]
     assumed: frozenset[str]
     """The workloads that run from the start."""
-    settles: bool
-    """Whether nothing changes any more; otherwise workloads evict each other in turn."""
+    held: Mapping[str, str]
+    """Workloads that are evicted without end, and by which. They were kept back, so that the others could go on."""
 
 
 def order_arrivals(workloads: Sequence[Workload], later: frozenset[str] = frozenset()) -> list[Workload]:
@@ -62,9 +63,9 @@ def run_cycles(
     for each in arrivals:
         if each.key not in running:
             scheduler.add(each)
-    evictions: list[Eviction] = []
-    settles = _run_until_settled(scheduler, evictions, _EVICTIONS_PER_WORKLOAD * len(arrivals) + 1)
-    return Run(scheduler, tuple(evictions), assumed, settles)
+    recorder = _Recorder()
+    _run_until_settled(scheduler, recorder)
+    return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held)
 
 
 def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
@@ -73,13 +74,31 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
-    _run_until_settled(scheduler, [], 0)
+    _run_until_settled(scheduler, _Recorder())
     scheduler.snapshot.queues = queues
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
-def _run_until_settled(scheduler: Scheduler, evictions: list[Eviction], most: int) -> bool:
-    """Run cycles until several in a row change nothing; return False if there are too many evictions."""
+class _Recorder:
+    """Records evictions, and which workloads are evicted without end."""
+
+    def __init__(self) -> None:
+        self.evictions: list[Eviction] = []
+        self.held: dict[str, str] = {}
+        self._repeats: Counter[tuple[str, str]] = Counter()
+
+    def record(self, evictions: Iterable[Eviction]) -> None:
+        """Record the evictions of a cycle."""
+        for each in evictions:
+            pair = each.workload, each.preemptor
+            self.evictions.append(each)
+            self._repeats[pair] += 1
+            if self._repeats[pair] > _MOST_REPEATS:
+                self.held[each.workload] = each.preemptor
+
+
+def _run_until_settled(scheduler: Scheduler, recorder: _Recorder) -> None:
+    """Run cycles until several in a row change nothing."""
     # A workload that stopped before the last flavor goes on there in its next cycle.
     groups = [group for each in scheduler.snapshot.queues.values() for group in each.groups]
     flavors = max((len(group.flavors) for group in groups), default=0)
@@ -87,14 +106,11 @@ def _run_until_settled(scheduler: Scheduler, evictions: list[Eviction], most: in
     before = _measure(scheduler)
     while idle <= flavors and scheduler.run_cycle():
         if scheduler.evicted:
-            evictions += _list_evictions(scheduler)
-            scheduler.release_evicted()
-            if len(evictions) > most:
-                return False
+            recorder.record(_list_evictions(scheduler))
+            scheduler.release_evicted(recorder.held.keys())
         now = _measure(scheduler)
         idle = idle + 1 if now == before else 0
         before = now
-    return True
 
 
 def _measure(scheduler: Scheduler) -> tuple[int, ...]:

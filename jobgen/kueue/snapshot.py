@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from jobgen.kueue.objects import ClusterQueue, Cohort, Flavor, parse_cluster_queue, parse_cohort, parse_flavor
@@ -30,6 +31,7 @@ class Snapshot:
         self.cyclic = find_cycles({cohort.name: cohort.parent for cohort in self.cohort_objects.values()})
         self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
         """Workloads with reserved quota, by queue and key."""
+        self._users: dict[str, dict[frozenset[FlavorResource], list[Workload]]] = {name: {} for name in self.queues}
         self.topologies: Topologies = NO_TOPOLOGIES
         """The topologies of flavors, with what placed pods use. Set them before workloads are added."""
 
@@ -43,13 +45,52 @@ class Snapshot:
     def add_workload(self, workload: Workload) -> None:
         """Add a workload that has reserved quota."""
         if workload.cluster_queue in self.nodes:
-            self.workloads[workload.cluster_queue][workload.key] = workload
+            self.replace_workload(workload)
             self.charge_usage(workload)
+
+    def replace_workload(self, workload: Workload) -> None:
+        """Replace a workload by one that uses the same."""
+        self.workloads[workload.cluster_queue][workload.key] = workload
+        self._users[workload.cluster_queue].clear()
+        self.nodes[workload.cluster_queue].tree.change()
 
     def remove_workload(self, workload: Workload) -> None:
         """Remove a workload, and what it uses."""
         if self.workloads.get(workload.cluster_queue, {}).pop(workload.key, None) is not None:
+            self._users[workload.cluster_queue].clear()
             self.free_usage(workload)
+
+    def list_users(self, queue: str, pairs: frozenset[FlavorResource]) -> list[Workload]:
+        """Return the workloads of a queue that use any of these, the lowest priority first."""
+        found = self._users[queue].get(pairs)
+        if found is None:
+            found = [each for each in self.workloads[queue].values() if not pairs.isdisjoint(each.pairs)]
+            found.sort(key=lambda each: each.priority)
+            self._users[queue][pairs] = found
+        return found
+
+    @contextmanager
+    def keep_version(self, queues: Iterable[str]) -> Iterator[None]:
+        """Keep the version of the trees of queues. The caller puts back all usage that it changes."""
+        versions = [(tree, tree.version) for tree in {self.nodes[queue].tree for queue in queues}]
+        try:
+            yield
+        finally:
+            for tree, version in versions:
+                tree.version = version
+
+    @contextmanager
+    def without(self, workloads: Sequence[Workload]) -> Iterator[None]:
+        """Free what workloads use, for a while."""
+        if not workloads:
+            yield
+            return
+        with self.keep_version(each.cluster_queue for each in workloads):
+            for each in workloads:
+                self.free_usage(each)
+            yield
+            for each in workloads:
+                self.charge_usage(each)
 
     def charge_usage(self, workload: Workload) -> None:
         """Add what a workload uses, of quota and of topologies."""
@@ -77,13 +118,17 @@ class Snapshot:
 
     def add_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
         """Add usage to a queue."""
+        node = self.nodes[queue]
+        node.tree.change()
         for pair, amount in usage.items():
-            self.nodes[queue].add_usage(pair, amount)
+            node.add_usage(pair, amount)
 
     def remove_usage(self, queue: str, usage: Mapping[FlavorResource, int]) -> None:
         """Remove usage from a queue."""
+        node = self.nodes[queue]
+        node.tree.change()
         for pair, amount in usage.items():
-            self.nodes[queue].remove_usage(pair, amount)
+            node.remove_usage(pair, amount)
 
 
 def read_snapshot(given: Mapping[str, Any]) -> Snapshot:

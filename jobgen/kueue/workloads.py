@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from jobgen.kueue.assigned_domains import parse_domains
@@ -88,8 +89,8 @@ class PodSetAdmission:
     """`Pending` or `Ready` if its pods are placed after admission checks."""
 
 
-class Workload(NamedTuple):
-    """A workload: a job as Kueue sees it."""
+class _WorkloadFields(NamedTuple):
+    """The fields of a workload."""
 
     key: str
     queue: str
@@ -128,6 +129,12 @@ class Workload(NamedTuple):
     is_single_pod: bool = False
     """Whether it belongs to one plain pod, which cannot move to another node."""
 
+
+class Workload(_WorkloadFields):
+    """A workload: a job as Kueue sees it."""
+
+    # Without `__slots__`, so that what follows from the fields is computed once.
+
     @property
     def has_unhealthy_placement(self) -> bool:
         """Whether it runs on a node that has failed."""
@@ -150,8 +157,15 @@ class Workload(NamedTuple):
         is_ready = bool(self.checks) and all(state == "Ready" for _, state in self.checks)
         return (is_pending and is_ready and not self.is_admitted) or self.has_unhealthy_placement
 
-    @property
-    def usage(self) -> Usage:
+    @cached_property
+    def pairs(self) -> frozenset[FlavorResource]:
+        """The flavors that it was admitted with, for each resource."""
+        return frozenset(
+            FlavorResource(flavor, resource) for each in self.admission for resource, flavor in each.flavors.items()
+        )
+
+    @cached_property
+    def usage(self) -> Mapping[FlavorResource, int]:
         """What it uses of each flavor."""
         found: Usage = {}
         for each in self.admission:
@@ -162,7 +176,7 @@ class Workload(NamedTuple):
                     found[pair] = found.get(pair, 0) + amount
         return found
 
-    @property
+    @cached_property
     def timestamp(self) -> str:
         """When it was queued, as text that sorts by time, also with fractions of seconds."""
         return (self.queued or self.created).removesuffix("Z")
