@@ -238,6 +238,21 @@ CASES = {
         (two_queues(4, 4)[:4] + two_queues(4, 4)[5:], [job("first", 4, "b")]),
         {"first": ("after-restart", "admitted", "running")},
     ),
+    "a removed priority class does not stop what runs": (
+        (one_queue(), [job("first", priority="high")]),
+        (one_queue()[:1] + one_queue()[2:], [job("first", priority="high")]),
+        {"first": ("after-restart", "admitted", "running")},
+    ),
+    "a restarted job whose priority class is missing": (
+        (one_queue(), [job("first", priority="high", parallelism=1)]),
+        (one_queue()[:1] + one_queue()[2:], [job("first", priority="high", parallelism=2)]),
+        {"first": ("worse", "admitted", "never")},
+    ),
+    "a new job whose priority class is missing": (
+        ((*one_queue(), queue_object("WorkloadPriorityClass", "low", None, value=1)), [job("first")]),
+        (one_queue()[:1] + one_queue()[2:], [job("first"), job("second", priority="high")]),
+        {"second": ("new", "", "never")},
+    ),
     "a removed LocalQueue does not stop what runs": (
         (one_queue(), [job("first")]),
         (one_queue()[:-1], [job("first")]),

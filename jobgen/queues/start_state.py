@@ -50,8 +50,10 @@ def find_start_state(
 ) -> StartState:
     """Find the start: `jobs` are those after the merge, `old` those before it, with the decision about them."""
     answers = {(each.job.kind, each.key): each for each in before.answers} if before else {}
-    known = frozenset(map(get_name, old))
-    _add_replacements(answers, jobs, {get_name(job): job for job in old}, replaced)
+    known = {get_name(job): job for job in old}
+    _add_replacements(answers, jobs, known, replaced)
+    stopped = {name for name, update in updates.items() if update is Update.RESTARTED}
+    jobs = [job if get_name(job) in stopped else _restore(job, known.get(get_name(job)), answers) for job in jobs]
     running, later, kept = set[str](), set[str](), dict[str, Workload]()
     for job in jobs:
         update = updates.get(get_name(job), Update.UNCHANGED)
@@ -73,7 +75,7 @@ def find_start_state(
         frozenset(later),
         frozenset(kept),
         answers,
-        known | replaced.keys(),
+        frozenset((*known, *replaced)),
     )
 
 
@@ -94,6 +96,16 @@ def _add_replacements(
 
 def _list_keys(job: Job) -> list[str]:
     return [each.key for each in job.workloads] or [f"{job.namespace}/{job.name}"]
+
+
+def _restore(job: Job, former: Job | None, answers: Mapping[tuple[str, str], Answer]) -> Job:
+    """Return a job with the workloads that run, although Kueue would not create them any more."""
+    if job.obstacle is None or former is None or not former.workloads:
+        return job
+    prior = [answers.get((job.kind, key)) for key in _list_keys(former)]
+    if any(each is None or each.decision not in _RUNS for each in prior):
+        return job
+    return job._replace(workloads=former.workloads, obstacle=None)
 
 
 def _is_drained(workload: Workload, context: AdmissionContext) -> bool:
