@@ -13,7 +13,7 @@ from jobgen.check.cluster.queue_jobs import JobReader, remove_placements
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
-from jobgen.kueue.cluster_objects import DECIDING_KINDS, group_objects
+from jobgen.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects
 from jobgen.kueue.configuration import parse_configuration
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.quota import list_cycles
@@ -41,10 +41,18 @@ class QueueState:
         self.cluster = cluster
         self.objects: dict[Name, Mapping[str, Node]] = {name_object(obj): obj for obj in replace_exported(*several)}
         self._exported = frozenset(map(id, exported))
-        configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
-        self.known = group_objects((untraced(dict(obj)) for obj in self.objects.values()), configuration)
-        self.context = AdmissionContext(self.known)
         self._obstacles: dict[Any, Obstacle | None] = {}
+
+    @cached_property
+    def known(self) -> ClusterObjects:
+        """The objects without locations, by kind."""
+        configuration = parse_configuration(self.cluster.kueue, self.cluster.find_version("kueue"))
+        return group_objects((untraced(dict(obj)) for obj in self.objects.values()), configuration)
+
+    @cached_property
+    def context(self) -> AdmissionContext:
+        """The queues before any workload."""
+        return AdmissionContext(self.known)
 
     @cached_property
     def _reader(self) -> JobReader:
