@@ -1,12 +1,18 @@
 """Rules about queues: jobs that are never admitted, and queues, cohorts and flavors that do nothing."""
 
 import json
+import re
 import textwrap
+from random import Random
 
 import pytest
 import yaml
 
 from jobgen.cli.run_lint import lint_paths
+from jobgen.kueue.admission_context import AdmissionContext
+from jobgen.kueue.cluster_objects import group_objects
+from jobgen.kueue.configuration import Configuration
+from jobgen.kueue.workloads import parse_workload
 
 GPU = "nvidia.com/gpu"
 RULES = {"inadmissible-job", "cohort-cycle", "unknown-cohort", "flavor-without-nodes", "unreachable-quota"}
@@ -489,3 +495,48 @@ def test_kinds_of_jobs_are_reported_where_they_request(lint):
     expected = [number for number, line in enumerate(KINDS.splitlines(), 1) if line.endswith("# here")]
 
     assert [line for _, _, line in lint({"all.yaml": KINDS}, "all.yaml")] == expected
+
+
+def build_context(quotas):
+    """A queue with flavors `a` and `b`; quotas are those of cpu and memory in each."""
+    flavors = [
+        {"name": name, "resources": [{"name": key, "nominalQuota": value} for key, value in quota.items()]}
+        for name, quota in quotas.items()
+    ]
+    spec = {
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": ["cpu", "memory"], "flavors": flavors}],
+    }
+    api = "kueue.x-k8s.io/v1beta2"
+    queue = {"apiVersion": api, "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": spec}
+    local = {
+        "apiVersion": api,
+        "kind": "LocalQueue",
+        "metadata": {"name": "l", "namespace": "ml"},
+        "spec": {"clusterQueue": "q"},
+    }
+    return AdmissionContext(group_objects([queue, local], Configuration()))
+
+
+def test_the_change_is_the_smallest_that_fits():
+    random, seen = Random(17), 0
+    for _ in range(300):
+        quotas = {name: {"cpu": random.randint(0, 12), "memory": random.randint(0, 12)} for name in "ab"}
+        requests = {"cpu": random.randint(0, 4), "memory": random.randint(1, 4)}
+        context, count = build_context(quotas), random.randint(1, 9)
+
+        def find(pods, requests=requests, context=context):
+            container = {"name": "x", "resources": {"requests": requests}}
+            pod_set = {"name": "main", "count": pods, "template": {"spec": {"containers": [container]}}}
+            spec = {"queueName": "l", "podSets": [pod_set]}
+            return context.find_obstacle(parse_workload({"metadata": {"name": "w", "namespace": "ml"}, "spec": spec}))
+
+        obstacle = find(count)
+        fewer = re.match(r"reduce `main` from \d+ to (\d+) pods", obstacle.change) if obstacle else None
+        if fewer:
+            seen += 1
+            assert find(int(fewer[1])) is None
+            assert find(int(fewer[1]) + 1) is not None
+        elif obstacle:
+            assert find(1) is not None
+    assert seen > 50

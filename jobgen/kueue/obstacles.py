@@ -59,9 +59,12 @@ def explain_no_fit(workload: Workload, queue: ClusterQueue, assignment: Assignme
     for number, each in enumerate(assignment.pod_sets):
         found = list(_list_obstacles(pod_sets[each.name], each, assignment.pod_sets[:number], queue, snapshot))
         if found:
-            # A flavor that lacks quota is closer to fitting than one that does not match.
-            return max(found, key=lambda one: one.code == "quota")
+            return max(found, key=lambda pair: pair[0])[1]
     return Obstacle("topology", assignment.message, "request a placement that the topology allows")
+
+
+_MISMATCH = -1
+"""The rank of a flavor that does not match. One that lacks quota is closer to fitting, even if no pod fits."""
 
 
 def _list_obstacles(
@@ -70,45 +73,66 @@ def _list_obstacles(
     before: Sequence[PodSetAssignment],
     queue: ClusterQueue,
     snapshot: Snapshot,
-) -> Iterator[Obstacle]:
+) -> Iterator[tuple[int, Obstacle]]:
+    """Yield the obstacles of a pod set in each flavor, with a rank: how many of its pods would fit."""
     for resource, amount in assigned.requests.items():
         if amount and queue.find_group(resource) is None:
             message = f"no resource group of ClusterQueue `{queue.name}` covers `{resource}`"
             change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
-            yield Obstacle("resource", message, change, pod_set.name, resource)
+            yield _MISMATCH, Obstacle("resource", message, change, pod_set.name, resource)
     for attempt in assigned.attempts:
         if attempt.no_fit == EXCEEDS_MAX_QUOTA:
-            yield from _explain_quota(pod_set, assigned, before, attempt, snapshot.nodes[queue.name])
+            node = snapshot.nodes[queue.name]
+            excesses = list(_list_excesses(pod_set, assigned, before, attempt.flavor, node))
+            if excesses:
+                yield min(each.pods for each in excesses), _explain_quota(pod_set, excesses, attempt.flavor, node)
         elif attempt.no_fit and attempt.flavor in snapshot.flavors:
-            yield _explain_mismatch(pod_set, assigned, attempt, snapshot.flavors[attempt.flavor])
+            yield _MISMATCH, _explain_mismatch(pod_set, assigned, attempt, snapshot.flavors[attempt.flavor])
 
 
-def _explain_quota(
-    pod_set: PodSet,
-    assigned: PodSetAssignment,
-    before: Sequence[PodSetAssignment],
-    attempt: Attempt,
-    node: QuotaNode,
-) -> Iterator[Obstacle]:
-    for resource, wanted in assigned.requests.items():
-        pair = FlavorResource(attempt.flavor, resource)
+class _Excess(NamedTuple):
+    """A resource of which a pod set requests more than its queue can ever have in a flavor."""
+
+    resource: str
+    wanted: int
+    """What the pod set requests, with the pod sets before it."""
+    limit: Limit
+    pods: int
+    """How many pods of the pod set would fit."""
+
+    @property
+    def missing(self) -> str:
+        return show_amount(self.resource, subtract(self.wanted, self.limit.amount))
+
+
+def _list_excesses(
+    pod_set: PodSet, assigned: PodSetAssignment, before: Sequence[PodSetAssignment], flavor: str, node: QuotaNode
+) -> Iterator[_Excess]:
+    for resource, own in assigned.requests.items():
+        pair = FlavorResource(flavor, resource)
         if pair not in node.quotas:
             continue
         used = sum(
             each.requests.get(resource, 0)
             for each in before
-            if resource in each.flavors and each.flavors[resource].flavor == attempt.flavor
+            if resource in each.flavors and each.flavors[resource].flavor == flavor
         )
         limit = find_limit(node, pair)
-        if used + wanted <= limit.amount:
-            continue
-        shown = [show_amount(resource, amount) for amount in (used + wanted, limit.amount)]
-        message = (
-            f"it requests `{shown[0]}` of `{resource}`, but {_describe_limit(limit, node)} allows `{shown[1]}` "
-            f"in flavor `{attempt.flavor}`"
-        )
-        change = _suggest(pod_set, resource, limit, used + wanted, used)
-        yield Obstacle("quota", message, change, pod_set.name, resource, attempt.flavor)
+        if used + own > limit.amount:
+            each = 1 if resource == "pods" else pod_set.requests.get(resource, 0)
+            yield _Excess(resource, used + own, limit, max(0, limit.amount - used) // each if each else 0)
+
+
+def _explain_quota(pod_set: PodSet, excesses: Sequence[_Excess], flavor: str, node: QuotaNode) -> Obstacle:
+    """Explain that a flavor has too little quota, by the resource of which the fewest pods fit."""
+    worst = min(excesses, key=lambda each: each.pods)
+    wanted, allowed = (show_amount(worst.resource, amount) for amount in (worst.wanted, worst.limit.amount))
+    message = (
+        f"it requests `{wanted}` of `{worst.resource}`, but {_describe_limit(worst.limit, node)} allows `{allowed}` "
+        f"in flavor `{flavor}`"
+    )
+    change = _suggest(pod_set, excesses, worst.pods)
+    return Obstacle("quota", message, change, pod_set.name, worst.resource, flavor)
 
 
 def _describe_limit(limit: Limit, node: QuotaNode) -> str:
@@ -120,17 +144,23 @@ def _describe_limit(limit: Limit, node: QuotaNode) -> str:
     return f"the whole quota of cohort `{limit.node.name}`"
 
 
-def _suggest(pod_set: PodSet, resource: str, limit: Limit, wanted: int, used: int) -> str:
-    missing = show_amount(resource, subtract(wanted, limit.amount))
+def _suggest(pod_set: PodSet, excesses: Sequence[_Excess], pods: int) -> str:
+    """Suggest fewer pods if some fit, else smaller requests; or more quota of every resource that lacks it."""
+    several = len(excesses) > 1
+    quota = f"raise {' and '.join(_describe_raise(each, with_resource=several) for each in excesses)}"
+    if pods > 0:
+        return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} pods, or {quota}"
+    less = " and ".join(f"`{each.missing}` less{f' of `{each.resource}`' if several else ''}" for each in excesses)
+    return f"request {less}, or {quota}"
+
+
+def _describe_raise(excess: _Excess, *, with_resource: bool) -> str:
+    limit = excess.limit
     field = "borrowingLimit" if limit.is_borrowing else "nominalQuota"
     kind = "ClusterQueue" if limit.node.is_queue else "cohort"
     where = "of" if limit.is_borrowing or limit.node.is_queue else "in"
-    quota = f"raise `{field}` {where} {kind} `{limit.node.name}` by `{missing}`"
-    each = 1 if resource == "pods" else pod_set.requests.get(resource, 0)
-    pods = (limit.amount - used) // each if each else 0
-    if pods > 0:
-        return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} pods, or {quota}"
-    return f"request `{missing}` less, or {quota}"
+    resource = f" of `{excess.resource}`" if with_resource else ""
+    return f"`{field}` {where} {kind} `{limit.node.name}` by `{excess.missing}`{resource}"
 
 
 def _explain_mismatch(pod_set: PodSet, assigned: PodSetAssignment, attempt: Attempt, flavor: Flavor) -> Obstacle:

@@ -93,13 +93,17 @@ def _find_request(
 
 def _list_requests(tree: Any, resource: str) -> Iterator[tuple[int, Node]]:
     """Yield the requests of a resource below a node; a limit counts where there is no request."""
-    if isinstance(tree, dict):
-        amounts = {**as_mapping(tree.get("limits")), **as_mapping(tree.get("requests"))}
-        if resource in amounts:
-            yield to_milli(amounts[resource]) or 0, amounts[resource]
-    children = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-    for child in children:
-        yield from _list_requests(child, resource)
+    if isinstance(tree, list):
+        for child in tree:
+            yield from _list_requests(child, resource)
+    if not isinstance(tree, dict):
+        return
+    amounts = {**as_mapping(tree.get("limits")), **as_mapping(tree.get("requests"))}
+    if resource in amounts:
+        yield to_milli(amounts[resource]) or 0, amounts[resource]
+    # Of equal requests, that of a main container comes first.
+    for key in sorted(tree, key=lambda key: key == "initContainers"):
+        yield from _list_requests(tree[key], resource)
 
 
 def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> Node:
