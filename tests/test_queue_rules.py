@@ -113,7 +113,10 @@ def test_a_request_above_the_quota_in_a_short_form(lint):
         " which has no cohort, allows `8` in flavor `h100`; reduce `worker` from 2 to 1 pods, or raise `nominalQuota`"
         " of ClusterQueue `research` by `8`"
     )
-    assert [each["line"] for each in found["related"]] == [11]
+    assert [(each["file"], each["line"], each["message"]) for each in found["related"]] == [
+        ("jobs/bert.yaml", 11, "the number of pods of `worker`"),
+        ("jobs/queues.yaml", 10, "quota of ClusterQueue `research`"),
+    ]
 
 
 def test_a_request_that_an_overlay_sets(lint):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.cluster.queues import QueueState
+from jobgen.check.cluster.unreachable import iter_quotas
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.pod_sets import list_pod_sets
+from jobgen.kueue.quota import FlavorResource
 from jobgen.kueue.requests import Transformation
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.path import Step, find_path
@@ -122,3 +126,20 @@ def _find_selector(spec: Mapping[str, Node]) -> Node:
     selector = as_mapping(spec.get("nodeSelector"))
     affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
     return next(iter(selector.values()), affinity or None)
+
+
+def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> tuple[tuple[Node, str], ...]:
+    """Return what of the queue or flavor stands in the way, for a related location."""
+    name = as_text(get_path(queue, "metadata", "name"))
+    if obstacle.code == "quota":
+        quotas = dict(iter_quotas(queue))
+        node = quotas.get(FlavorResource(obstacle.flavor, obstacle.resource))
+        return ((node, f"quota of ClusterQueue `{name}`"),)
+    if obstacle.code == "resource":
+        return tuple(
+            (group.get("coveredResources"), f"resources of ClusterQueue `{name}`")
+            for group in iter_mappings(get_path(queue, "spec", "resourceGroups"))
+        )[:1]
+    field = {"selector": "nodeLabels", "taint": "nodeTaints", "topology": "topologyName"}.get(obstacle.code)
+    flavor = queues.objects.get(("ResourceFlavor", "", obstacle.flavor), {})
+    return ((get_path(flavor, "spec", field), f"flavor `{obstacle.flavor}`"),) if field else ()

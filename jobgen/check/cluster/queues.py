@@ -106,6 +106,13 @@ class QueueState:
         jobs = [job for job in self._reader.read(obj) if job.obstacle or self._knows_queue(job, obj)]
         return next((found for job in jobs if (found := self._find_job_obstacle(job))), None)
 
+    def find_cluster_queue(self, obj: Mapping[str, Any]) -> Mapping[str, Node]:
+        """Return the ClusterQueue of a job; empty if it is not known."""
+        spec = next(
+            (self.context.local_queues.get((job.namespace, job.queue), {}) for job in self._reader.read(obj)), {}
+        )
+        return self.objects.get(("ClusterQueue", "", as_text(spec.get("clusterQueue"))), {})
+
     def _find_job_obstacle(self, job: Job) -> Obstacle | None:
         """Find what keeps the workloads of a job from admission; those of a job have the same shape."""
         if job.obstacle is not None:

@@ -52,7 +52,7 @@ def _find_unlisted(obj: Mapping[str, Node], cohort: QuotaNode) -> Iterator[Unrea
     """Find quota of a cohort for a flavor and resource that no queue of its tree lists."""
     listed = {pair for queue in cohort.root.list_queues() for pair in queue.quotas}
     unlisted = {pair for pair, quota in cohort.quotas.items() if quota.nominal and pair not in listed}
-    for pair, node in _iter_quotas(obj):
+    for pair, node in iter_quotas(obj):
         if pair in unlisted:
             unlisted.remove(pair)
             message = f"no ClusterQueue below or beside the cohort lists `{pair.resource}` in flavor `{pair.flavor}`"
@@ -65,7 +65,7 @@ def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) 
     if not used or queue.name in used:
         return
     others = [each for each in queue.root.list_queues() if each.name in used]
-    kept = [(pair, node) for pair, node in _iter_quotas(obj) if not _is_lent(queue, pair, others)]
+    kept = [(pair, node) for pair, node in iter_quotas(obj) if not _is_lent(queue, pair, others)]
     found = [(pair, node) for pair, node in kept if queue.find_quota(pair).nominal]
     if not found:
         return
@@ -87,7 +87,7 @@ def _iter_flavors(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
         yield from iter_mappings(group.get("flavors"))
 
 
-def _iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, Node]]:
+def iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, Node]]:
     """Yield the quotas of an object, each with the node of its amount."""
     for flavor in _iter_flavors(obj):
         for each in iter_mappings(flavor.get("resources")):

@@ -32,13 +32,12 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     obstacle = queues.find_obstacle(plain)
     if obstacle is None:
         return
-    from jobgen.check.cluster.obstacle_nodes import find_obstacle_node
+    from jobgen.check.cluster.obstacle_nodes import find_cause, find_obstacle_node
 
     transformations = queues.known.configuration.resources.transformations
     found = find_obstacle_node(manifest.object, plain, obstacle, transformations)
     what = "Kueue does not manage the job" if obstacle.code == "unmanaged" else "the job is never admitted"
     message = f"{what}: {obstacle.message}"
+    related = (*found.related, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
     severity = WARNING if obstacle.code == "unmanaged" else None
-    yield Violation(
-        found.node, f"{message}; {obstacle.change}" if obstacle.change else message, found.related, severity
-    )
+    yield Violation(found.node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity)
