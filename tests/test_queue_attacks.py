@@ -1,6 +1,8 @@
 """`jobgen queue` with input that is wrong, huge or ambiguous: it ends in time, and says what it ignores."""
 
 import json
+import re
+from random import Random
 
 import pytest
 
@@ -152,3 +154,132 @@ def test_checks_that_find_nodes_leave_the_placement_to_later(controller, decisio
     nodes = [{"flavor": "f", "count": 2, "capacity": {"cpu": 4}}]
 
     assert decisions([job("x", 20, {"cpu": 1})], state, nodes=nodes) == {"ml/x": decision}
+
+
+def find_answer(jobs, state, **options):
+    return decide(jobs, state, **options).decision.answers[0]
+
+
+def set_quota(objects, kind, name, field, resource, amount):
+    """Return objects with more quota; a limit that is not set stays unset."""
+    changed = json.loads(json.dumps(objects))
+    (spec,) = (each["spec"] for each in changed if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    for quota in spec["resourceGroups"][0]["flavors"][0]["resources"]:
+        if quota["name"] == resource:
+            quota[field] += amount
+    return changed
+
+
+def build_tree(random):
+    """Build a queue below up to three cohorts, with other queues that lend, and limits everywhere."""
+
+    def quota(*, is_queue):
+        nominal = random.randint(0, 9)
+        limits = {"borrowingLimit": random.randint(0, 9), "lendingLimit": random.randint(0, nominal)}
+        chosen = {name: value for name, value in limits.items() if random.random() < 0.5}
+        return [{"name": "cpu", "nominalQuota": nominal, **chosen}] if is_queue or random.random() < 0.7 else []
+
+    def groups(*, is_queue):
+        resources = quota(is_queue=is_queue)
+        flavor = {"name": "f", "resources": resources}
+        return [{"coveredResources": ["cpu"], "flavors": [flavor]}] if resources else []
+
+    depth = random.randint(1, 3)
+    state = [FLAVOR, local_queue("a")]
+    for name, cohort in (("a", "c0"), *((f"b{level}", f"c{level}") for level in range(depth))):
+        spec = {"cohortName": cohort, "namespaceSelector": {}, "resourceGroups": groups(is_queue=True)}
+        state.append(made("ClusterQueue", name, spec))
+    for level in range(depth):
+        parent = {"parentName": f"c{level + 1}"} if level + 1 < depth else {}
+        state.append(made("Cohort", f"c{level}", {**parent, "resourceGroups": groups(is_queue=False)}))
+    return state
+
+
+RAISE = re.compile(r"raise `(\w+)` of (ClusterQueue|cohort) `(\w+)` by `(\d+)`")
+REDUCE = re.compile(r"reduce `(\w+)` from (\d+) to (\d+) pods?")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_suggested_changes_are_enough_and_the_smallest(seed):
+    random = Random(seed)
+    state, masters, workers, cpu = build_tree(random), random.randint(0, 2), random.randint(1, 30), random.randint(1, 3)
+    answer = find_answer([training("x", masters, workers, {"cpu": cpu})], state)
+    if answer.decision != "never":
+        return
+    field, kind, name, amount = RAISE.search(answer.obstacle.change).groups()
+
+    def decide_with(more):
+        raised = set_quota(state, kind.title() if kind == "cohort" else kind, name, field, "cpu", more)
+        return find_answer([training("x", masters, workers, {"cpu": cpu})], raised).decision
+
+    assert decide_with(int(amount)) != "never"
+    assert decide_with(int(amount) - 1) == "never"
+    if found := REDUCE.search(answer.obstacle.change):
+        _, before, pods = found.groups()
+        assert (found[1], int(before)) in (("worker", workers), ("master", masters))
+        counts = (masters, int(pods)) if found[1] == "worker" else (int(pods), workers)
+        more = (masters, int(pods) + 1) if found[1] == "worker" else (int(pods) + 1, workers)
+        assert find_answer([training("x", *counts, {"cpu": cpu})], state).decision != "never"
+        assert find_answer([training("x", *more, {"cpu": cpu})], state).decision == "never"
+
+
+TAINTED = made(
+    "ResourceFlavor",
+    "f",
+    {
+        "nodeLabels": {"gpu": "a"},
+        "nodeTaints": [{"key": key, "value": "v", "effect": "NoSchedule"} for key in ("one", "two")],
+    },
+)
+RAISED = "raise `nominalQuota` of ClusterQueue `a` by"
+UNCOVERED = "add `{}` to `coveredResources` of the queue, or request none of it"
+TOLERATED = "add a toleration for `{}=v:NoSchedule`"
+
+
+@pytest.mark.parametrize(
+    ("pods", "requests", "quotas", "spec", "expected"),
+    [
+        (
+            3,
+            {"cpu": 1, "memory": "1500Mi"},
+            {"cpu": 2, "memory": "2Gi"},
+            {},
+            [f"reduce `main` from 3 to 1 pod, or {RAISED} `1` of `cpu` and `2452Mi` of `memory`"],
+        ),
+        (3, {"cpu": "700m"}, {"cpu": "1500m"}, {}, [f"reduce `main` from 3 to 2 pods, or {RAISED} `600m`"]),
+        (5, {"cpu": 1}, {"cpu": 9, "pods": 3}, {}, [f"reduce `main` from 5 to 3 pods, or {RAISED} `2`"]),
+        (2, {"cpu": 3}, {"cpu": 2}, {}, [f"request `4` less, or {RAISED} `4`"]),
+        (
+            5,
+            {"cpu": 1, "memory": 1, "gpu": 1},
+            {"cpu": 4},
+            {},
+            [
+                UNCOVERED.format("memory"),
+                UNCOVERED.format("gpu"),
+                f"reduce `main` from 5 to 4 pods, or {RAISED} `1`",
+            ],
+        ),
+        (5, {"cpu": 1}, {"memory": 4}, {"nodeSelector": {"gpu": "b"}}, [UNCOVERED.format("cpu")]),
+        (
+            1,
+            {"cpu": 1},
+            {"cpu": 4},
+            {"nodeSelector": {"gpu": "b"}, "tainted": True},
+            [TOLERATED.format("one"), TOLERATED.format("two"), "select nodes with `gpu=a`"],
+        ),
+        (
+            9,
+            {"cpu": 1},
+            {"cpu": 4},
+            {"least": 6},
+            [f"admit `main` with 4 pods instead of 6 (`kueue.x-k8s.io/job-min-parallelism`), or {RAISED} `2`"],
+        ),
+    ],
+)
+def test_a_change_names_everything_that_stands_in_the_way(pods, requests, quotas, spec, expected):
+    annotations = {"kueue.x-k8s.io/job-min-parallelism": str(spec["least"])} if "least" in spec else {}
+    state = [TAINTED if "tainted" in spec else FLAVOR, cluster_queue("a", quotas), local_queue("a")]
+    answer = find_answer([job("x", pods, requests, annotations=annotations, **spec)], state)
+
+    assert (answer.decision, answer.obstacle.change.split("; also ")) == ("never", expected)

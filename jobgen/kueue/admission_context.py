@@ -152,7 +152,8 @@ class AdmissionContext:
         assignment, _ = self._empty.assign(workload, queue.name)
         if assignment.mode is not Mode.NO_FIT:
             return None
-        return explain_no_fit(workload, queue, assignment, self._empty.snapshot)
+        ignores = self.cluster.configuration.rules.ignores_undeclared
+        return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)
 
     def _find_queue_obstacle(self, workload: Workload) -> Obstacle | None:
         key = (workload.namespace, workload.queue)

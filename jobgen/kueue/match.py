@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.kueue.objects import Flavor, as_list, as_mapping
@@ -46,10 +46,13 @@ def find_topology_mismatch(
 
 def find_untolerated_taint(flavor: Flavor, spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the first taint of a flavor that neither the pod nor the flavor tolerates."""
-    if not flavor.taints:
-        return None
+    return next(list_untolerated_taints(flavor, spec), None) if flavor.taints else None
+
+
+def list_untolerated_taints(flavor: Flavor, spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the taints of a flavor that neither the pod nor the flavor tolerates."""
     tolerations = [*map(as_mapping, as_list(spec.get("tolerations"))), *flavor.tolerations]
-    return next((taint for taint in flavor.taints if is_blocking(taint) and not is_tolerated(taint, tolerations)), None)
+    return (taint for taint in flavor.taints if is_blocking(taint) and not is_tolerated(taint, tolerations))
 
 
 def is_blocking(taint: Mapping[str, Any]) -> bool:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.kueue.amounts import show_amount, subtract
-from jobgen.kueue.assignment import EXCEEDS_MAX_QUOTA, TOPOLOGY_FAILED, Assignment, Attempt, PodSetAssignment
-from jobgen.kueue.match import find_untolerated_taint, matches_affinity
-from jobgen.kueue.objects import ClusterQueue, Flavor
-from jobgen.kueue.quota import FlavorResource, QuotaNode
+from jobgen.kueue.assignment import EXCEEDS_MAX_QUOTA, TOPOLOGY_FAILED, Assignment, PodSetAssignment
+from jobgen.kueue.match import list_untolerated_taints, matches_affinity
+from jobgen.kueue.objects import ClusterQueue, Flavor, ResourceGroup
+from jobgen.kueue.shortfalls import (
+    PODS,
+    Shortfall,
+    count_least,
+    describe_shortfall,
+    find_fitting,
+    find_shortfalls,
+    suggest_change,
+)
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import PodSet, Workload
+from jobgen.model.lazy_re import lazy_pattern
+
+_FITTING = lazy_pattern(r"allows to fit only ([0-9]+) out of [0-9]+ pod\(s\)")
+"""How many pods fit, in the message of Kueue."""
 
 
 class Obstacle(NamedTuple):
@@ -27,157 +38,149 @@ class Obstacle(NamedTuple):
     flavor: str = ""
 
 
-class Limit(NamedTuple):
-    """What limits how much a queue can ever use of a resource in a flavor."""
-
-    amount: int
-    node: QuotaNode
-    is_borrowing: bool
-    """Whether it is the borrowing limit of the node, rather than the quota of the whole tree."""
-
-
-def find_limit(node: QuotaNode, pair: FlavorResource) -> Limit:
-    """Find the term that limits what a node can use if the tree is empty."""
-    kept, current = 0, node
-    while True:
-        limit = current.find_quota(pair).borrowing_limit
-        if current.parent is None or (
-            limit is not None and current.subtree_quota(pair) + limit <= _potential_with_parent(current, pair)
-        ):
-            return Limit(kept + current.potential(pair), current, current.parent is not None)
-        kept += current.local_quota(pair)
-        current = current.parent
-
-
-def _potential_with_parent(node: QuotaNode, pair: FlavorResource) -> int:
-    return node.local_quota(pair) + (node.parent.potential(pair) if node.parent else 0)
-
-
-def explain_no_fit(workload: Workload, queue: ClusterQueue, assignment: Assignment, snapshot: Snapshot) -> Obstacle:
-    """Explain why flavors could not be assigned in an empty cluster."""
-    pod_sets = {each.name: each for each in workload.pod_sets}
-    for number, each in enumerate(assignment.pod_sets):
-        found = list(_list_obstacles(pod_sets[each.name], each, assignment.pod_sets[:number], queue, snapshot))
-        if found:
-            return max(found, key=lambda pair: pair[0])[1]
-    return Obstacle("topology", assignment.message, "request a placement that the topology allows")
-
-
-_MISMATCH = -1
-"""The rank of a flavor that does not match. One that lacks quota is closer to fitting, even if no pod fits."""
-
-
-def _list_obstacles(
-    pod_set: PodSet,
-    assigned: PodSetAssignment,
-    before: Sequence[PodSetAssignment],
+def explain_no_fit(
+    workload: Workload,
     queue: ClusterQueue,
+    assignment: Assignment,
     snapshot: Snapshot,
-) -> Iterator[tuple[int, Obstacle]]:
-    """Yield the obstacles of a pod set in each flavor, with a rank: how many of its pods would fit."""
-    for resource, amount in assigned.requests.items():
-        if amount and queue.find_group(resource) is None:
-            message = f"no resource group of ClusterQueue `{queue.name}` covers `{resource}`"
-            change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
-            yield _MISMATCH, Obstacle("resource", message, change, pod_set.name, resource)
-    for attempt in assigned.attempts:
-        if attempt.no_fit == EXCEEDS_MAX_QUOTA:
-            node = snapshot.nodes[queue.name]
-            excesses = list(_list_excesses(pod_set, assigned, before, attempt.flavor, node))
-            if excesses:
-                yield min(each.pods for each in excesses), _explain_quota(pod_set, excesses, attempt.flavor, node)
-        elif attempt.no_fit and attempt.flavor in snapshot.flavors:
-            yield _MISMATCH, _explain_mismatch(pod_set, assigned, attempt, snapshot.flavors[attempt.flavor])
+    *,
+    ignores_undeclared: bool = False,
+) -> Obstacle:
+    """Explain why flavors could not be assigned in an empty cluster: all that stands in the way, the first located."""
+    explainer = _Explainer(workload, queue, assignment, snapshot)
+    found = [*([] if ignores_undeclared else explainer.list_uncovered()), *explainer.list_mismatches()]
+    if not found:
+        is_quota = assignment.no_fit == EXCEEDS_MAX_QUOTA or not queue.groups
+        change = "request less, or raise the quota" if is_quota else "request a placement that the topology allows"
+        return Obstacle("quota" if is_quota else "topology", assignment.message, change)
+    different = list({each.message: each for each in found}.values())
+    changes = dict.fromkeys(each.change for each in different)
+    messages = "; ".join(each.message for each in different)
+    return different[0]._replace(message=messages, change="; also ".join(changes))
 
 
-class _Excess(NamedTuple):
-    """A resource of which a pod set requests more than its queue can ever have in a flavor."""
+class _Trial(NamedTuple):
+    """What stands in the way of a pod set in a flavor."""
 
-    resource: str
-    wanted: int
-    """What the pod set requests, with the pod sets before it."""
-    limit: Limit
-    pods: int
-    """How many pods of the pod set would fit."""
+    obstacles: tuple[Obstacle, ...]
+    mismatches: int
+    """How many of them are not about quota."""
+    fitting: int = 0
+    """With how many pods it would fit."""
 
     @property
-    def missing(self) -> str:
-        return show_amount(self.resource, subtract(self.wanted, self.limit.amount))
+    def rank(self) -> tuple[int, int, int]:
+        """The least needs the smallest change: a flavor that only lacks quota, then that in which the most pods fit."""
+        return self.mismatches, len(self.obstacles), -self.fitting
 
 
-def _list_excesses(
-    pod_set: PodSet, assigned: PodSetAssignment, before: Sequence[PodSetAssignment], flavor: str, node: QuotaNode
-) -> Iterator[_Excess]:
-    for resource, own in assigned.requests.items():
-        pair = FlavorResource(flavor, resource)
-        if pair not in node.quotas:
-            continue
-        used = sum(
-            each.requests.get(resource, 0)
-            for each in before
-            if resource in each.flavors and each.flavors[resource].flavor == flavor
-        )
-        limit = find_limit(node, pair)
-        if used + own > limit.amount:
-            each = 1 if resource == "pods" else pod_set.requests.get(resource, 0)
-            yield _Excess(resource, used + own, limit, max(0, limit.amount - used) // each if each else 0)
+class _Explainer:
+    """Finds what stands in the way of a workload in an empty cluster."""
+
+    def __init__(self, workload: Workload, queue: ClusterQueue, assignment: Assignment, snapshot: Snapshot) -> None:
+        self._pod_sets = workload.pod_sets
+        self._queue = queue
+        self._node = snapshot.nodes[queue.name]
+        self._flavors = snapshot.flavors
+        self._assigned = {each.name: each for each in assignment.pod_sets}
+        self._is_placed = assignment.no_fit == TOPOLOGY_FAILED
+
+    def list_uncovered(self) -> Iterator[Obstacle]:
+        """Yield the resources that have no quota at all."""
+        uncovered: dict[str, str] = {}
+        for pod_set in self._pod_sets:
+            for resource, amount in pod_set.total(count_least(pod_set)).items():
+                if amount and self._queue.find_group(resource) is None:
+                    uncovered.setdefault(resource, pod_set.name)
+        for resource, pod_set_name in uncovered.items():
+            message = f"no resource group of ClusterQueue `{self._queue.name}` covers `{resource}`"
+            change = f"add `{resource}` to `coveredResources` of the queue, or request none of it"
+            yield Obstacle("resource", message, change, pod_set_name, resource)
+
+    def list_mismatches(self) -> Iterator[Obstacle]:
+        """Yield what stands in the way of each pod set in each resource group, in the flavor that suits best."""
+        for pod_set in self._pod_sets:
+            for group in self._queue.groups:
+                requested = self._sum_requests((pod_set,), group)
+                if any(requested.values()):
+                    tried = [self._try_flavor(pod_set, group, name) for name in self._list_flavors(pod_set, group)]
+                    yield from min(tried, key=lambda each: each.rank).obstacles if tried else ()
+
+    def _list_flavors(self, pod_set: PodSet, group: ResourceGroup) -> Sequence[str]:
+        """List the flavors of a group. If pods cannot be placed in one that has quota, Kueue tries no later one."""
+        assigned = self._assigned.get(pod_set.name)
+        tried = {attempt.flavor for attempt in assigned.attempts} if self._is_placed and assigned else group.flavors
+        return [name for name in group.flavors if name in tried]
+
+    def _try_flavor(self, pod_set: PodSet, group: ResourceGroup, name: str) -> _Trial:
+        """Find what stands in the way of a pod set in a flavor."""
+        flavor, assigned = self._flavors.get(name), self._assigned.get(pod_set.name)
+        found = list(_list_selections(pod_set, flavor)) if flavor else []
+        if flavor is not None and assigned is not None:
+            found += _list_placements(pod_set, assigned, flavor)
+        # With one flavor all pod sets need it. With several, each pod set has that in which it fits.
+        together = self._pod_sets if len(group.flavors) == 1 else (*self._list_before(pod_set, name, group), pod_set)
+        lacking = find_shortfalls(together, self._sum_requests(together, group), name, self._node)
+        if not lacking:
+            return _Trial(tuple(found), len(found))
+        fitting = find_fitting(lacking, together)[1]
+        return _Trial((*found, self._explain_quota(lacking, together, name)), len(found), fitting)
+
+    def _explain_quota(self, lacking: Sequence[Shortfall], pod_sets: Sequence[PodSet], flavor: str) -> Obstacle:
+        is_least = any(each.min_count is not None for each in pod_sets)
+        texts = [describe_shortfall(each, flavor, self._node, is_least=is_least) for each in lacking]
+        change = suggest_change(lacking, pod_sets, flavor, self._node)
+        return Obstacle("quota", "; ".join(texts), change, lacking[0].pod_set, lacking[0].resource, flavor)
+
+    def _list_before(self, pod_set: PodSet, flavor: str, group: ResourceGroup) -> Iterator[PodSet]:
+        """Yield the pod sets that have got a flavor before."""
+        for each in self._pod_sets[: self._pod_sets.index(pod_set)]:
+            chosen = self._assigned[each.name].flavors if each.name in self._assigned else {}
+            if any(name in group.resources and choice.flavor == flavor for name, choice in chosen.items()):
+                yield each
+
+    def _sum_requests(self, pod_sets: Sequence[PodSet], group: ResourceGroup) -> Mapping[str, int]:
+        """Sum what pod sets request of the resources of a group, with as few pods as possible."""
+        found: dict[str, int] = {}
+        for each in pod_sets:
+            count = count_least(each)
+            for resource, amount in {**each.total(count), PODS: count}.items():
+                if resource in group.resources:
+                    found[resource] = found.get(resource, 0) + amount
+        return found
 
 
-def _explain_quota(pod_set: PodSet, excesses: Sequence[_Excess], flavor: str, node: QuotaNode) -> Obstacle:
-    """Explain that a flavor has too little quota, by the resource of which the fewest pods fit."""
-    worst = min(excesses, key=lambda each: each.pods)
-    wanted, allowed = (show_amount(worst.resource, amount) for amount in (worst.wanted, worst.limit.amount))
-    message = (
-        f"it requests `{wanted}` of `{worst.resource}`, but {_describe_limit(worst.limit, node)} allows `{allowed}` "
-        f"in flavor `{flavor}`"
-    )
-    change = _suggest(pod_set, excesses, worst.pods)
-    return Obstacle("quota", message, change, pod_set.name, worst.resource, flavor)
-
-
-def _describe_limit(limit: Limit, node: QuotaNode) -> str:
-    if limit.is_borrowing:
-        kind = "ClusterQueue" if limit.node.is_queue else "Cohort"
-        return f"the quota with the `borrowingLimit` of {kind} `{limit.node.name}`"
-    if limit.node is node:
-        return f"the quota of ClusterQueue `{node.name}`, which has no cohort,"
-    return f"the whole quota of cohort `{limit.node.name}`"
-
-
-def _suggest(pod_set: PodSet, excesses: Sequence[_Excess], pods: int) -> str:
-    """Suggest fewer pods if some fit, else smaller requests; or more quota of every resource that lacks it."""
-    several = len(excesses) > 1
-    quota = f"raise {' and '.join(_describe_raise(each, with_resource=several) for each in excesses)}"
-    if pods > 0:
-        return f"reduce `{pod_set.name}` from {pod_set.count} to {pods} pods, or {quota}"
-    less = " and ".join(f"`{each.missing}` less{f' of `{each.resource}`' if several else ''}" for each in excesses)
-    return f"request {less}, or {quota}"
-
-
-def _describe_raise(excess: _Excess, *, with_resource: bool) -> str:
-    limit = excess.limit
-    field = "borrowingLimit" if limit.is_borrowing else "nominalQuota"
-    kind = "ClusterQueue" if limit.node.is_queue else "cohort"
-    where = "of" if limit.is_borrowing or limit.node.is_queue else "in"
-    resource = f" of `{excess.resource}`" if with_resource else ""
-    return f"`{field}` {where} {kind} `{limit.node.name}` by `{excess.missing}`{resource}"
-
-
-def _explain_mismatch(pod_set: PodSet, assigned: PodSetAssignment, attempt: Attempt, flavor: Flavor) -> Obstacle:
-    taint = find_untolerated_taint(flavor, pod_set.spec)
-    if taint is not None:
+def _list_selections(pod_set: PodSet, flavor: Flavor) -> Iterator[Obstacle]:
+    """Yield the taints and the labels of a flavor that keep the pods away."""
+    for taint in list_untolerated_taints(flavor, pod_set.spec):
         shown = f"{taint.get('key', '')}={taint.get('value') or ''}:{taint.get('effect', '')}"
         message = f"the pods do not tolerate the taint `{shown}` of flavor `{flavor.name}`"
-        return Obstacle("taint", message, f"add a toleration for `{shown}`", pod_set.name, "", flavor.name)
+        yield Obstacle("taint", message, f"add a toleration for `{shown}`", pod_set.name, "", flavor.name)
     if not matches_affinity(flavor.labels, pod_set.spec):
         labels = ", ".join(f"{key}={value}" for key, value in sorted(flavor.labels.items()))
         message = f"the node selector or affinity of the pods does not match flavor `{flavor.name}` (`{labels}`)"
-        return Obstacle("selector", message, f"select nodes with `{labels}`", pod_set.name, "", flavor.name)
-    reason = "; ".join(attempt.reasons)
-    if attempt.no_fit == TOPOLOGY_FAILED:
-        change = f"reduce the pods of `{pod_set.name}`, allow them a higher level, or add nodes"
-        return Obstacle("topology", "; ".join(assigned.reasons), change, pod_set.name, "", flavor.name)
-    change = "remove the topology annotations, or use a queue whose flavors have a topology"
-    if flavor.topology:
-        change = "request a level that the topology has, or use a queue without it"
-    return Obstacle("topology", reason, change, pod_set.name, "", flavor.name)
+        yield Obstacle("selector", message, f"select nodes with `{labels}`", pod_set.name, "", flavor.name)
+
+
+def _list_placements(pod_set: PodSet, assigned: PodSetAssignment, flavor: Flavor) -> Iterator[Obstacle]:
+    """Yield why the pods cannot be placed in the topology of a flavor."""
+    for attempt in assigned.attempts:
+        if attempt.flavor != flavor.name or attempt.no_fit in ("", EXCEEDS_MAX_QUOTA):
+            continue
+        if attempt.no_fit == TOPOLOGY_FAILED:
+            reason = "; ".join(assigned.reasons)
+            yield Obstacle("topology", reason, _suggest_placement(pod_set, reason), pod_set.name, "", flavor.name)
+        elif not any(_list_selections(pod_set, flavor)):
+            change = "remove the topology annotations, or use a queue whose flavors have a topology"
+            if flavor.topology:
+                change = "request a level that the topology has, or use a queue without it"
+            yield Obstacle("topology", "; ".join(attempt.reasons), change, pod_set.name, "", flavor.name)
+
+
+def _suggest_placement(pod_set: PodSet, reason: str) -> str:
+    found = _FITTING.search(reason)
+    if found is not None:
+        noun = "pod" if found[1] == "1" else "pods"
+        reduced = f"reduce `{pod_set.name}` from {pod_set.count} to {found[1]} {noun}"
+        return f"{reduced}, allow them a higher level, or add nodes"
+    return f"request less for each pod of `{pod_set.name}`, or add nodes that have room for one"
