@@ -105,6 +105,27 @@ def test_a_loan_names_the_lender(project):
     assert (loan.lender, loan.pair.resource, loan.amount) == ("team-b", GPU, 8)
 
 
+def test_a_stopped_queue_lends_its_quota(project):
+    stopped = cluster_queue("a2", 8, stopPolicy="Hold")
+    (report,) = queue(project(*JOBS, state=(*TWO_QUEUES, stopped))).reports
+    (llama,) = (answer for answer in report.decision.answers if answer.job.name == "llama")
+    totals = {each.name: each for each in report.decision.totals if each.resource == GPU}
+
+    assert [(loan.lender, loan.amount) for loan in llama.loans] == [("team-a2", 8)]
+    assert (totals["team-a2"].lent, totals["research"].nominal) == (8, 40)
+
+
+def test_a_cohort_and_a_queue_of_the_same_name_lend_apart(project):
+    group = cluster_queue("a")["spec"]["resourceGroups"]
+    state = (FLAVOR, cluster_queue("a", cohort="team-b"), cluster_queue("b", 4, cohort=""), local_queue("a"))
+    cohort = made("Cohort", "team-b", {"resourceGroups": group})
+    (report,) = queue(project(("job", "a", 6, 4), state=(*state, cohort))).reports
+    lent = {(each.kind, each.name): each.lent for each in report.decision.totals if each.resource == GPU}
+
+    assert report.decision.answers[0].reason == f"its queue borrows `8` of `{GPU}` from cohort `team-b`"
+    assert lent == {("ClusterQueue", "team-a"): 0, ("ClusterQueue", "team-b"): 0, ("Cohort", "team-b"): 8}
+
+
 def test_a_waiting_job_names_what_it_lacks_and_who_uses_it(project):
     answer = find(project(*JOBS), "sweep")
 

@@ -221,14 +221,13 @@ class _UserIndex:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._users: dict[str, dict[FlavorResource, list[str]]] = {}
-        self._neighbors: dict[int, list[str]] = {}
+        self._members = snapshot.list_members()
 
     def list_users(self, pairs: Sequence[FlavorResource], queue: str) -> Iterator[str]:
         """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""
         root = self._snapshot.nodes[queue].root
-        if id(root) not in self._neighbors:
-            self._neighbors[id(root)] = sorted(node.name for node in root.list_queues())
-        for name in (queue, *(each for each in self._neighbors[id(root)] if each != queue)):
+        neighbors = () if root.is_queue else self._members[root.name]
+        for name in (queue, *(each.name for each in neighbors if each.name != queue)):
             users = self._users.get(name)
             if users is None:
                 users = self._users[name] = self._read_users(name)
@@ -257,7 +256,9 @@ def _list_wanted(assignment: Assignment) -> Mapping[FlavorResource, int]:
 
 
 def _list_loans(loans: Sequence[Loan]) -> str:
-    return ", ".join(
-        f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from `{loan.lender}`"
-        for loan in loans
-    )
+    return ", ".join(map(_show_loan, loans))
+
+
+def _show_loan(loan: Loan) -> str:
+    lender = f"{'cohort ' if loan.is_from_cohort else ''}`{loan.lender}`"
+    return f"`{show_amount(loan.pair.resource, loan.amount)}` of `{loan.pair.resource}` from {lender}"

@@ -6,7 +6,7 @@ from the cohort's own quota, then from the queues in the order of their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.quota import FlavorResource, QuotaNode
@@ -20,15 +20,20 @@ class Loan(NamedTuple):
     lender: str
     pair: FlavorResource
     amount: int
+    is_from_cohort: bool = False
+    """Whether the lender is a cohort with quota of its own; a queue may have the same name."""
 
 
 def list_loans(snapshot: Snapshot) -> list[Loan]:
     """List what every queue borrows, and from whom."""
     free: dict[tuple[int, FlavorResource], int] = {}
-    return [loan for _, node in sorted(snapshot.nodes.items()) for loan in _list_loans_of(node, free)]
+    members = snapshot.list_members()
+    return [loan for _, node in sorted(snapshot.nodes.items()) for loan in _list_loans_of(node, members, free)]
 
 
-def _list_loans_of(node: QuotaNode, free: dict[tuple[int, FlavorResource], int]) -> Iterator[Loan]:
+def _list_loans_of(
+    node: QuotaNode, members: Mapping[str, Sequence[QuotaNode]], free: dict[tuple[int, FlavorResource], int]
+) -> Iterator[Loan]:
     if node.parent is None:
         return
     for pair, used in node.usage.items():
@@ -36,17 +41,12 @@ def _list_loans_of(node: QuotaNode, free: dict[tuple[int, FlavorResource], int])
         for cohort in node.list_ancestors():
             if missing <= 0:
                 break
-            for lender in _list_lenders(cohort):
+            for lender in (cohort, *members[cohort.name]):
                 amount = min(missing, free.setdefault((id(lender), pair), _count_unused(lender, pair)))
                 if lender is not node and amount > 0:
                     free[id(lender), pair] -= amount
                     missing -= amount
-                    yield Loan(node.name, lender.name, pair, amount)
-
-
-def _list_lenders(cohort: QuotaNode) -> Iterator[QuotaNode]:
-    yield cohort
-    yield from sorted(cohort.list_queues(), key=lambda node: node.name)
+                    yield Loan(node.name, lender.name, pair, amount, lender is cohort)
 
 
 def _count_unused(node: QuotaNode, pair: FlavorResource) -> int:

@@ -42,6 +42,14 @@ class Snapshot:
             if parent is not None and self.nodes[name] in parent.children:
                 parent.children.remove(self.nodes[name])
 
+    def list_members(self) -> dict[str, list[QuotaNode]]:
+        """Return all queues below each cohort, by name; hidden ones, too, because they lend and use quota."""
+        members: dict[str, list[QuotaNode]] = {name: [] for name in self.cohorts}
+        for _, node in sorted(self.nodes.items()):
+            for cohort in node.list_ancestors():
+                members[cohort.name].append(node)
+        return members
+
     def add_workload(self, workload: Workload) -> None:
         """Add a workload that has reserved quota."""
         if workload.cluster_queue in self.nodes:

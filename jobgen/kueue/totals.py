@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.kueue.loans import Loan
@@ -29,24 +29,28 @@ class Total(NamedTuple):
 
 def list_totals(snapshot: Snapshot, loans: Iterable[Loan], waiting: Iterable[tuple[str, Usage]]) -> list[Total]:
     """List the totals of all queues, then those of all cohorts; `waiting` has queues and what is requested there."""
-    lent, requested = Counter[tuple[str, FlavorResource]](), Counter[tuple[str, FlavorResource]]()
+    lent, requested = Counter[tuple[str, bool, FlavorResource]](), Counter[tuple[str, FlavorResource]]()
     for loan in loans:
-        lent[loan.lender, loan.pair] += loan.amount
+        lent[loan.lender, not loan.is_from_cohort, loan.pair] += loan.amount
     for queue, usage in waiting:
         for pair, amount in usage.items():
             requested[queue, pair] += amount
-    nodes = [snapshot.nodes[name] for name in sorted(snapshot.nodes)]
-    nodes += [snapshot.cohorts[name] for name in sorted(snapshot.cohorts)]
-    return [total for node in nodes for total in _list_totals_of(node, lent, requested)]
+    found = [(node, [node]) for _, node in sorted(snapshot.nodes.items())]
+    members = snapshot.list_members()
+    found += [(cohort, members[name]) for name, cohort in sorted(snapshot.cohorts.items())]
+    return [total for node, queues in found for total in _list_totals_of(node, queues, lent, requested)]
 
 
 def _list_totals_of(
-    node: QuotaNode, lent: Counter[tuple[str, FlavorResource]], requested: Counter[tuple[str, FlavorResource]]
+    node: QuotaNode,
+    queues: Sequence[QuotaNode],
+    lent: Counter[tuple[str, bool, FlavorResource]],
+    requested: Counter[tuple[str, FlavorResource]],
 ) -> Iterator[Total]:
-    queues = list(node.list_queues())
+    """Yield the totals of a queue, or of a cohort and all queues below it."""
+    cohorts = [each for each in node.list_below() if not each.is_queue]
     for pair in sorted({*node.quotas, *node.subtree, *node.usage} if not node.is_queue else node.quotas):
-        own = node.find_quota(pair).nominal
-        nominal = own if node.is_queue else _sum_nominal(node, pair)
+        nominal = sum(each.find_quota(pair).nominal for each in (*cohorts, *queues))
         used = sum(each.usage.get(pair, 0) for each in queues)
         yield Total(
             "ClusterQueue" if node.is_queue else "Cohort",
@@ -57,11 +61,6 @@ def _list_totals_of(
             used=used,
             # Without a parent there is nobody to borrow from: the quota was lowered while workloads ran.
             borrowed=max(0, used - nominal) if node.parent is not None else 0,
-            lent=lent[node.name, pair],
+            lent=lent[node.name, node.is_queue, pair],
             waiting=sum(requested[each.name, pair] for each in queues),
         )
-
-
-def _sum_nominal(node: QuotaNode, pair: FlavorResource) -> int:
-    """Return the quota of a cohort and of everything in it."""
-    return node.find_quota(pair).nominal + sum(_sum_nominal(child, pair) for child in node.children)
