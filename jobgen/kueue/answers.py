@@ -12,7 +12,7 @@ from jobgen.kueue.assignment import WAITING_FOR_QUOTA, Assignment
 from jobgen.kueue.loans import Loan, list_loans
 from jobgen.kueue.objects import STRICT_FIFO
 from jobgen.kueue.obstacles import Obstacle
-from jobgen.kueue.quota import FlavorResource, Usage
+from jobgen.kueue.quota import FlavorResource, Tree, Usage
 from jobgen.kueue.simulate import Eviction, Run, run_cycles
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.totals import Total, list_totals
@@ -80,6 +80,8 @@ class Decision(NamedTuple):
     """What the decision assumes because the files do not show it."""
     evictions: tuple[Eviction, ...] = ()
     """All evictions, in the order in which they happen."""
+    is_complete: bool = True
+    """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
 
 
 def decide(
@@ -96,7 +98,7 @@ def decide(
     answers = [answer for job in jobs for answer in reporter.answer_job(job)]
     waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
     totals = list_totals(run.scheduler.snapshot, loans, waiting)
-    return Decision(tuple(answers), tuple(totals), not run.held, context.assumptions, run.evictions)
+    return Decision(tuple(answers), tuple(totals), not run.held, context.assumptions, run.evictions, run.is_complete)
 
 
 class _Reporter:
@@ -175,7 +177,7 @@ class _Reporter:
             return found._replace(reason=reason, blockers=(head.key,))
         assignment = self._find_assignment(workload, queue.name)
         shortages = tuple(self._list_shortages(assignment, queue.name))
-        pairs = [FlavorResource(each.flavor, each.resource) for each in shortages]
+        pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
             return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
@@ -222,17 +224,23 @@ class _UserIndex:
         self._snapshot = snapshot
         self._users: dict[str, dict[FlavorResource, list[str]]] = {}
         self._members = snapshot.list_members()
+        self._found: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
 
-    def list_users(self, pairs: Sequence[FlavorResource], queue: str) -> Iterator[str]:
+    def list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
         """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""
-        root = self._snapshot.nodes[queue].root
-        neighbors = () if root.is_queue else self._members[root.name]
-        for name in (queue, *(each.name for each in neighbors if each.name != queue)):
-            users = self._users.get(name)
-            if users is None:
-                users = self._users[name] = self._read_users(name)
-            found = {key for pair in pairs for key in users.get(pair, ())}
-            yield from sorted(found)
+        node = self._snapshot.nodes[queue]
+        if (node.tree, pairs) not in self._found:
+            root = node.root
+            names = [] if root.is_queue else [each.name for each in self._members[root.name]]
+            self._found[node.tree, pairs] = [(name, key) for name in names for key in self._list_users_of(name, pairs)]
+        yield from self._list_users_of(queue, pairs)
+        yield from (key for name, key in self._found[node.tree, pairs] if name != queue)
+
+    def _list_users_of(self, queue: str, pairs: frozenset[FlavorResource]) -> list[str]:
+        users = self._users.get(queue)
+        if users is None:
+            users = self._users[queue] = self._read_users(queue)
+        return sorted({key for pair in pairs for key in users.get(pair, ())})
 
     def _read_users(self, queue: str) -> dict[FlavorResource, list[str]]:
         users: dict[FlavorResource, list[str]] = {}

@@ -30,6 +30,9 @@ from jobgen.kueue.second_pass import SecondPass
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.workloads import Workload
 
+_STEPS_TO_ASSIGN = 30
+"""An assignment takes as long as this many changes of usage."""
+
 _PARENT = "kueue.x-k8s.io/concurrent-admission-parent"
 
 _Nomination = tuple[Workload, tuple[int, str, Mapping[tuple[str, str], int]], tuple[Assignment, list[Target]]]
@@ -142,6 +145,7 @@ class Scheduler:
         if not heads:
             return False
         self._cycle += 1
+        self.snapshot.steps += len(heads)
         processing = Processing(self.nominator)
         entries: list[Entry] = []
         for workload, queue in heads:
@@ -270,6 +274,7 @@ class Scheduler:
 
     def assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes."""
+        self.snapshot.steps += _STEPS_TO_ASSIGN
         return self.nominator.assign(workload, queue, self._find_progress(workload.key))
 
     def _find_progress(self, key: str) -> dict[tuple[str, str], int]:

@@ -281,8 +281,9 @@ def _try_flavor(
             mode, no_fit = Mode.NO_FIT, NO_MATCHING_FLAVOR
         pair = FlavorResource(name, resource)
         found = _check_quota(pair, used.get(pair, 0), amount, facts)
-        reasons += [found.reason] if found.reason else []
-        no_fit = most_severe(no_fit, found.no_fit)
+        if found.reason:
+            reasons.append(found.reason)
+            no_fit = most_severe(no_fit, found.no_fit)
         highest = max(highest, found.level)
         if is_preferred(mode, level, found.mode, found.level, facts.queue.fungibility):
             mode, level = found.mode, found.level
@@ -319,11 +320,11 @@ class _QuotaCheck(NamedTuple):
 def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> _QuotaCheck:
     node, value = facts.node, add(used, wanted)
     potential = node.potential(pair)
-    where = f"{pair.resource} in flavor {pair.flavor}"
     if value > potential:
         before, most = (show_amount(pair.resource, amount) for amount in (used, potential))
         message = (
-            f"insufficient quota for {where}, previously considered podsets requests ({before}) + "
+            f"insufficient quota for {pair.resource} in flavor {pair.flavor}, "
+            f"previously considered podsets requests ({before}) + "
             f"current podset request ({show_number(pair.resource, wanted)}) > maximum capacity ({most})"
         )
         return _QuotaCheck(Mode.NO_FIT, 0, message, EXCEEDS_MAX_QUOTA)
@@ -332,7 +333,7 @@ def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts
     if value <= available:
         return _QuotaCheck(Mode.FIT, level)
     missing = show_amount(pair.resource, subtract(value, available))
-    message = f"insufficient unused quota for {where}, {missing} more needed"
+    message = f"insufficient unused quota for {pair.resource} in flavor {pair.flavor}, {missing} more needed"
     if node.find_quota(pair).nominal >= value or may_reclaim or _preempts_while_borrowing(facts):
         return _QuotaCheck(*facts.oracle(pair, value), message)
     return _QuotaCheck(Mode.NO_FIT, level, message, WAITING_FOR_QUOTA)

@@ -99,6 +99,8 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
 
 
 def _list_terms(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if "affinity" not in spec:
+        return []
     node = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
     required = as_mapping(node.get("requiredDuringSchedulingIgnoredDuringExecution"))
     return [as_mapping(term) for term in as_list(required.get("nodeSelectorTerms"))]

@@ -77,6 +77,8 @@ class Processing:
         If others preempt the same targets, its flavors stay but its targets are searched again, as if the others were
         done. If others have taken its place, its flavors stay but another place is searched.
         """
+        if entry.mode is Mode.NO_FIT and not self._snapshot.topologies:
+            return False, False
         fits_quota, fits_places = self._check_fit(entry)
         victims: list[Workload] = []
         overlaps = self._gates.recomputes_overlap and self._overlaps(entry)

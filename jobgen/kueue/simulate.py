@@ -17,6 +17,9 @@ from jobgen.kueue.workloads import Workload
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""
 
+_MOST_STEPS, _MOST_STEPS_PER_WORKLOAD = 1_000_000, 100
+"""The simulation stops after this much work: about ten seconds, and one more for each thousand workloads."""
+
 
 class Eviction(NamedTuple):
     """A workload that was evicted for another."""
@@ -36,6 +39,8 @@ class Run(NamedTuple):
     """The workloads that run from the start."""
     held: Mapping[str, str]
     """Workloads that are evicted without end, and by which. They were kept back, so that the others could go on."""
+    is_complete: bool = True
+    """False if the simulation stopped before everything was tried, because it took too long."""
 
 
 def order_arrivals(workloads: Sequence[Workload], later: frozenset[str] = frozenset()) -> list[Workload]:
@@ -64,8 +69,8 @@ def run_cycles(
         if each.key not in running:
             scheduler.add(each)
     recorder = _Recorder()
-    _run_until_settled(scheduler, recorder)
-    return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held)
+    is_complete = _run_until_settled(scheduler, recorder, _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(arrivals))
+    return Run(scheduler, tuple(recorder.evictions), assumed, recorder.held, is_complete)
 
 
 def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
@@ -74,7 +79,7 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload]) -> None:
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
-    _run_until_settled(scheduler, _Recorder())
+    _run_until_settled(scheduler, _Recorder(), _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(workloads))
     scheduler.snapshot.queues = queues
     scheduler.retry_parked(scheduler.snapshot.queues)
 
@@ -97,13 +102,14 @@ class _Recorder:
                 self.held[each.workload] = each.preemptor
 
 
-def _run_until_settled(scheduler: Scheduler, recorder: _Recorder) -> None:
-    """Run cycles until several in a row change nothing."""
+def _run_until_settled(scheduler: Scheduler, recorder: _Recorder, most_steps: int) -> bool:
+    """Run cycles until several in a row change nothing; return False if that takes too many steps."""
     # A workload that stopped before the last flavor goes on there in its next cycle.
     groups = [group for each in scheduler.snapshot.queues.values() for group in each.groups]
     flavors = max((len(group.flavors) for group in groups), default=0)
     idle = 0
     before = _measure(scheduler)
+    most_steps += scheduler.snapshot.steps
     while idle <= flavors and scheduler.run_cycle():
         if scheduler.evicted:
             recorder.record(_list_evictions(scheduler))
@@ -111,6 +117,9 @@ def _run_until_settled(scheduler: Scheduler, recorder: _Recorder) -> None:
         now = _measure(scheduler)
         idle = idle + 1 if now == before else 0
         before = now
+        if scheduler.snapshot.steps > most_steps:
+            return False
+    return True
 
 
 def _measure(scheduler: Scheduler) -> tuple[int, ...]:

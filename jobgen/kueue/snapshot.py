@@ -31,6 +31,8 @@ class Snapshot:
         self.cyclic = find_cycles({cohort.name: cohort.parent for cohort in self.cohort_objects.values()})
         self.workloads: dict[str, dict[str, Workload]] = {name: {} for name in self.queues}
         """Workloads with reserved quota, by queue and key."""
+        self.steps = 0
+        """How much work was done: changes of usage, and candidates of preemption that were listed."""
         self._users: dict[str, dict[frozenset[FlavorResource], list[Workload]]] = {name: {} for name in self.queues}
         self.topologies: Topologies = NO_TOPOLOGIES
         """The topologies of flavors, with what placed pods use. Set them before workloads are added."""
@@ -75,6 +77,7 @@ class Snapshot:
             found = [each for each in self.workloads[queue].values() if not pairs.isdisjoint(each.pairs)]
             found.sort(key=lambda each: each.priority)
             self._users[queue][pairs] = found
+        self.steps += len(found)
         return found
 
     @contextmanager
@@ -128,6 +131,7 @@ class Snapshot:
         """Add usage to a queue."""
         node = self.nodes[queue]
         node.tree.change()
+        self.steps += 1
         for pair, amount in usage.items():
             node.add_usage(pair, amount)
 
@@ -135,6 +139,7 @@ class Snapshot:
         """Remove usage from a queue."""
         node = self.nodes[queue]
         node.tree.change()
+        self.steps += 1
         for pair, amount in usage.items():
             node.remove_usage(pair, amount)
 

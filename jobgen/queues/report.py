@@ -13,6 +13,7 @@ from jobgen.model.finding import pluralize
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"
 NO_FINAL_STATE = "workloads evict each other in turn, so there is no final state; this is one of the states"
+STOPPED = "the simulation was stopped because it takes too long; jobs that it did not reach are listed as waiting"
 NOT_SIMULATED = "not simulated: time, autoscaling, admission checks, MultiKueue"
 """What a decision leaves out; docs/kueue.md says the same."""
 
@@ -47,6 +48,8 @@ class EnvironmentReport(NamedTuple):
         yield f"Kueue {self.version}, {sharing}; {ARRIVAL_ORDER}; assumed to run from the start: {self.running}"
         if not self.decision.settles:
             yield NO_FINAL_STATE
+        if not self.decision.is_complete:
+            yield STOPPED
         yield from self.decision.assumptions
         yield NOT_SIMULATED
 
