@@ -281,5 +281,5 @@ def test_queues_of_a_cyclic_cohort_are_not_scheduled():
 def test_objects_of_any_shape_are_read(spec):
     obj = {"metadata": spec, "spec": spec}
 
-    parse_cluster_queue(obj)
-    parse_cohort(obj)
+    assert isinstance(parse_cluster_queue(obj).groups, tuple)
+    assert isinstance(parse_cohort(obj).parent, str)

@@ -85,7 +85,7 @@ QUEUES = [
 ]
 
 
-def check(errors, expected):
+def assert_errors(errors, expected):
     found = list(errors)
     assert [(each.field, each.type) for each in found] == ([expected[:2]] if expected else [])
     assert all(each.detail.startswith(expected[2]) for each in found)
@@ -93,7 +93,7 @@ def check(errors, expected):
 
 @pytest.mark.parametrize(("obj", "expected"), QUEUES)
 def test_cluster_queues(obj, expected):
-    check(validate_cluster_queue(obj, has_concurrent_admission=True), expected)
+    assert_errors(validate_cluster_queue(obj, has_concurrent_admission=True), expected)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_cluster_queues(obj, expected):
     ],
 )
 def test_cohorts(obj, expected):
-    check(validate_cohort(obj), expected)
+    assert_errors(validate_cohort(obj), expected)
 
 
 TAINT = {"key": "spot", "effect": "NoSchedule"}
@@ -126,7 +126,7 @@ TAINT = {"key": "spot", "effect": "NoSchedule"}
     ],
 )
 def test_resource_flavors(fields, expected):
-    check(validate_resource_flavor({"spec": fields}), expected)
+    assert_errors(validate_resource_flavor({"spec": fields}), expected)
 
 
 def pods(requests=None, **pod_set):
@@ -207,7 +207,7 @@ WORKLOADS = [
 def test_workloads(pod_sets, status, metadata, expected):
     obj = {"metadata": metadata, "spec": {"podSets": pod_sets}, "status": status}
 
-    check(validate_workload(obj, WorkloadGates(has_boost=True)), expected)
+    assert_errors(validate_workload(obj, WorkloadGates(has_boost=True)), expected)
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], [1], {"a": None}])
@@ -215,8 +215,7 @@ def test_values_of_wrong_types_raise_no_exception(value):
     names = ("resourceGroups", "podSets", "nodeLabels", "nodeTaints", "concurrentAdmissionPolicy", "fairSharing")
     obj = {"metadata": value, "spec": dict.fromkeys(names, value), "status": value}
     for validate in (validate_cluster_queue, validate_cohort, validate_resource_flavor, validate_workload):
-        list(validate(obj))
-        list(validate({"spec": value}))
+        assert all(each.field for each in (*validate(obj), *validate({"spec": value})))
 
 
 def test_texts_of_errors():
