@@ -331,3 +331,11 @@ def test_command(project):
     assert run_here(["-C", folder, "queue", "--assume", "walking=all"])[0] == 2
     assert run_here(["-C", folder, "queue", "small", "--exit-code"])[0] == 0
     assert run_here(["-C", folder, "queue", "--exit-code"])[0] == 1
+
+
+def test_an_object_that_the_state_has_twice_is_an_error(project):
+    result = queue(project(*JOBS, state=(*TWO_QUEUES, cluster_queue("a", 99))))
+
+    assert [finding.rule for finding in result.findings] == ["unread-file"]
+    assert "another ClusterQueue `team-a`" in result.findings[0].message
+    assert queue(project(*JOBS, state=(*TWO_QUEUES, cluster_queue("a")))).findings == ()

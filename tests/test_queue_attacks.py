@@ -283,3 +283,81 @@ def test_a_change_names_everything_that_stands_in_the_way(pods, requests, quotas
     answer = find_answer([job("x", pods, requests, annotations=annotations, **spec)], state)
 
     assert (answer.decision, answer.obstacle.change.split("; also ")) == ("never", expected)
+
+
+def replicated(api, kind, replicas):
+    spec = {"replicas": replicas, "template": template({"cpu": 1})}
+    spec |= {"leaderWorkerTemplate": {"workerTemplate": template({"cpu": 1})}}
+    return {"apiVersion": api, "kind": kind, "metadata": labeled("x"), "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"), [("apps/v1", "Deployment"), ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")]
+)
+def test_a_billion_replicas_are_not_a_billion_workloads(api, kind):
+    decision = decide([replicated(api, kind, 10**9)], with_quota()).decision
+
+    expected = f"{kind} `ml/x` has 1000000000 workloads, of which only the first 2000 are simulated"
+    assert (len(decision.answers), decision.assumptions[0]) == (2000, expected)
+    assert decide([replicated(api, kind, 3)], with_quota()).decision.assumptions == ()
+
+
+def test_nodes_beyond_those_of_a_large_cluster_are_left_out():
+    nodes = [{"flavor": "f", "count": 10**12, "capacity": {"cpu": 4}}] * 3
+    decision = decide([job("x", 1, {"cpu": 1})], with_quota(), nodes=nodes).decision
+
+    assert decision.assumptions == ("`nodes` has 3000000000000 nodes, of which only the first 50000 are simulated",)
+
+
+INVALID = "ClusterQueue `b` is not valid: "
+
+
+@pytest.mark.parametrize(
+    ("objects", "remark"),
+    [
+        (
+            [cluster_queue("b", {"cpu": "lots"})],
+            INVALID + "`nominalQuota` of `cpu` is `lots`, which",
+        ),
+        (
+            [cluster_queue("b", {"cpu": None})],
+            INVALID + "`nominalQuota` of `cpu` is `null`, which",
+        ),
+        (
+            [cluster_queue("b", {"cpu": -1})],
+            INVALID + "spec.resourceGroups[0].flavors[0].resources",
+        ),
+        (
+            [cluster_queue("b", {}, resourceGroups="x")],
+            INVALID + "`resourceGroups` must be a list",
+        ),
+        (
+            [cluster_queue("b", {"cpu": 1}, stopPolicy="hold")],
+            INVALID + "`stopPolicy` is `hold`, and",
+        ),
+        (
+            [local_queue("b", "a", stopPolicy=False)],
+            "LocalQueue `b` is not valid: `stopPolicy` is `False`, and must be",
+        ),
+        ([made("Cohort", "b", "x")], "Cohort `b` is not valid: `spec` must be a mapping"),
+        (
+            [made("WorkloadPriorityClass", "b", None, value="9")],
+            'WorkloadPriorityClass `b` is not valid: `value` is `"9"`, and must be a whole number',
+        ),
+        ([made("ClusterQueue", None, {})], "a ClusterQueue without a name is not read"),
+        ([made("LocalQueue", "b", {}, api="")], "LocalQueue `b` is not read: it has no `apiVersion`; write"),
+        (
+            [made("ClusterQueue", "b", {}, api="example.com/v1")],
+            "ClusterQueue `b` is not read: its `apiVersion` is `example.com/v1`; write `kueue.x-k8s.io/v1beta2`",
+        ),
+        ([made("Topology", "b", {}, api="example.com/v1")], ""),
+        ([cluster_queue(f"b{number}", {"cpu": "x"}) for number in range(50)], "ClusterQueue `b0` is not valid"),
+    ],
+)
+def test_objects_that_are_invalid_or_not_read_are_named(objects, remark):
+    report = decide([job("x", 1, {"cpu": 1})], [*with_quota(), *objects])
+    assumptions = report.decision.assumptions
+
+    assert [each for each in assumptions if not remark or each.startswith(remark)][:1] == list(assumptions[:1])
+    assert len(assumptions) == (21 if len(objects) > 1 else bool(remark))
+    assert not remark or remark in formats.render("text", [report])

@@ -19,6 +19,7 @@ from jobgen.kueue.obstacles import Obstacle, explain_no_fit
 from jobgen.kueue.placed_usage import Topologies
 from jobgen.kueue.quota import find_cycles
 from jobgen.kueue.readiness import AdmissionCheck, QueueContext, Readiness, check_readiness, parse_admission_check
+from jobgen.kueue.remarks import MAX_REMARKS, list_invalid
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, sum_other_pods
 from jobgen.kueue.workloads import Workload
@@ -45,7 +46,15 @@ class AdmissionContext:
         """What is assumed because the files do not show it."""
         return tuple(self._list_assumptions())
 
+    def _list_remarks(self) -> Iterator[str]:
+        """Yield what is not simulated as it is written."""
+        found = [*self.cluster.unread, *self.cluster.configuration.remarks, *list_invalid(self.cluster.by_kind)]
+        yield from found[:MAX_REMARKS]
+        if len(found) > MAX_REMARKS:
+            yield f"{len(found) - MAX_REMARKS} more objects are not read, or not valid"
+
     def _list_assumptions(self) -> Iterator[str]:
+        yield from self._list_remarks()
         if not self.cluster.list_objects("ResourceFlavor") and self.queues:
             yield "no ResourceFlavor is among the files; every flavor is assumed to exist, without labels and taints"
         unknown = sorted(name for name, labels in self.labels.items() if labels is None)

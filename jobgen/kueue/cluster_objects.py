@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.configuration import Configuration, build_nodes
@@ -22,6 +22,9 @@ _GROUPS: Mapping[str, str] = {
 
 DECIDING_KINDS = frozenset(_GROUPS)
 
+_OWN_KINDS = frozenset(("ClusterQueue", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass"))
+"""Kinds that only Kueue has."""
+
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 Object = Mapping[str, Any]
@@ -34,6 +37,8 @@ class ClusterObjects(NamedTuple):
 
     by_kind: Mapping[str, tuple[Object, ...]]
     configuration: Configuration = Configuration()
+    unread: tuple[str, ...] = ()
+    """Objects that are named like those that decide, but are not read, and why."""
 
     def list_objects(self, kind: str) -> tuple[Object, ...]:
         """Return the objects of a kind."""
@@ -74,12 +79,30 @@ class ClusterObjects(NamedTuple):
 def group_objects(objects: Iterable[Object], configuration: Configuration) -> ClusterObjects:
     """Sort objects by kind. Of two objects with the same name, the first counts; what decides nothing is left out."""
     found: dict[str, dict[Key, Object]] = {}
+    unread: list[str] = []
     for obj in objects:
         kind = str(obj.get("kind", ""))
-        if _GROUPS.get(kind) == get_group(obj):
+        group = _GROUPS.get(kind)
+        if group is None:
+            continue
+        name = name_of(obj)
+        if group != get_group(obj):
+            unread += _explain_unread(obj, kind, name)
+        elif name:
             namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "")
-            found.setdefault(kind, {}).setdefault((namespace, name_of(obj)), obj)
-    return ClusterObjects({kind: tuple(several.values()) for kind, several in found.items()}, configuration)
+            found.setdefault(kind, {}).setdefault((namespace, name), obj)
+        elif group == _KUEUE:
+            unread.append(f"a {kind} without a name is not read")
+    by_kind = {kind: tuple(several.values()) for kind, several in found.items()}
+    return ClusterObjects(by_kind, configuration, tuple(dict.fromkeys(unread)))
+
+
+def _explain_unread(obj: Object, kind: str, name: str) -> Iterator[str]:
+    """Explain that an object is not one of Kueue. Other APIs have topologies and cohorts of their own."""
+    version = str(obj.get("apiVersion") or "")
+    if kind in _OWN_KINDS or (_GROUPS[kind] == _KUEUE and not version):
+        shown = f"its `apiVersion` is `{version[:100]}`" if version else "it has no `apiVersion`"
+        yield f"{kind} `{name}` is not read: {shown}; write `{_KUEUE}/v1beta2`"
 
 
 def get_group(obj: Object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.kueue.objects import as_list, as_mapping
@@ -10,6 +10,8 @@ from jobgen.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
 
 NEWEST = (0, 19)
+MAX_NODES = 50_000
+"""The nodes of a large cluster, and no more than take seconds."""
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -34,6 +36,8 @@ class Configuration(NamedTuple):
     """The integrations that are on; None if those that the version enables."""
     resources: ResourceSettings = NO_SETTINGS
     nodes: tuple[NodeGroup, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What of it is not simulated."""
 
 
 def parse_configuration(block: Mapping[str, Any], version: str = "") -> Configuration:
@@ -41,8 +45,10 @@ def parse_configuration(block: Mapping[str, Any], version: str = "") -> Configur
     resources = as_mapping(block.get("resources"))
     frameworks = block.get("frameworks")
     selector = block.get("managedJobsNamespaceSelector")
+    nodes = tuple(_parse_group(as_mapping(each)) for each in as_list(block.get("nodes")))
+    parsed = parse_version(version) or NEWEST
     return Configuration(
-        version=parse_version(version) or NEWEST,
+        version=parsed,
         rules=Rules(
             is_fair=block.get("fairSharing") is True,
             strategies=tuple(map(str, as_list(block.get("preemptionStrategies")))) or DEFAULT_STRATEGIES,
@@ -52,8 +58,26 @@ def parse_configuration(block: Mapping[str, Any], version: str = "") -> Configur
         namespace_selector=selector if isinstance(selector, dict) else None,
         frameworks=None if frameworks is None else frozenset(map(str, as_list(frameworks))),
         resources=parse_settings(resources),
-        nodes=tuple(_parse_group(as_mapping(each)) for each in as_list(block.get("nodes"))),
+        nodes=tuple(_limit_nodes(nodes)),
+        remarks=tuple(_list_remarks(nodes, parsed)),
     )
+
+
+def _list_remarks(nodes: Sequence[NodeGroup], version: tuple[int, ...]) -> Iterator[str]:
+    total = sum(each.size for each in nodes)
+    if total > MAX_NODES:
+        yield f"`nodes` has {total} nodes, of which only the first {MAX_NODES} are simulated"
+    if version != NEWEST:
+        shown = ".".join(map(str, NEWEST))
+        yield f"decisions are those of Kueue {shown}; only the kinds that it manages are those of the declared version"
+
+
+def _limit_nodes(nodes: Sequence[NodeGroup]) -> Iterator[NodeGroup]:
+    """Yield groups with at most as many nodes in all as can be simulated in seconds."""
+    left = MAX_NODES
+    for each in nodes:
+        yield each._replace(size=min(each.size, left))
+        left -= min(each.size, left)
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -66,7 +90,7 @@ def _parse_group(raw: Mapping[str, Any]) -> NodeGroup:
     size = raw.get("count")
     return NodeGroup(
         flavor=str(raw.get("flavor") or ""),
-        size=size if isinstance(size, int) else 0,
+        size=max(size, 0) if type(size) is int else 0,
         labels={str(key): str(value) for key, value in as_mapping(raw.get("labels")).items()},
         capacity=as_mapping(raw.get("capacity")),
     )

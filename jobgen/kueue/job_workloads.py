@@ -18,6 +18,8 @@ from jobgen.kueue.workloads import PodSet, Workload, parse_workload
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 DEFAULT_QUEUE: Final = "default"
+MAX_WORKLOADS: Final = 2000
+"""The most workloads of one job that are simulated: each replica of some kinds is one."""
 _DEFAULT_QUEUE_SINCE = (0, 12)
 _MAX_POD_SETS: Final[tuple[tuple[tuple[int, ...], int], ...]] = (((0, 19), 18), ((0, 18), 10), ((), 8))
 
@@ -80,7 +82,7 @@ def build_workloads(
     first = build_workload(obj, context, job_set=job_set, members=members)
     if first is None:
         return []
-    total = count_workloads(obj)
+    total = min(count_workloads(obj), MAX_WORKLOADS)
     if total == 1:
         return [first]
     return [

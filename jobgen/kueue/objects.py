@@ -92,7 +92,7 @@ def as_list(node: Any) -> list[Any]:
 
 def name_of(obj: Mapping[str, Any]) -> str:
     """Return the name of an object."""
-    return str(as_mapping(obj.get("metadata")).get("name", ""))
+    return str(as_mapping(obj.get("metadata")).get("name") or "")
 
 
 def parse_cluster_queue(obj: Mapping[str, Any]) -> ClusterQueue:

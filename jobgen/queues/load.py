@@ -7,10 +7,11 @@ from typing import Any
 
 from jobgen.check.cluster.queue_jobs import QueuedJobs, collect_jobs
 from jobgen.kueue.answers import Decision, Job, decide
-from jobgen.model.data import untraced
+from jobgen.kueue.cluster_objects import DECIDING_KINDS
+from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
-from jobgen.pipeline.exported_state import read_exported
+from jobgen.pipeline.exported_state import find_duplicates, read_exported
 from jobgen.queues.report import EnvironmentReport
 from jobgen.spec.overlay import Cluster
 
@@ -24,7 +25,9 @@ def collect_environment(
     objects: Sequence[Mapping[str, Any]], project: ProjectConfig, cluster: Cluster, findings: list[Finding]
 ) -> QueuedJobs:
     """Collect the jobs and queues of an environment. Of an object that is also exported, the repository's counts."""
-    exported = read_exported(project.root, cluster.state, findings) if cluster.state else ()
+    exported = list(read_exported(project.root, cluster.state, findings)) if cluster.state else []
+    deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
+    findings += find_duplicates(deciding, cluster.state)
     return collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
 
 

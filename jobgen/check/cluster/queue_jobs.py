@@ -15,7 +15,7 @@ from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_que
 from jobgen.kueue.limit_ranges import find_invalid_requests
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
 from jobgen.kueue.obstacles import Obstacle
-from jobgen.kueue.pod_sets import get_group_name
+from jobgen.kueue.pod_sets import count_workloads, get_group_name
 from jobgen.kueue.workloads import Workload
 from jobgen.spec.overlay import Cluster
 
@@ -37,6 +37,8 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     known = group_objects((*objects, *exported), configuration)
     reader = JobReader(known, cluster)
     jobs = name_apart([job for obj, members in _group_pods(objects) for job in reader.read(obj, members)])
+    if reader.remarks:
+        known = known._replace(unread=(*reader.remarks, *known.unread))
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
     return QueuedJobs(context, tuple(map(remove_placements, jobs)) if context.ignores_topology else jobs)
 
@@ -102,6 +104,8 @@ class JobReader:
         self._cluster = cluster
         self._context = read_context(known)
         self._labels = known.list_namespaces()
+        self.remarks: list[str] = []
+        """What is not simulated."""
         self._configuration = known.configuration
         if not cluster.find_version("kueue") and self._configuration.frameworks is None:
             # Which integrations are on is not known.
@@ -132,6 +136,10 @@ class JobReader:
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
+        total = count_workloads(obj)
+        if total > len(built):
+            where = f"{job.kind} `{job.namespace}/{job.name}`"
+            self.remarks.append(f"{where} has {total} workloads, of which only the first {len(built)} are simulated")
         yield job._replace(workloads=tuple(each.workload for each in built))
 
     def _read_unmanaged(self, obj: Object) -> Iterator[Job]:
