@@ -133,6 +133,59 @@ def test_a_waiting_job_names_what_it_lacks_and_who_uses_it(project):
     assert answer.blockers == ("ml/bert", "ml/llama", "ml/small")
 
 
+@pytest.mark.parametrize(
+    ("jobs", "reason"),
+    [
+        ((("big", "a", 6, 8), ("small", "a", 1, 1)), "`ml/big` is before it and never admitted"),
+        ((("early", "a", 2, 8), ("middle", "a", 2, 8), ("small", "a", 1, 1)), "`ml/middle` waits before it"),
+    ],
+)
+def test_a_job_behind_another_in_strict_order_says_whether_that_is_ever_admitted(project, jobs, reason):
+    state = (FLAVOR, cluster_queue("a", queueingStrategy="StrictFIFO"), *TWO_QUEUES[2:])
+
+    assert find(project(*jobs, state=state), "small").reason == (
+        f"{reason}, and ClusterQueue `team-a` admits in strict order"
+    )
+
+
+def two_flavors(**spec):
+    """A queue with the flavors `plain` and `spot`, which has a taint."""
+    quotas = [{"name": "cpu", "nominalQuota": 200}, {"name": GPU, "nominalQuota": 16}]
+    flavors = [{"name": name, "resources": quotas} for name in ("plain", "spot")]
+    groups = [{"coveredResources": ["cpu", GPU], "flavors": flavors}]
+    taint = {"key": "spot", "value": "yes", "effect": "NoSchedule"}
+    return (
+        made("ResourceFlavor", "plain", {"nodeLabels": {"pool": "plain"}}),
+        made("ResourceFlavor", "spot", {"nodeLabels": {"pool": "spot"}, "nodeTaints": [taint]}),
+        cluster_queue("a", cohort="", resourceGroups=groups, **spec),
+        local_queue("a"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pool", "code", "flavor"), [("spot", "taint", "spot"), ("plain", None, None), ("other", "selector", "plain")]
+)
+def test_the_change_is_about_the_flavor_that_the_pods_select(project, pool, code, flavor):
+    folder = project(("job", "a", 1, 1), state=two_flavors())
+    path = folder / "jobs/job.yaml"
+    job = json.loads(path.read_text())
+    job["spec"]["nodeSelector"] = {"pool": pool}
+    path.write_text(json.dumps(job))
+    obstacle = find(folder, "job").obstacle
+
+    assert (obstacle and obstacle.code, obstacle and obstacle.flavor) == (code, flavor)
+
+
+def test_a_shortage_is_that_of_the_first_flavor_although_the_last_try_was_about_a_later_one(project):
+    folder = project(("first", "a", 3, 4), ("second", "a", 1, 4), state=two_flavors())
+    path = folder / "jobs/second.yaml"
+    job = json.loads(path.read_text())
+    job["spec"]["roles"] = {"master": {}, "worker": {}}
+    path.write_text(json.dumps(job))
+
+    assert find(folder, "second").reason == f"it lacks `4` of `{GPU}` in flavor `plain`"
+
+
 def test_a_job_above_every_quota_is_never_admitted(project):
     obstacle = find(project(*JOBS), "huge").obstacle
 
@@ -184,7 +237,10 @@ def test_jobs_that_are_assumed_to_run(project):
             "LocalQueue `a` refers to ClusterQueue `team-a`, which does not exist",
         ),
         ((cluster_queue("a"), local_queue("a", stopPolicy="Hold")), "LocalQueue `a` is stopped"),
-        ((cluster_queue("a", stopPolicy="Hold"), local_queue("a")), "ClusterQueue `team-a` admits nothing: is stopped"),
+        (
+            (cluster_queue("a", stopPolicy="Hold"), local_queue("a")),
+            "ClusterQueue `team-a` is stopped (`stopPolicy: Hold`)",
+        ),
         (
             (
                 cluster_queue("a", namespaceSelector={"matchLabels": {"team": "b"}}),

@@ -18,7 +18,14 @@ from jobgen.kueue.objects import ClusterQueue, Flavor, as_mapping, name_of, pars
 from jobgen.kueue.obstacles import Obstacle, explain_no_fit
 from jobgen.kueue.placed_usage import Topologies
 from jobgen.kueue.quota import find_cycles
-from jobgen.kueue.readiness import AdmissionCheck, QueueContext, Readiness, check_readiness, parse_admission_check
+from jobgen.kueue.readiness import (
+    STOPPED,
+    AdmissionCheck,
+    QueueContext,
+    Readiness,
+    check_readiness,
+    parse_admission_check,
+)
 from jobgen.kueue.remarks import MAX_REMARKS, list_invalid
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, sum_other_pods
@@ -179,6 +186,9 @@ class AdmissionContext:
         readiness = self.readiness[name]
         if readiness.is_active and readiness.is_scheduled:
             return None
+        if any(cause.reason == STOPPED for cause in readiness.causes):
+            message = f"ClusterQueue `{name}` is stopped (`stopPolicy: {self.queues[name].stop_policy}`)"
+            return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         causes = "; ".join(cause.message for cause in readiness.causes)
         return Obstacle(
             "queue", f"ClusterQueue `{name}` admits nothing: {causes}", "correct the queue, or use another one"

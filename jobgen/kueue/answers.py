@@ -112,6 +112,8 @@ class _Reporter:
         for loan in loans:
             self._loans.setdefault(loan.borrower, []).append(loan)
         self._users = _UserIndex(self._snapshot)
+        self._shortages: dict[str, tuple[Assignment, tuple[Shortage, ...]]] = {}
+        self._admissible: dict[str, bool] = {}
         self._by_preemptor: dict[str, list[Eviction]] = {}
         self._last_eviction: dict[str, Eviction] = {}
         for eviction in run.evictions:
@@ -146,6 +148,13 @@ class _Reporter:
         is_waiting = outcome is not None and outcome.reason == WAITING_FOR_QUOTA
         return is_waiting and len(workload.pod_sets) == 1 and len(self._snapshot.queues[queue].groups) == 1
 
+    def _can_be_admitted(self, workload: Workload, queue: str) -> bool:
+        """Whether a workload that blocks others fits in an empty cluster."""
+        if workload.key not in self._admissible:
+            is_possible = self._is_possible(workload, queue) or self._context.find_obstacle(workload) is None
+            self._admissible[workload.key] = is_possible
+        return self._admissible[workload.key]
+
     def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
         used = workload.usage
         loans = tuple(loan for loan in self._loans.get(answer.cluster_queue, ()) if used.get(loan.pair))
@@ -173,10 +182,10 @@ class _Reporter:
             )
         head = self._run.scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
         if head is not None and head.key != workload.key:
-            reason = f"`{head.key}` waits before it, and ClusterQueue `{queue.name}` admits in strict order"
+            state = "waits before it" if self._can_be_admitted(head, queue.name) else "is before it and never admitted"
+            reason = f"`{head.key}` {state}, and ClusterQueue `{queue.name}` admits in strict order"
             return found._replace(reason=reason, blockers=(head.key,))
-        assignment = self._find_assignment(workload, queue.name)
-        shortages = tuple(self._list_shortages(assignment, queue.name))
+        assignment, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
@@ -187,12 +196,23 @@ class _Reporter:
         )
         return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
 
-    def _find_assignment(self, workload: Workload, queue: str) -> Assignment:
-        """Return the last assignment of a workload, or of one with the same shape that was tried instead."""
+    def _explain_shortage(self, workload: Workload, queue: str) -> tuple[Assignment, tuple[Shortage, ...]]:
+        """Return the last assignment of a workload, or of one with the same shape that was tried instead.
+
+        A workload that had tried some flavors before goes on with the next one. If that explains nothing, the
+        assignment is one that begins with the first flavor.
+        """
         scheduler = self._run.scheduler
         tried = scheduler.assignments
-        found = tried.get(workload.key) or tried.get(scheduler.parked_with.get(workload.key, ""))
-        return found if found is not None else scheduler.assign(workload, queue)[0]
+        key = workload.key if workload.key in tried else scheduler.parked_with.get(workload.key, workload.key)
+        if key not in self._shortages:
+            assignment = tried.get(key)
+            shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
+            if assignment is None or not shortages:
+                assignment = scheduler.assign(workload, queue, is_resumed=False)[0]
+                shortages = tuple(self._list_shortages(assignment, queue))
+            self._shortages[key] = assignment, shortages
+        return self._shortages[key]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
         node = self._snapshot.nodes[queue]

@@ -272,10 +272,13 @@ class Scheduler:
             known = self._nominations[workload.key] = workload, state, self.assign(workload, queue)
         return known[2]
 
-    def assign(self, workload: Workload, queue: str) -> tuple[Assignment, list[Target]]:
-        """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes."""
+    def assign(self, workload: Workload, queue: str, *, is_resumed: bool = True) -> tuple[Assignment, list[Target]]:
+        """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes.
+
+        It goes on after the flavors that were tried in its last cycle, unless it is not `is_resumed`.
+        """
         self.snapshot.steps += _STEPS_TO_ASSIGN
-        return self.nominator.assign(workload, queue, self._find_progress(workload.key))
+        return self.nominator.assign(workload, queue, self._find_progress(workload.key) if is_resumed else {})
 
     def _find_progress(self, key: str) -> dict[tuple[str, str], int]:
         """Return which flavors were tried, as long as that still describes the state."""

@@ -69,9 +69,13 @@ class _Trial(NamedTuple):
     """With how many pods it would fit."""
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """The least needs the smallest change: a flavor that only lacks quota, then that in which the most pods fit."""
-        return self.mismatches, len(self.obstacles), -self.fitting
+    def rank(self) -> tuple[bool, int, int, int]:
+        """The least needs the smallest change: a flavor that only lacks quota, then that in which the most pods fit.
+
+        Pods that select nodes do so on purpose, so a flavor of other nodes comes last.
+        """
+        is_other = any(each.code == "selector" for each in self.obstacles)
+        return is_other, self.mismatches, len(self.obstacles), -self.fitting
 
 
 class _Explainer:
