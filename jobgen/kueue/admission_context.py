@@ -13,8 +13,9 @@ from typing import Any
 from jobgen.kueue.assignment import Mode
 from jobgen.kueue.cluster_objects import ClusterObjects, Key
 from jobgen.kueue.cycle import Scheduler
+from jobgen.kueue.gates import parse_gates
 from jobgen.kueue.match import matches_selector
-from jobgen.kueue.objects import ClusterQueue, Flavor, as_mapping, name_of, parse_cluster_queue
+from jobgen.kueue.objects import ClusterQueue, Flavor, as_mapping, name_of
 from jobgen.kueue.obstacles import Obstacle, explain_no_fit
 from jobgen.kueue.placed_usage import Topologies
 from jobgen.kueue.quota import find_cycles
@@ -28,7 +29,8 @@ from jobgen.kueue.readiness import (
 )
 from jobgen.kueue.remarks import MAX_REMARKS, list_invalid
 from jobgen.kueue.snapshot import Snapshot
-from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, sum_other_pods
+from jobgen.kueue.topology import Node, build_snapshots, parse_nodes, read_gates, sum_other_pods
+from jobgen.kueue.version_notes import list_version_notes
 from jobgen.kueue.workloads import Workload
 
 
@@ -46,7 +48,7 @@ class AdmissionContext:
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:
         """The ClusterQueues by name."""
-        return {each.name: each for each in map(parse_cluster_queue, self.cluster.list_objects("ClusterQueue"))}
+        return {each.name: each for each in self.cluster.list_queues()}
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
@@ -74,17 +76,23 @@ class AdmissionContext:
             yield f"admission checks are not simulated; {shown} are assumed to pass"
         if self.ignores_topology:
             yield "no nodes are among the files; every placement in a topology is assumed to be possible"
+        yield from list_version_notes(self.cluster)
 
     @cached_property
     def ignores_topology(self) -> bool:
         """Whether placements are not simulated, because no node is known."""
-        flavors = self.cluster.list_flavors()
+        flavors = self.cluster.list_flavors() if self._uses_topologies else ()
         return any(each.topology for each in flavors) and not self.cluster.list_nodes()
+
+    @property
+    def _uses_topologies(self) -> bool:
+        return self.cluster.configuration.gates["TopologyAwareScheduling"]
 
     def _list_flavors(self) -> Iterator[Flavor]:
         flavors = self.cluster.list_flavors()
         if flavors:
-            yield from (each._replace(topology="") if self.ignores_topology else each for each in flavors)
+            is_plain = self.ignores_topology or not self._uses_topologies
+            yield from (each._replace(topology="") if is_plain else each for each in flavors)
             return
         names = {name for each in self.queues.values() for group in each.groups for name in group.flavors}
         yield from (Flavor(name, {}, (), (), "") for name in sorted(names))
@@ -92,12 +100,7 @@ class AdmissionContext:
     @cached_property
     def readiness(self) -> dict[str, Readiness]:
         """Whether each ClusterQueue admits workloads."""
-        parents = {
-            name_of(each): str(
-                as_mapping(each.get("spec")).get("parentName") or as_mapping(each.get("spec")).get("parent") or ""
-            )
-            for each in self.cluster.list_objects("Cohort")
-        }
+        parents = {each.name: each.parent for each in self.cluster.list_cohorts()}
         context = QueueContext(
             self.flavors,
             {each.name: each for each in self._list_checks()},
@@ -116,13 +119,14 @@ class AdmissionContext:
 
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
+        configuration = self.cluster.configuration
         snapshot = Snapshot(self.queues.values(), self.cluster.list_cohorts(), self.flavors.values())
         levels = {} if self.ignores_topology else self.cluster.list_levels()
         if any(each.topology for each in self.flavors.values()):
             snapshot.topologies = self._build_topologies(levels)
         return Scheduler(
             snapshot,
-            self.cluster.configuration.rules,
+            configuration.rules,
             levels,
             self.labels,
             local_queues={key: queue for key in self.local_queues if (queue := self._find_active_queue(key))},
@@ -130,11 +134,13 @@ class AdmissionContext:
                 name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
             ),
             controllers={each.name: each.controller for each in self._list_checks()},
+            gates=parse_gates(configuration.gates),
         )
 
     def _build_topologies(self, levels: Mapping[str, Sequence[str]]) -> Topologies:
         pods = sum_other_pods(self.cluster.list_objects("Pod"))
-        return Topologies(build_snapshots(self.flavors.values(), levels, self._nodes, other_pods=pods))
+        gates = read_gates(self.cluster.configuration.gates)
+        return Topologies(build_snapshots(self.flavors.values(), levels, self._nodes, other_pods=pods, gates=gates))
 
     @cached_property
     def _nodes(self) -> list[Node]:

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.kueue.configuration import Configuration, build_nodes
-from jobgen.kueue.objects import Cohort, Flavor, as_list, as_mapping, name_of, parse_cohort, parse_flavor
+from jobgen.kueue.objects import (
+    ClusterQueue,
+    Cohort,
+    Flavor,
+    as_list,
+    as_mapping,
+    name_of,
+    parse_cluster_queue,
+    parse_cohort,
+    parse_flavor,
+)
+from jobgen.kueue.versions import adapt_cohorts, adapt_queue
 
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {
@@ -45,8 +56,15 @@ class ClusterObjects(NamedTuple):
         return self.by_kind.get(kind, ())
 
     def list_cohorts(self) -> list[Cohort]:
-        """Return the cohorts."""
-        return list(map(parse_cohort, self.list_objects("Cohort")))
+        """Return the cohorts as the version of Kueue reads them."""
+        cohorts = map(parse_cohort, self.list_objects("Cohort"))
+        return adapt_cohorts(cohorts, self.configuration.version, self.configuration.gates)
+
+    def list_queues(self) -> list[ClusterQueue]:
+        """Return the ClusterQueues as the version of Kueue reads them."""
+        version, gates = self.configuration.version, self.configuration.gates
+        queues = map(parse_cluster_queue, self.list_objects("ClusterQueue"))
+        return [adapt_queue(each, version, gates) for each in queues]
 
     def list_flavors(self) -> list[Flavor]:
         """Return the flavors."""

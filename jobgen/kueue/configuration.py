@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.kueue.gate_defaults import gates_at
 from jobgen.kueue.objects import as_list, as_mapping
 from jobgen.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
+from jobgen.kueue.versions import IGNORED, adapt_settings, treat_claims
 
 NEWEST = (0, 19)
 MAX_NODES = 50_000
@@ -38,38 +40,77 @@ class Configuration(NamedTuple):
     nodes: tuple[NodeGroup, ...] = ()
     remarks: tuple[str, ...] = ()
     """What of it is not simulated."""
+    gates: Mapping[str, bool] = gates_at(NEWEST, {})
+    """The feature gates that decide about admission, and whether they are on."""
+    switched: Mapping[str, bool] = {}
+    """The feature gates that differ from the defaults of the version."""
+    ignored: tuple[str, ...] = ()
+    """The declared parts of the configuration that the version ignores."""
 
 
-def parse_configuration(block: Mapping[str, Any], version: str = "") -> Configuration:
-    """Parse `cluster.kueue`; `version` is that of the cluster's operators."""
+def parse_configuration(
+    block: Mapping[str, Any], version: str = "", enabled: Iterable[str] | None = None
+) -> Configuration:
+    """Parse `cluster.kueue`; `version` is that of the cluster's operators, and `enabled` are its `featureGates`.
+
+    If the block has `featureGates`, they are all that differs from the defaults; else the gates of the cluster count.
+    """
+    found = parse_version(version) or NEWEST
+    switched = _parse_gates(block, enabled)
+    gates = gates_at(found, switched)
     resources = as_mapping(block.get("resources"))
+    settings = parse_settings(resources)
+    adapted = adapt_settings(settings, found, gates)
+    ignores_undeclared = resources.get("quotaCheckStrategy") == "IgnoreUndeclared"
     frameworks = block.get("frameworks")
     selector = block.get("managedJobsNamespaceSelector")
     nodes = tuple(_parse_group(as_mapping(each)) for each in as_list(block.get("nodes")))
-    parsed = parse_version(version) or NEWEST
     return Configuration(
-        version=parsed,
+        version=found,
         rules=Rules(
             is_fair=block.get("fairSharing") is True,
             strategies=tuple(map(str, as_list(block.get("preemptionStrategies")))) or DEFAULT_STRATEGIES,
-            ignores_undeclared=resources.get("quotaCheckStrategy") == "IgnoreUndeclared",
+            within_nominal=gates["FairSharingPreemptWithinNominal"],
+            ignores_undeclared=ignores_undeclared and gates["QuotaCheckStrategy"],
         ),
         manages_unqueued=block.get("managedJobsWithoutQueueName") is True,
         namespace_selector=selector if isinstance(selector, dict) else None,
         frameworks=None if frameworks is None else frozenset(map(str, as_list(frameworks))),
-        resources=parse_settings(resources),
+        resources=adapted,
         nodes=tuple(_limit_nodes(nodes)),
-        remarks=tuple(_list_remarks(nodes, parsed)),
+        remarks=tuple(_list_remarks(nodes)),
+        gates=gates,
+        switched=switched,
+        ignored=tuple(_list_ignored(settings, adapted, gates, ignores_undeclared=ignores_undeclared)),
     )
 
 
-def _list_remarks(nodes: Sequence[NodeGroup], version: tuple[int, ...]) -> Iterator[str]:
+def _list_ignored(
+    settings: ResourceSettings, adapted: ResourceSettings, gates: Mapping[str, bool], *, ignores_undeclared: bool
+) -> Iterator[str]:
+    """Yield the declared settings for requests that a version does not read."""
+    if len(settings.transformations) != len(adapted.transformations):
+        yield "`transformations`"
+    elif settings.transformations != adapted.transformations:
+        yield "`multiplyBy` of transformations"
+    if ignores_undeclared and not gates["QuotaCheckStrategy"]:
+        yield "`quotaCheckStrategy`"
+    if settings.devices.resources and treat_claims(gates) == IGNORED:
+        yield "claims of devices"
+
+
+def _parse_gates(block: Mapping[str, Any], enabled: Iterable[str] | None) -> dict[str, bool]:
+    """Return the feature gates that an overlay switches."""
+    own = block.get("featureGates")
+    if own is None:
+        return {str(name): True for name in enabled or ()}
+    return {str(name): value for name, value in as_mapping(own).items() if isinstance(value, bool)}
+
+
+def _list_remarks(nodes: Sequence[NodeGroup]) -> Iterator[str]:
     total = sum(each.size for each in nodes)
     if total > MAX_NODES:
         yield f"`nodes` has {total} nodes, of which only the first {MAX_NODES} are simulated"
-    if version != NEWEST:
-        shown = ".".join(map(str, NEWEST))
-        yield f"decisions are those of Kueue {shown}; only the kinds that it manages are those of the declared version"
 
 
 def _limit_nodes(nodes: Sequence[NodeGroup]) -> Iterator[NodeGroup]:
@@ -81,8 +122,8 @@ def _limit_nodes(nodes: Sequence[NodeGroup]) -> Iterator[NodeGroup]:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Return the major and minor number of a version; empty if it has none."""
-    parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
+    """Return the numbers of a version, with the patch if it has one; empty if it has none."""
+    parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")[:3]
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
 

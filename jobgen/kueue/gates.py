@@ -30,7 +30,8 @@ class Gates(NamedTuple):
     """FlavorFungibilityPreserveScanProgress: the next cycle goes on with the next flavor."""
     boosts_priority: bool = False
     """PriorityBoost: an annotation adds to the priority."""
-
+    is_fungible: bool = True
+    """FlavorFungibility: without it the first flavor that fits is taken."""
     recomputes_placement: bool = True
     """TASRecomputeAssignmentWithinSchedulingCycle: look for another placement when its place has been taken."""
     evicts_without_replacement: bool = True
@@ -48,6 +49,7 @@ _NAMES: Mapping[str, str] = {
     "ElasticJobsViaWorkloadSlices": "elastic_jobs",
     "SchedulingEquivalenceHashing": "parks_same_shape",
     "PriorityBoost": "boosts_priority",
+    "FlavorFungibility": "is_fungible",
     "FlavorFungibilityPreserveScanProgress": "preserves_progress",
     "TASRecomputeAssignmentWithinSchedulingCycle": "recomputes_placement",
     "TASFailedNodeReplacementFailFast": "evicts_without_replacement",

@@ -11,16 +11,24 @@ from jobgen.kueue.cluster_objects import ClusterObjects
 from jobgen.kueue.devices import charge_claims, find_renamed, read_templates
 from jobgen.kueue.limit_ranges import Summary, summarize
 from jobgen.kueue.objects import as_mapping, name_of
-from jobgen.kueue.pod_sets import RawPodSet, count_workloads, fill_defaults, list_pod_sets
+from jobgen.kueue.pod_sets import (
+    ALL_GATES,
+    Gates,
+    RawPodSet,
+    count_workloads,
+    fill_defaults,
+    list_pod_sets,
+    parse_gates,
+)
 from jobgen.kueue.priority import Priority, PriorityClasses, find_priority, read_classes
 from jobgen.kueue.requests import NO_SETTINGS, ResourceSettings, sum_amounts
+from jobgen.kueue.versions import CHARGED, REJECTED, list_unknown_annotations, renames_resources, treat_claims
 from jobgen.kueue.workloads import PodSet, Workload, parse_workload
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 DEFAULT_QUEUE: Final = "default"
 MAX_WORKLOADS: Final = 2000
 """The most workloads of one job that are simulated: each replica of some kinds is one."""
-_DEFAULT_QUEUE_SINCE = (0, 12)
 _MAX_POD_SETS: Final[tuple[tuple[tuple[int, ...], int], ...]] = (((0, 19), 18), ((0, 18), 10), ((), 8))
 
 
@@ -38,6 +46,11 @@ class JobContext(NamedTuple):
     renamed: Mapping[str, str] = {}
     """Extended resources that are charged under another name, because a device class provides them."""
     max_pod_sets: int = 18
+    gates: Gates = ALL_GATES
+    has_default_class: bool = False
+    """Whether a WorkloadPriorityClass `default` is that of jobs without one."""
+    claims: str = CHARGED
+    """What becomes of the claims of pods."""
 
 
 class BuiltWorkload(NamedTuple):
@@ -54,7 +67,8 @@ def read_context(cluster: ClusterObjects) -> JobContext:
     by_namespace: dict[str, list[Mapping[str, Any]]] = {}
     for each in cluster.list_objects("LimitRange"):
         by_namespace.setdefault(find_namespace(each), []).append(each)
-    settings = cluster.configuration.resources
+    gates, settings = cluster.configuration.gates, cluster.configuration.resources
+    unknown = list_unknown_annotations(cluster.configuration.version)
     return JobContext(
         settings=settings,
         ranges={namespace: summarize(several) for namespace, several in by_namespace.items()},
@@ -63,11 +77,14 @@ def read_context(cluster: ClusterObjects) -> JobContext:
         default_queues=frozenset(
             find_namespace(each)
             for each in cluster.list_objects("LocalQueue")
-            if name_of(each) == DEFAULT_QUEUE and cluster.configuration.version >= _DEFAULT_QUEUE_SINCE
+            if name_of(each) == DEFAULT_QUEUE and gates["LocalQueueDefaulting"]
         ),
         templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
-        renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices),
+        renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices) if renames_resources(gates) else {},
         max_pod_sets=next(most for since, most in _MAX_POD_SETS if cluster.configuration.version >= since),
+        gates=parse_gates(gates)._replace(unknown=unknown),
+        has_default_class=gates["WorkloadPriorityClassDefaulting"],
+        claims=treat_claims(gates),
     )
 
 
@@ -101,12 +118,12 @@ def build_workload(
 
     `job_set` and `members` are as in `list_pod_sets`. The workload has the name of the job.
     """
-    raw = list_pod_sets(fill_defaults(obj), job_set=job_set, members=members)
+    raw = list_pod_sets(fill_defaults(obj), job_set=job_set, members=members, gates=context.gates)
     if raw is None:
         return None
     namespace = find_namespace(obj)
     pod_sets = adjust_pod_sets(raw, context.overheads, context.ranges.get(namespace, {}))
-    priority = find_priority(obj, raw, context.classes)
+    priority = find_priority(obj, raw, context.classes, has_default_class=context.has_default_class)
     workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
     charged, error = _charge_devices(workload, context)
     missing = f"{priority.missing} does not exist" if priority.missing else ""
@@ -146,9 +163,12 @@ def _make_object(obj: Mapping[str, Any], pod_sets: list[RawPodSet], queue: str, 
 
 def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
     """Charge the devices that pods claim; return why this is not possible, too."""
+    if context.claims == REJECTED and any(each.spec.get("resourceClaims") for each in workload.pod_sets):
+        return workload, "it claims devices, but the feature gate `KueueDRAIntegration` is off"
     changed: list[PodSet] = []
     for each in workload.pod_sets:
-        charge = charge_claims(each.spec, workload.namespace, context.templates, context.settings.devices)
+        claiming = each.spec if context.claims == CHARGED else {}
+        charge = charge_claims(claiming, workload.namespace, context.templates, context.settings.devices)
         if charge.error:
             return workload, charge.error
         requests = each.requests

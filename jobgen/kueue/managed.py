@@ -17,7 +17,6 @@ Version = tuple[int, ...]
 _NEVER: Final = (10**6,)
 _SYSTEM_NAMESPACES = ("kube-system", "kueue-system")
 _SELECTOR_SINCE = (0, 10)
-_SELECTS_QUEUED_SINCE = (0, 15)
 
 
 class Integration(NamedTuple):
@@ -121,7 +120,9 @@ def _explain_namespace(
     obj: Mapping[str, Any], queue: str, configuration: Configuration, labels: Mapping[str, str] | None
 ) -> Unmanaged | None:
     """Explain that Kueue does not manage the jobs of a namespace."""
-    if configuration.version < (_SELECTS_QUEUED_SINCE if queue else _SELECTOR_SINCE):
+    if configuration.version < _SELECTOR_SINCE:
+        return None
+    if queue and not configuration.gates["ManagedJobsNamespaceSelectorAlwaysRespected"]:
         return None
     namespace = str(as_mapping(obj.get("metadata")).get("namespace") or "default")
     selector = configuration.namespace_selector

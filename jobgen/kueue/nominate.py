@@ -155,6 +155,7 @@ class Nominator:
             allowed=None if allowed is None else frozenset(allowed),
             replaced=replaced.admission if replaced else (),
             ignores_undeclared=self.rules.ignores_undeclared,
+            is_fungible=self.gates.is_fungible,
         )
 
     def _build_oracle(self, workload: Workload, queue: str) -> Oracle:

@@ -33,7 +33,7 @@ class QueuedJobs(NamedTuple):
 
 def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster) -> QueuedJobs:
     """Collect jobs and queues from plain objects. Jobs are only taken from `objects`, the rest from both."""
-    configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"))
+    configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
     known = group_objects((*objects, *exported), configuration)
     reader = JobReader(known, cluster)
     jobs = name_apart([job for obj, members in _group_pods(objects) for job in reader.read(obj, members)])

@@ -46,7 +46,8 @@ class QueueState:
     @cached_property
     def known(self) -> ClusterObjects:
         """The objects without locations, by kind."""
-        configuration = parse_configuration(self.cluster.kueue, self.cluster.find_version("kueue"))
+        cluster = self.cluster
+        configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
         return group_objects((untraced(dict(obj)) for obj in self.objects.values()), configuration)
 
     @cached_property

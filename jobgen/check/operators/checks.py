@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from jobgen.check.admission.fields import join_names
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.check.rules import ERROR, Violation
-from jobgen.k8s.nodes import as_integer, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -80,17 +80,19 @@ def field_node(owner: Mapping[str, Node], name: str) -> Node:
 
 
 def is_gate_on(manifest: Manifest, gate: str) -> bool:
-    """Return whether the environment declares that a feature gate is on."""
-    return gate in (manifest.cluster.feature_gates or ())
+    """Return whether the environment declares that a feature gate is on; Kueue has `featureGates` of its own, too."""
+    cluster = manifest.cluster
+    return gate in (cluster.feature_gates or ()) or as_mapping(cluster.kueue.get("featureGates")).get(gate) is True
 
 
 def require_gate(manifest: Manifest, gate: str, what: str, node: Node) -> Violations:
     """Yield a violation if a feature gate is not declared to be on: an error if the environment declares gates."""
-    gates = manifest.cluster.feature_gates
-    if gates is None:
+    if is_gate_on(manifest, gate):
+        return
+    if manifest.cluster.feature_gates is None:
         message = f"{what} requires the feature gate `{gate}`, which is off by default; if it is on, declare it in"
         yield Violation(node, f"{message} `cluster.featureGates`")
-    elif gate not in gates:
+    else:
         message = f"{what} requires the feature gate `{gate}`, which `cluster.featureGates` does not list; remove it"
         yield Violation(node, f"{message}, or turn the gate on", severity=ERROR)
 

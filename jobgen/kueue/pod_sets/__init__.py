@@ -18,9 +18,18 @@ from jobgen.kueue.pod_sets.pods import (
 from jobgen.kueue.pod_sets.raw import RawPodSet, get_spec, read_count
 from jobgen.kueue.pod_sets.ray import fill_ray_defaults, list_ray_cluster, list_ray_job, list_ray_service
 from jobgen.kueue.pod_sets.spark import list_spark_application
-from jobgen.kueue.pod_sets.topology_request import Gates
+from jobgen.kueue.pod_sets.topology_request import Gates, parse_gates
 
-__all__ = ["Gates", "RawPodSet", "count_workloads", "fill_defaults", "get_group_name", "list_pod_sets"]
+__all__ = [
+    "ALL_GATES",
+    "Gates",
+    "RawPodSet",
+    "count_workloads",
+    "fill_defaults",
+    "get_group_name",
+    "list_pod_sets",
+    "parse_gates",
+]
 
 _ListPodSets = Callable[[Mapping[str, Any], Gates], list[RawPodSet] | None]
 

@@ -43,6 +43,8 @@ class Gates(NamedTuple):
 
     topology_aware: bool = True
     multi_layer: bool = True
+    unknown: frozenset[str] = frozenset()
+    """Annotations that this version of Kueue does not know."""
 
 
 def parse_gates(gates: Mapping[str, bool]) -> Gates:
@@ -64,6 +66,8 @@ def build_topology_request(metadata: Any, labels: Labels, gates: Gates) -> dict[
     if not gates.topology_aware:
         return None
     annotations = as_mapping(as_mapping(metadata).get("annotations"))
+    if gates.unknown:
+        annotations = {name: value for name, value in annotations.items() if name not in gates.unknown}
     request = _find_mode(annotations)
     has_slices = _SLICE_LAYERS in annotations or (_SLICE_LEVEL in annotations and _SLICE_SIZE in annotations)
     if not request and not has_slices and labels == NO_LABELS:
