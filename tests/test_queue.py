@@ -365,6 +365,18 @@ def test_an_environment_without_queues_says_so(project):
     assert "no ClusterQueue is among the files, so nothing is decided" in text
 
 
+def test_jobs_that_differ_only_in_the_name_are_shown_once(project):
+    folder = project(*((f"job-{number}", "a", 1, 4) for number in range(20, 34)), ("other", "a", 1, 3))
+    names = [f"ml/job-{number}" for number in range(26, 31)]
+
+    text = queue(folder).text
+    assert f"\n{', '.join(names)} and 3 more: waits\n" in text
+    assert "\nml/other: waits\n" in text
+    assert "\n15 workloads: " in text
+    assert f"PyTorchJob {', '.join(names)} and 3 more |" in queue(folder, format="markdown").text
+    assert len(json.loads(queue(folder, format="json").text)["environments"][0]["workloads"]) == 15
+
+
 @pytest.mark.parametrize("name", ["text", "json", "markdown"])
 def test_formats_name_every_job(project, name):
     text = queue(project(*JOBS), format=name).text

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jobgen.kueue.answers import NEVER
 from jobgen.queues.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
+from jobgen.queues.equal_rows import EqualRows, merge_equal, show_names
 from jobgen.queues.report import NO_FINAL_STATE, NOT_SIMULATED
 
 AMOUNTS = QuotaAmounts._fields
@@ -20,7 +21,6 @@ _COUNTED = {
     Change.NEW: "new",
     Change.BETTER: "better",
 }
-_MAX_BEHIND = 5
 _MAX_OBJECTS = 10
 
 
@@ -54,13 +54,19 @@ def format_reason(one: WorkloadChange) -> str:
     """Why, and behind which workloads it waits."""
     if not one.behind:
         return one.reason
-    more = f" and {len(one.behind) - _MAX_BEHIND} more" if len(one.behind) > _MAX_BEHIND else ""
-    return f"{one.reason}; behind {', '.join(one.behind[:_MAX_BEHIND])}{more}"
+    return f"{one.reason}; behind {show_names(one.behind)}"
 
 
 def format_queue(one: WorkloadChange) -> str:
     """The kind of a job and its queue."""
     return f"{one.kind} in ClusterQueue {one.cluster_queue}" if one.cluster_queue else one.kind
+
+
+def list_workload_rows(changes: QueueChanges) -> list[EqualRows]:
+    """List kind and queue, transition and reason of workloads. Those that differ only in the name are one row."""
+    return merge_equal(
+        (one.workload, (format_queue(one), format_transition(one), format_reason(one))) for one in changes.workloads
+    )
 
 
 def list_quota_rows(changes: QueueChanges) -> Iterator[QuotaRow]:

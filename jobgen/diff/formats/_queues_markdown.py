@@ -10,10 +10,8 @@ from jobgen.diff.queue_rows import (
     format_errors,
     format_note,
     format_objects,
-    format_queue,
-    format_reason,
-    format_transition,
     list_quota_rows,
+    list_workload_rows,
 )
 from jobgen.queues.changes import QueueChanges
 from jobgen.report.escape import markdown_text
@@ -36,9 +34,7 @@ def _render_environment(changes: QueueChanges, space: int) -> Iterator[str]:
     where = f" in {markdown_text(changes.environment)}" if changes.environment else ""
     summary = format_errors(changes)[: 2 * _RESERVED] or format_counts(changes) or "no job waits longer"
     yield f"**Queues{where}**: {markdown_text(summary)}\n\n"
-    workloads = [
-        (one.workload, format_queue(one), format_transition(one), format_reason(one)) for one in changes.workloads
-    ]
+    workloads = [(one.names, *one.row) for one in list_workload_rows(changes)]
     yield from _render_table("| job | | | |\n|---|---|---|---|\n", workloads, space * 2 // 3)
     header = f"| | flavor | resource | {' | '.join(AMOUNTS)} |\n|---|---|---{'|---:' * len(AMOUNTS)}|\n"
     quota = [(row.name, row.flavor, row.resource, *row.amounts) for row in list_quota_rows(changes)]

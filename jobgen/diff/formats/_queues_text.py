@@ -11,12 +11,11 @@ from jobgen.diff.queue_rows import (
     format_errors,
     format_note,
     format_objects,
-    format_queue,
-    format_reason,
-    format_transition,
     list_quota_rows,
+    list_workload_rows,
 )
-from jobgen.queues.changes import QueueChanges, WorkloadChange
+from jobgen.queues.changes import QueueChanges
+from jobgen.queues.equal_rows import EqualRows
 
 _MAX_WORKLOADS = 50
 _MAX_QUOTA = 50
@@ -28,10 +27,12 @@ def render_queues(several: Sequence[QueueChanges]) -> Iterator[str]:
         where = f" in {changes.environment}" if changes.environment else ""
         summary = format_errors(changes) or format_counts(changes) or "no job waits longer"
         yield f"queues{where}: {summary}"
-        for one in changes.workloads[:_MAX_WORKLOADS]:
+        rows = list_workload_rows(changes)
+        for one in rows[:_MAX_WORKLOADS]:
             yield from _render_workload(one)
-        if len(changes.workloads) > _MAX_WORKLOADS:
-            yield f"    … and {len(changes.workloads) - _MAX_WORKLOADS} more; `--format json` shows all of them"
+        if len(rows) > _MAX_WORKLOADS:
+            left = sum(len(one.workloads) for one in rows[_MAX_WORKLOADS:])
+            yield f"    … and {left} more; `--format json` shows all of them"
         if format_note(changes):
             yield f"    {format_note(changes)}"
         if changes.objects:
@@ -40,9 +41,10 @@ def render_queues(several: Sequence[QueueChanges]) -> Iterator[str]:
         yield from _render_quota(list(list_quota_rows(changes)))
 
 
-def _render_workload(one: WorkloadChange) -> Iterator[str]:
-    yield f"    {one.workload}: {format_transition(one)}"
-    yield f"        {format_queue(one)}; {format_reason(one)}"
+def _render_workload(one: EqualRows) -> Iterator[str]:
+    queue, transition, reason = one.row
+    yield f"    {one.names}: {transition}"
+    yield f"        {queue}; {reason}"
 
 
 def _render_quota(quota: list[QuotaRow]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import Answer
 from jobgen.kueue.totals import Total
+from jobgen.queues.equal_rows import merge_equal
 from jobgen.queues.report import EnvironmentReport, explain, list_pod_sets
 from jobgen.report.escape import markdown_text
 
@@ -28,7 +29,7 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     notes = "".join(f"- {markdown_text(note)}\n" for note in report.list_notes())
     space -= len(top) + len(notes) + 2 * _RESERVED
     header = "| | job | queue | pods | |\n|---|---|---|---|---|\n"
-    jobs = _fill(header, map(_render_answer, report.decision.answers), space * 2 // 3, 5)
+    jobs = _fill(header, _render_answers(report.decision.answers), space * 2 // 3, 5)
     header = (
         "| | flavor | resource | nominal | used | borrowed | lent | waiting |\n|---|---|---|---:|---:|---:|---:|---:|\n"
     )
@@ -55,11 +56,19 @@ def _take(lines: Sequence[str], space: int) -> Iterator[str]:
         yield line
 
 
-def _render_answer(answer: Answer) -> str:
-    pods = "; ".join(f"{row.name} {row.pods} × {row.requests}" for row in list_pod_sets(answer))
-    queue = answer.cluster_queue or answer.job.queue
-    cells = (f"{answer.job.kind} {answer.key}", queue, pods, explain(answer))
-    return f"| **{answer.decision}** | {' | '.join(map(markdown_text, cells))} |\n"
+def _render_answers(answers: Iterable[Answer]) -> Iterator[str]:
+    """Yield the rows of workloads. Those that differ only in the name are one row."""
+    for merged in merge_equal((answer.key, _list_cells(answer)) for answer in answers):
+        decision, kind, *cells = merged.row
+        yield f"| **{decision}** | {' | '.join(map(markdown_text, (f'{kind} {merged.names}', *cells)))} |\n"
+
+
+def _list_cells(answer: Answer) -> tuple[str, ...]:
+    pods = "; ".join(
+        f"{row.name} {row.pods} × {row.requests}{f' → {row.flavors}' if row.flavors else ''}"
+        for row in list_pod_sets(answer)
+    )
+    return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer)
 
 
 def _render_total(total: Total) -> str:

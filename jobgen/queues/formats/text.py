@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from jobgen.kueue.amounts import show_amount
 from jobgen.kueue.answers import Answer
 from jobgen.kueue.totals import Total
+from jobgen.queues.equal_rows import merge_equal, show_names
 from jobgen.queues.report import EnvironmentReport, explain, list_pod_sets
 from jobgen.report.escape import visible
 
-_MAX_NAMES = 5
 _HEADER = ("", "flavor", "resource", "nominal", "used", "borrowed", "lent", "waiting")
 _NUMBERS = 5
 """The columns at the end of a row that are numbers."""
@@ -26,8 +26,10 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
     if report.environment:
         yield f"environment {report.environment}"
         yield ""
-    for answer in report.decision.answers:
-        yield from _render_answer(answer)
+    for merged in merge_equal((answer.key, tuple(_render_answer(answer))) for answer in report.decision.answers):
+        decision, *lines = merged.row
+        yield f"{merged.names}: {decision}"
+        yield from lines
         yield ""
     yield from _render_totals(report.decision.totals)
     yield report.summarize()
@@ -35,9 +37,10 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
 
 
 def _render_answer(answer: Answer) -> Iterator[str]:
+    """Yield the decision, and the lines about it."""
     queue = f" in queue {answer.job.queue}" if answer.job.queue else ""
     cluster = f" (ClusterQueue {answer.cluster_queue})" if answer.cluster_queue else ""
-    yield f"{answer.key}: {answer.decision}"
+    yield answer.decision
     yield f"    {answer.job.kind}{queue}{cluster}"
     rows = list(list_pod_sets(answer))
     width = max((len(row.name) for row in rows), default=0)
@@ -46,8 +49,7 @@ def _render_answer(answer: Answer) -> Iterator[str]:
         yield f"    {row.name.ljust(width)}  {row.pods} × {row.requests}{flavors}"
     yield f"    {explain(answer)}"
     if answer.blockers and answer.shortages:
-        more = f" and {len(answer.blockers) - _MAX_NAMES} more" if len(answer.blockers) > _MAX_NAMES else ""
-        yield f"    in use by {', '.join(answer.blockers[:_MAX_NAMES])}{more}"
+        yield f"    in use by {show_names(answer.blockers)}"
 
 
 def _render_totals(totals: Sequence[Total]) -> Iterator[str]:
