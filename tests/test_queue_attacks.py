@@ -361,3 +361,59 @@ def test_objects_that_are_invalid_or_not_read_are_named(objects, remark):
     assert [each for each in assumptions if not remark or each.startswith(remark)][:1] == list(assumptions[:1])
     assert len(assumptions) == (21 if len(objects) > 1 else bool(remark))
     assert not remark or remark in formats.render("text", [report])
+
+
+def test_a_job_waits_for_the_fewest_pods_that_it_can_run_with():
+    jobs = [job("r", 3, {"cpu": 1}), job("x", 5, {"cpu": 1}, annotations={"kueue.x-k8s.io/job-min-parallelism": "3"})]
+    answer = decide(jobs, with_quota(), running=["r"]).decision.answers[1]
+
+    assert (answer.decision, answer.reason) == ("waits", "it lacks `2` of `cpu` in flavor `f`")
+
+
+def test_a_job_that_has_tried_all_flavors_waits_for_the_one_that_suits():
+    flavors = [made("ResourceFlavor", name, {"nodeLabels": {"gpu": name}}) for name in "fg"]
+    state = [*flavors, cluster_queue("a", {"cpu": 4}, flavors=("f", "g")), local_queue("a")]
+    jobs = [job("r", 3, {"cpu": 1}, nodeSelector={"gpu": "f"}), training("x", 1, 2, {"cpu": 1})]
+    for each in jobs[1]["spec"]["pytorchReplicaSpecs"].values():
+        each["template"]["spec"]["nodeSelector"] = {"gpu": "f"}
+    answer = decide(jobs, state, running=["r"]).decision.answers[1]
+
+    assert (answer.decision, answer.reason) == ("waits", "it lacks `2` of `cpu` in flavor `f`")
+
+
+def test_waiting_pods_are_counted():
+    state = [FLAVOR, cluster_queue("a", {"cpu": 100, "pods": 3}), local_queue("a")]
+    totals = decide([job("x", 2, {"cpu": 1}), job("y", 2, {"cpu": 1})], state).decision.totals
+
+    assert {total.resource: (total.used, total.waiting) for total in totals} == {"cpu": (2000, 2000), "pods": (2, 2)}
+
+
+def test_a_gate_holds_a_job_back():
+    gate = {"kueue.x-k8s.io/admission-gated-by": "example.com/gate"}
+    (answer,) = decide([job("x", 2, {"cpu": 1}, annotations=gate)], with_quota()).decision.answers
+
+    reason = "its annotation `kueue.x-k8s.io/admission-gated-by` holds it back until it is removed"
+    assert (answer.decision, answer.reason) == ("waits", reason)
+
+
+PRIORITY = {"kueue.x-k8s.io/priority-class": "high"}
+CLASSES = {
+    "WorkloadPriorityClass": made("WorkloadPriorityClass", "low", None, value=1),
+    "PriorityClass": {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "low"},
+        "value": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_priority_class_is_missing_only_if_the_files_have_others(kind):
+    is_label = kind == "WorkloadPriorityClass"
+    jobs = [job("x", 2, {"cpu": 1}, labels=PRIORITY if is_label else (), priorityClassName="" if is_label else "high")]
+    assumed = decide(jobs, with_quota()).decision
+
+    assert [each.decision for each in assumed.answers] == ["admitted"]
+    assert assumed.assumptions == (f"{kind} `high` is not among the files; its value is assumed to be 0",)
+    assert find_answer(jobs, [*with_quota(), CLASSES[kind]]).reason == f"{kind} `high` does not exist"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,10 +14,11 @@ from jobgen.kueue.loans import Loan, list_loans
 from jobgen.kueue.objects import STRICT_FIFO
 from jobgen.kueue.obstacles import Obstacle
 from jobgen.kueue.quota import FlavorResource, Tree, Usage
+from jobgen.kueue.shortfalls import PODS, count_least
 from jobgen.kueue.simulate import Eviction, Run, run_cycles
 from jobgen.kueue.snapshot import Snapshot
 from jobgen.kueue.totals import Total, list_totals
-from jobgen.kueue.workloads import Workload
+from jobgen.kueue.workloads import GATED_BY, Workload
 
 RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
 WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"
@@ -185,6 +187,8 @@ class _Reporter:
             state = "waits before it" if self._can_be_admitted(head, queue.name) else "is before it and never admitted"
             reason = f"`{head.key}` {state}, and ClusterQueue `{queue.name}` admits in strict order"
             return found._replace(reason=reason, blockers=(head.key,))
+        if workload.is_held:
+            return found._replace(reason=f"its annotation `{GATED_BY}` holds it back until it is removed")
         assignment, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._users.list_users(pairs, queue.name), _MAX_BLOCKERS))
@@ -200,16 +204,17 @@ class _Reporter:
         """Return the last assignment of a workload, or of one with the same shape that was tried instead.
 
         A workload that had tried some flavors before goes on with the next one. If that explains nothing, the
-        assignment is one that begins with the first flavor.
+        assignment is one that begins with the first flavor. A workload that can run with fewer pods waits for these.
         """
         scheduler = self._run.scheduler
         tried = scheduler.assignments
         key = workload.key if workload.key in tried else scheduler.parked_with.get(workload.key, workload.key)
         if key not in self._shortages:
-            assignment = tried.get(key)
+            reduced = _reduce(workload)
+            assignment = tried.get(key) if reduced is workload else None
             shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
             if assignment is None or not shortages:
-                assignment = scheduler.assign(workload, queue, is_resumed=False)[0]
+                assignment = scheduler.assign(reduced, queue, is_resumed=False)[0]
                 shortages = tuple(self._list_shortages(assignment, queue))
             self._shortages[key] = assignment, shortages
         return self._shortages[key]
@@ -229,12 +234,19 @@ class _Reporter:
         queue = self._snapshot.queues[answer.cluster_queue]
         lacking = {each.resource: each.flavor for each in answer.shortages}
         for pod_set in workload.pod_sets:
-            for resource, amount in pod_set.total().items():
+            for resource, amount in {**pod_set.total(), PODS: pod_set.count}.items():
                 group = queue.find_group(resource)
                 if group is not None:
                     pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
                     found[pair] = found.get(pair, 0) + amount
         return found
+
+
+def _reduce(workload: Workload) -> Workload:
+    """Return a workload with the fewest pods that it can be admitted with."""
+    if all(each.min_count is None for each in workload.pod_sets):
+        return workload
+    return workload._replace(pod_sets=tuple(replace(each, count=count_least(each)) for each in workload.pod_sets))
 
 
 class _UserIndex:

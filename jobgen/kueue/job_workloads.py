@@ -29,6 +29,7 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 DEFAULT_QUEUE: Final = "default"
 MAX_WORKLOADS: Final = 2000
 """The most workloads of one job that are simulated: each replica of some kinds is one."""
+_CLASS_KINDS: Final = frozenset(("PriorityClass", "WorkloadPriorityClass"))
 _MAX_POD_SETS: Final[tuple[tuple[tuple[int, ...], int], ...]] = (((0, 19), 18), ((0, 18), 10), ((), 8))
 
 
@@ -51,6 +52,8 @@ class JobContext(NamedTuple):
     """Whether a WorkloadPriorityClass `default` is that of jobs without one."""
     claims: str = CHARGED
     """What becomes of the claims of pods."""
+    known_kinds: frozenset[str] = _CLASS_KINDS
+    """The kinds of priority classes of which the files have any: a class that is missing does not exist then."""
 
 
 class BuiltWorkload(NamedTuple):
@@ -81,6 +84,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
         ),
         templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
         renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices) if renames_resources(gates) else {},
+        known_kinds=frozenset(kind for kind in _CLASS_KINDS if cluster.list_objects(kind)),
         max_pod_sets=next(most for since, most in _MAX_POD_SETS if cluster.configuration.version >= since),
         gates=parse_gates(gates)._replace(unknown=unknown),
         has_default_class=gates["WorkloadPriorityClassDefaulting"],
@@ -126,7 +130,8 @@ def build_workload(
     priority = find_priority(obj, raw, context.classes, has_default_class=context.has_default_class)
     workload = parse_workload(_make_object(obj, pod_sets, find_queue(obj, context), priority), context.settings)
     charged, error = _charge_devices(workload, context)
-    missing = f"{priority.missing} does not exist" if priority.missing else ""
+    is_known = priority.missing.partition(" ")[0] in context.known_kinds
+    missing = f"{priority.missing} does not exist" if is_known else ""
     return BuiltWorkload(charged, priority, missing or _check_size(obj, raw, context) or error)
 
 

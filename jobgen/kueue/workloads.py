@@ -22,7 +22,7 @@ from jobgen.kueue.requests import (
 )
 
 _EVICTED, _RESERVED, _ADMITTED = "Evicted", "QuotaReserved", "Admitted"
-_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 _NO_TIME = "~"
 """Later than any time."""
 
@@ -259,7 +259,7 @@ def _find_parent(metadata: Mapping[str, Any]) -> str:
 def _is_held(annotations: Mapping[str, Any], conditions: Mapping[str, Mapping[str, Any]]) -> bool:
     reserved = conditions.get(_RESERVED, {})
     return bool(
-        annotations.get(_GATED_BY)
+        annotations.get(GATED_BY)
         or _find_true(conditions, "Finished")
         or _find_true(conditions, "WaitingForReplacementPods")
         or (reserved.get("status") == "False" and reserved.get("reason") == "OnHold")

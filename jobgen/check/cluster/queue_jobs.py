@@ -38,7 +38,7 @@ def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster:
     reader = JobReader(known, cluster)
     jobs = name_apart([job for obj, members in _group_pods(objects) for job in reader.read(obj, members)])
     if reader.remarks:
-        known = known._replace(unread=(*reader.remarks, *known.unread))
+        known = known._replace(unread=(*dict.fromkeys(reader.remarks), *known.unread))
     context = AdmissionContext(known, sorted({job.namespace for job in jobs}))
     return QueuedJobs(context, tuple(map(remove_placements, jobs)) if context.ignores_topology else jobs)
 
@@ -102,7 +102,8 @@ class JobReader:
         self._ignores_priority = ignores_priority
         self._known = known
         self._cluster = cluster
-        self._context = read_context(known)
+        context = read_context(known)
+        self._context = context._replace(known_kinds=context.known_kinds | {*cluster.complete})
         self._labels = known.list_namespaces()
         self.remarks: list[str] = []
         """What is not simulated."""
@@ -136,6 +137,8 @@ class JobReader:
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
+        if missing := built[0].priority.missing:
+            self.remarks.append(f"{missing} is not among the files; its value is assumed to be 0")
         total = count_workloads(obj)
         if total > len(built):
             where = f"{job.kind} `{job.namespace}/{job.name}`"
