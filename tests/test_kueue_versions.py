@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from jobgen.check.cluster.queue_jobs import collect_jobs
+from jobgen.check.cluster.queues import QueueState
 from jobgen.kueue.answers import decide
 from jobgen.kueue.configuration import NEWEST, parse_configuration, parse_version
 from jobgen.kueue.gate_defaults import GATES, gates_at, has_gate
@@ -252,6 +253,12 @@ def test_the_declared_version_decides(version, case, options, decision):
 )
 def test_what_a_version_ignores_is_a_note(version, case, options, note):
     assert note in explain(version, *case, **options)[1]
+
+
+@pytest.mark.parametrize(("version", "is_never"), [("0.8", False), ("0.9", True), ("0.19", True)])
+def test_lint_decides_as_the_declared_version(version, is_never):
+    state = QueueState(parse_cluster({"kueue": {"version": version}}), (), LENDING)
+    assert (state.find_obstacle(job()) is not None) == is_never
 
 
 @pytest.mark.parametrize("version", ["0.19", "0.19.2", "0.14"])
