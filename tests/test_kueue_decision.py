@@ -1,12 +1,18 @@
 """Properties of the decision about all jobs, on random clusters."""
 
+import sys
 from collections import Counter
+from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from queues import measure
+
 from jobgen.check.cluster.queue_jobs import collect_jobs
-from jobgen.kueue.answers import NEVER, decide
+from jobgen.kueue.answers import NEVER, WAITS, decide
 from jobgen.spec.overlay import Cluster
 
 API = "kueue.x-k8s.io/v1beta2"
@@ -47,7 +53,7 @@ def cohorts(draw):
 
 
 @st.composite
-def queues(draw, names):
+def cluster_queues(draw, names):
     """ClusterQueues: the cohort of each, its quotas, and the rest of its spec."""
     found = {}
     for number in range(draw(st.integers(1, 4))):
@@ -82,7 +88,7 @@ def jobs(draw, names):
 def fleets(draw):
     """Cohorts, queues and jobs."""
     tree = draw(cohorts())
-    members = draw(queues(list(tree)))
+    members = draw(cluster_queues(list(tree)))
     return tree, members, draw(jobs(list(members)))
 
 
@@ -245,3 +251,36 @@ def test_deep_cohorts_and_many_flavors():
     objects += [make_object("ResourceFlavor", name, {}) for name in quotas]
     queued = collect_jobs(make_jobs({"j": (1, 1, "q0", "high", None)}), objects, CLUSTER)
     assert [each.decision for each in decide(queued.context, queued.jobs).answers] == ["admitted"]
+
+
+def test_endless_eviction_ends():
+    """A workload that another one evicts again and again is kept back; the decision says that nothing settles."""
+
+    def make_queue(quotas, within, reclaim):
+        preemption = {"withinClusterQueue": within, "reclaimWithinCohort": reclaim}
+        return "c", quotas, {"preemption": preemption}
+
+    members = {
+        "q0": make_queue({"b": (1, 2, None)}, "LowerOrNewerEqualPriority", "LowerPriority"),
+        "q1": make_queue({"b": (1, 2, None), "a": (1, None, None)}, "Never", "LowerPriority"),
+        "q2": make_queue({"b": (3, None, None)}, "LowerOrNewerEqualPriority", "Any"),
+    }
+    sizes = [("q1", 4, "high"), ("q2", 2, "high"), ("q2", 1, "low"), ("q0", 3, "high"), ("q0", 3, "low")]
+    sizes.append(("q2", 3, "high"))
+    several = {f"j{n}": (1, cpu, queue, level, None) for n, (queue, cpu, level) in enumerate(sizes)}
+    queued = collect_jobs(make_jobs(several), make_objects({"c": ("", {})}, members), CLUSTER)
+    decision = decide(queued.context, queued.jobs)
+    held = [answer for answer in decision.answers if "each time that it is admitted" in answer.reason]
+    assert held
+    assert not decision.settles
+    assert decision.is_complete
+    assert all(answer.decision == WAITS and answer.evicted_by in answer.reason for answer in held)
+
+
+def test_time_grows_with_the_number_of_jobs():
+    """Four times as many jobs and queues take about four times as long, and deciding not much more than building."""
+    measure(100, 4)
+    small = min(measure(150, 5)[1] for _ in range(2))
+    build, decided, _ = measure(600, 20)
+    assert decided < 12 * small
+    assert decided < 10 * build
