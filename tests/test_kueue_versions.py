@@ -237,7 +237,12 @@ def test_the_declared_version_decides(version, case, options, decision):
         ("0.16", (RACKS, job()), NODES, "`kueue.x-k8s.io/podset-slice-required-topology-constraints`"),
         ("0.16", (RACKS, job()), NODES, "decides otherwise, which is not simulated: ties between domains"),
         ("0.14", (choose("PreemptionOverBorrowing"), LOW), {}, "ignores `flavorFungibility.preference`"),
-        ("0.16.0", (choose("PreemptionOverBorrowing"), LOW), {}, "it takes each value for the other"),
+        (
+            "0.16.0",
+            (choose("PreemptionOverBorrowing"), LOW),
+            {},
+            "Kueue 0.16.0 takes each value of `flavorFungibility.preference` for",
+        ),
         ("0.9", (SIMPLE, job()), CREDITS, "ignores `transformations`"),
         ("0.18", (SIMPLE, job()), UNDECLARED, "ignores `quotaCheckStrategy`"),
         ("0.17", (SIMPLE, job()), DEVICES, "ignores claims of devices"),

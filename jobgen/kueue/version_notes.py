@@ -50,6 +50,8 @@ def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
     ignored = [*_list_ignored(cluster), *configuration.ignored]
     if ignored:
         yield f"Kueue {shown} ignores {', '.join(ignored)}"
+    if _swaps_preferences(cluster):
+        yield f"Kueue {shown} takes each value of `flavorFungibility.preference` for the other"
     topics = _find_topics(cluster)
     differences = [each.text for each in DIFFERENCES if version[:2] < each.until and each.topic in topics]
     if differences:
@@ -65,13 +67,18 @@ def _list_ignored(cluster: ClusterObjects) -> Iterator[str]:
     adapted = [adapt_queue(each, version, gates).fungibility for each in queues]
     if any(q.fungibility.preference and not each.preference for q, each in zip(queues, adapted, strict=True)):
         yield "`flavorFungibility.preference`"
-    elif any(q.fungibility.preference not in ("", each.preference) for q, each in zip(queues, adapted, strict=True)):
-        yield "the meaning of `flavorFungibility.preference` (it takes each value for the other)"
     if not gates["HierarchicalCohorts"] and cluster.list_objects("Cohort"):
         yield "Cohort objects"
     elif _read_cohorts(cluster) != adapt_cohorts(_read_cohorts(cluster), version, gates):
         yield "`fairSharing` of cohorts"
     yield from _list_ignored_topology(cluster)
+
+
+def _swaps_preferences(cluster: ClusterObjects) -> bool:
+    """Return whether the version reads a preference of some queue as the other one."""
+    written = (parse_cluster_queue(each).fungibility.preference for each in cluster.list_objects("ClusterQueue"))
+    read = (each.fungibility.preference for each in cluster.list_queues())
+    return any(one and other and one != other for one, other in zip(written, read, strict=True))
 
 
 def _list_ignored_topology(cluster: ClusterObjects) -> Iterator[str]:
