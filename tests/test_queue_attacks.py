@@ -417,3 +417,27 @@ def test_a_priority_class_is_missing_only_if_the_files_have_others(kind):
     assert [each.decision for each in assumed.answers] == ["admitted"]
     assert assumed.assumptions == (f"{kind} `high` is not among the files; its value is assumed to be 0",)
     assert find_answer(jobs, [*with_quota(), CLASSES[kind]]).reason == f"{kind} `high` does not exist"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"requests": {"cpu": "four"}}, "`cpu` is `four`, which is not a quantity"),
+        ({"requests": {"cpu": True}}, "`cpu` is `True`, which is not a quantity"),
+        ({"requests": {"cpu": "-4"}}, "`cpu` is `-4`, and must not be negative"),
+        ({"pods": "9"}, "`parallelism` is `9`, and must be a whole number that is not negative"),
+        ({"pods": -1}, "`parallelism` is `-1`, and must be a whole number that is not negative"),
+        ({"pods": 1.5}, "`parallelism` is `1.5`, and must be a whole number that is not negative"),
+        ({"pods": ["x" * 10**6]}, f"`parallelism` is `['{'x' * 58}…`, and must be a whole number that is not negative"),
+        ({"requests": {"cpu": 0}}, None),
+        ({"requests": {"cpu": None}}, None),
+        ({"pods": None}, None),
+    ],
+    ids=range(10),
+)
+def test_a_job_with_values_that_a_cluster_rejects_is_never_admitted(change, reason):
+    answer = find_answer([job("x", **{"pods": 1, "requests": {"cpu": 1}, **change})], with_quota())
+
+    assert (answer.decision, answer.reason) == (
+        ("never", reason) if reason else ("admitted", "ClusterQueue `a` has quota for it")
+    )

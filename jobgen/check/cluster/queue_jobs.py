@@ -11,6 +11,7 @@ from jobgen.kueue.admission_context import AdmissionContext
 from jobgen.kueue.answers import Job
 from jobgen.kueue.cluster_objects import ClusterObjects, get_group, group_objects
 from jobgen.kueue.configuration import parse_configuration
+from jobgen.kueue.job_values import find_unreadable
 from jobgen.kueue.job_workloads import build_workloads, find_namespace, find_queue, get_job_name, read_context
 from jobgen.kueue.limit_ranges import find_invalid_requests
 from jobgen.kueue.managed import INTEGRATIONS, explain_unmanaged
@@ -133,7 +134,7 @@ class JobReader:
             yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
             return
         is_ignored = self._ignores_priority and built[0].priority.missing
-        error = ("" if is_ignored else built[0].error) or self._find_invalid(first)
+        error = ("" if is_ignored else built[0].error) or self._find_invalid(obj, first)
         if error:
             yield job._replace(obstacle=Obstacle("invalid", error, "correct the job, or what it refers to"))
             return
@@ -155,7 +156,10 @@ class JobReader:
             obstacle = Obstacle("unmanaged", unmanaged.reason, unmanaged.change)
             yield Job(kind, namespace, get_job_name(obj), queue, obstacle=obstacle)
 
-    def _find_invalid(self, workload: Workload) -> str:
+    def _find_invalid(self, obj: Object, workload: Workload) -> str:
+        unreadable = find_unreadable(obj, workload.pod_sets)
+        if unreadable:
+            return unreadable
         pod_sets = [{"template": {"spec": each.spec}} for each in workload.pod_sets]
         return find_invalid_requests(pod_sets, self._context.ranges.get(workload.namespace, {}))
 
