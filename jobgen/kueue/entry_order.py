@@ -79,7 +79,7 @@ class FairOrder:
         self._roots: dict[int, QuotaNode] = {}
         self._sorted: dict[int, list[_Measured]] = {}
         self._cohorts: dict[int, list[QuotaNode]] = {}
-        self._first: dict[int, _Measured] = {}
+        self._first: dict[int, _Measured | None] = {}
         for entry in entries:
             self._insert(entry)
         for several in self._sorted.values():
@@ -103,13 +103,22 @@ class FairOrder:
         """Yield entries; the caller adds the usage of each before it asks for the next."""
         yield from self._alone
         for root in self._roots.values():
-            while (best := self._run(root)) is not None:
+            cohorts = [each for each in root.list_below() if id(each) in self._cohorts]
+            cohorts.reverse()
+            while (best := self._find_best(root, cohorts)) is not None:
                 _, entry = best
                 cohorts = list(self._snapshot.nodes[entry.queue].list_ancestors())
                 self._sorted[id(cohorts[0])].pop()
                 for cohort in cohorts:
                     self._first.pop(id(cohort), None)
                 yield entry
+
+    def _find_best(self, root: QuotaNode, changed: Sequence[QuotaNode]) -> _Measured | None:
+        """Return the entry of a tree that comes first; `changed` are the cohorts to compare again, from below."""
+        for cohort in changed:
+            if cohort is not root:
+                self._find_first(cohort)
+        return self._run(root)
 
     def _run(self, cohort: QuotaNode) -> _Measured | None:
         """Return the entry of a cohort that comes first, as it compares to the others of the cohort."""
@@ -127,9 +136,7 @@ class FairOrder:
         """Return the first entry of a cohort, as it compares to those of the cohorts and queues beside it."""
         if id(cohort) not in self._first:
             found = self._run(cohort)
-            if found is None:
-                return None
-            self._first[id(cohort)] = self._measure(cohort, found[1]), found[1]
+            self._first[id(cohort)] = (self._measure(cohort, found[1]), found[1]) if found else None
         return self._first[id(cohort)]
 
     def _measure(self, node: QuotaNode, entry: Entry) -> tuple[Any, ...]:
