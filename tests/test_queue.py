@@ -344,6 +344,28 @@ def test_only_selected_jobs_are_shown_but_all_take_part(project):
     assert decisions(project(*JOBS), jobs=["sweep"]) == {"sweep": "waits"}
 
 
+@pytest.mark.parametrize("name", ["sweep", "sweep-*", "ml/sweep-?", "ml/*"])
+def test_a_sweep_is_selected_by_its_name(project, name):
+    folder = project(("sweep", "a", 1, 4))
+    path = folder / "jobs/sweep.yaml"
+    job = json.loads(path.read_text())
+    job["spec"] |= {"matrix": {"seed": [1, 2]}, "args": ["${{ matrix.seed }}"], "run": {"identity": "name"}}
+    path.write_text(json.dumps(job))
+
+    assert decisions(folder, jobs=[name]) == {"sweep-1": "admitted", "sweep-2": "admitted"}
+    assert set(decisions(folder, running=[name]).values()) == {"running"}
+
+
+def test_a_run_with_a_hash_is_selected_by_the_name_of_its_job(project):
+    folder = project(("bert", "a", 1, 4), ("other", "a", 1, 4))
+    path = folder / "jobs/bert.yaml"
+    job = json.loads(path.read_text())
+    job["spec"]["run"] = {"identity": "hash"}
+    path.write_text(json.dumps(job))
+
+    assert list(decisions(folder, jobs=["bert"], running=["bert"]).values()) == ["running"]
+
+
 def test_errors_of_arguments(project):
     folder = project(*JOBS)
 

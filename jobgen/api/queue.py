@@ -71,9 +71,9 @@ def queue(
 
     Args:
         project: A project, or a path in one.
-        jobs: Names or shell patterns of the jobs to report; by default all jobs.
+        jobs: Names or shell patterns of the jobs or sweeps to report; by default all jobs.
         environments: Names of environments; by default those of the project.
-        running: Names or shell patterns of jobs that run from the start; or only `all`, or only `none`.
+        running: Names or shell patterns of jobs or sweeps that run from the start; or only `all`, or only `none`.
         format: The format of `QueueResult.text`: `text`, `markdown` or `json`.
 
     Raises:
@@ -144,7 +144,8 @@ def _is_running(job: Job, running: Sequence[str]) -> bool:
 
 
 def _matches(job: Job, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(job.name, each) or fnmatchcase(f"{job.namespace}/{job.name}", each) for each in patterns)
+    names = (job.name, f"{job.namespace}/{job.name}", *job.aliases)
+    return any(fnmatchcase(name, each) for each in patterns for name in names)
 
 
 def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport:
@@ -158,5 +159,5 @@ def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs]) ->
     every = [job for queued in collected for job in queued.jobs]
     for pattern in patterns:
         if not any(_matches(job, (pattern,)) for job in every):
-            hint = did_you_mean(pattern, sorted({job.name for job in every}))
+            hint = did_you_mean(pattern, sorted({name for job in every for name in (job.name, *job.aliases)}))
             raise NotFoundError(f"there is no job `{pattern}`{hint}", ())

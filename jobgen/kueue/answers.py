@@ -38,6 +38,8 @@ class Job(NamedTuple):
     workloads: tuple[Workload, ...] = ()
     obstacle: Obstacle | None = None
     """Why Kueue makes no workload of it."""
+    aliases: tuple[str, ...] = ()
+    """Other names under which users know it: that of the job of which it is a run, and that of its sweep."""
 
 
 class Shortage(NamedTuple):

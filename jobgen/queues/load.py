@@ -8,12 +8,16 @@ from typing import Any
 from jobgen.check.cluster.queue_jobs import QueuedJobs, collect_jobs
 from jobgen.kueue.answers import Decision, Job, decide
 from jobgen.kueue.cluster_objects import DECIDING_KINDS
+from jobgen.kueue.job_workloads import find_namespace, get_job_name
+from jobgen.kueue.objects import as_mapping
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding
 from jobgen.pipeline.config import ProjectConfig
 from jobgen.pipeline.exported_state import find_duplicates, read_exported
 from jobgen.queues.report import EnvironmentReport
+from jobgen.render.runs import JOB_ANNOTATION
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.sweeps import SWEEP
 
 NONE, ALL = "none", "all"
 
@@ -28,7 +32,16 @@ def collect_environment(
     exported = list(read_exported(project.root, cluster.state, findings)) if cluster.state else []
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
-    return collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
+    queued = collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
+    known = {(str(each.get("kind", "")), find_namespace(each), get_job_name(each)): each for each in objects}
+    return queued._replace(jobs=tuple(_add_aliases(job, known) for job in queued.jobs))
+
+
+def _add_aliases(job: Job, objects: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> Job:
+    """Return a job with the name of the job of which it is a run, and that of the sweep of which it is a member."""
+    metadata = as_mapping(objects.get((job.kind, job.namespace, job.name), {}).get("metadata"))
+    names = as_mapping(metadata.get("annotations")).get(JOB_ANNOTATION), as_mapping(metadata.get("labels")).get(SWEEP)
+    return job._replace(aliases=tuple(str(name) for name in names if name))
 
 
 _NOTHING = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
